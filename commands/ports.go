@@ -1,0 +1,69 @@
+package commands
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+)
+
+// Store keeps events for ever. What every store promises:
+//
+//   - An append is durable when it returns nil, whole or not at all.
+//   - It stands only if the stream was at the expected version. If the stream has
+//     moved on, but what follows the expected version are these very events (by
+//     id, in order), the answer is Repeated; else *event.ConflictError.
+//   - After event.ErrUnknown nobody knows; the same append again tells.
+//     Any other error means that nothing was written.
+//   - Positions rise with commit order: a reader that has seen position p will
+//     never be shown an event below p that it has not seen.
+//   - Within a stream, versions rise by one and positions rise with them.
+type Store interface {
+	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)
+	// ReadStream yields the stream's events with version > after.
+	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]
+	// ReadAll yields batches of at most max events after a position, up to the
+	// head of the log as it was during the read; the last batch is Live (and may
+	// be empty).
+	ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
+	// Subscribe is ReadAll that never ends: it waits at the head and goes on.
+	// Trouble with the connection is retried inside; it ends with the context's
+	// error, or with event.ErrClosed.
+	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
+	// Head is the position of the last event; 0 when there is none.
+	Head(ctx context.Context) (event.Position, error)
+}
+
+// PayloadRows keeps sealed payloads. The rows and their keys lie apart, and
+// Erase removes both so that the medium holds neither.
+type PayloadRows interface {
+	// Put keeps rows, durable when it returns; one that is there already stays.
+	Put(ctx context.Context, rows []payload.Sealed) error
+	// Get answers payload.ErrGone when the row, or its key, is not there.
+	Get(ctx context.Context, id chain.ID, hash chain.Hash) (payload.Sealed, error)
+	// Erase removes rows for good; a row that is not there is no error.
+	Erase(ctx context.Context, id chain.ID, hashes []chain.Hash) error
+	// Orphans lists payloads kept before a time, oldest first, at most limit,
+	// with (chain, hash) after the cursor: for the sweeper, which asks the log.
+	Orphans(ctx context.Context, before time.Time, after payload.Ref, limit int) ([]payload.Ref, error)
+}
+
+// Checkpoints keeps the position up to which each reader has done its work.
+type Checkpoints interface {
+	Checkpoint(ctx context.Context, reader string) (event.Position, error)
+	// MoveCheckpoint is compare-and-set: event.ErrMoved if it is not at from.
+	MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error
+}
+
+// Leases hands out rights that lapse by themselves, by the store's clock.
+type Leases interface {
+	// Acquire takes or renews a lease for ttl. held is false while another
+	// holder's lease runs. The token grows with each new holder and stays with
+	// renewals.
+	Acquire(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, held bool, err error)
+	// Release gives a lease up at once; not holding it is no error.
+	Release(ctx context.Context, name, holder string) error
+}

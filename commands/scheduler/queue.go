@@ -1,0 +1,38 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Queue is the due queue, in the work schema: rebuildable from the log, shared by
+// all replicas. What every queue promises:
+//
+//   - Apply makes its changes, in order, and moves the reader's checkpoint in one
+//     database transaction; event.ErrMoved if the checkpoint is not at from.
+//   - After each change a row is Parked exactly while it is open, its key is not
+//     the expiring key, and Window or more open rows of its sequence have a lower
+//     nonce. When a verdict is announced, sealed or closed in a sequence, the
+//     rows of that sequence that wait for a nonce become due at once.
+//   - Lease gives each row to one holder at a time, until ttl passes by the
+//     database's clock or Done is said: open, not parked, due, oldest due first.
+type Queue interface {
+	Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error
+	// Lease takes at most limit due rows of a chain. until is how long it is
+	// until the next row is due that nobody has leased (0: there may be more due
+	// now; at most horizon when nothing is due before).
+	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit int) (work []tx.Work, until time.Duration, err error)
+	Done(ctx context.Context, holder string, done []tx.Done) error
+	// Advance makes rows never attempted due now whose EligibleAt the head's
+	// block time has reached, though the wall clock has not.
+	Advance(ctx context.Context, id chain.ID, blockTime uint64) (int, error)
+	// Find returns the rows of a chain with these hashes, in any phase.
+	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
+}
+
+// Horizon bounds what Lease answers for until.
+const Horizon = time.Minute

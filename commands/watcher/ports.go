@@ -1,0 +1,59 @@
+package watcher
+
+import (
+	"context"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Board is what the watcher needs of the work schema. Its rows are the due
+// queue's; its blocks are the watcher's memory of the canonical chain.
+type Board interface {
+	// Find returns the rows of a chain with these hashes, in any phase.
+	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
+	// Rivals returns open, watched and announced rows of these sequences with
+	// nonces below the one given for each: another transaction has used them.
+	Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error)
+	// Verdicts returns rows in a phase whose verdict rests on a block of
+	// number from..to, lowest first.
+	Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, limit int) ([]tx.Work, error)
+	// Expiring returns open and watched rows with 0 < ExpiresAt <= time.
+	Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error)
+	// Waiting returns sequences with rows that wait for a nonce, longest unseen
+	// first, and marks them seen.
+	Waiting(ctx context.Context, id chain.ID, limit int) ([]chain.Sequence, error)
+	// Wake makes rows due now: those of the sequences that wait for a nonce at
+	// or below the one given.
+	Wake(ctx context.Context, now map[chain.Sequence]uint64) (int, error)
+	// DropSealed removes sealed rows whose block is below a number.
+	DropSealed(ctx context.Context, id chain.ID, below uint64) (int, error)
+
+	// Blocks returns the remembered canonical blocks, lowest first.
+	Blocks(ctx context.Context, id chain.ID) ([]chain.Block, error)
+	// Remember replaces the remembered blocks from the first of these upwards by
+	// these, and forgets those below keep.
+	Remember(ctx context.Context, id chain.ID, blocks []chain.Block, keep uint64) error
+}
+
+// Node reads a chain. Calls go to one endpoint that stays the same while it is
+// healthy; an error says nothing about the chain.
+type Node interface {
+	// Head is the newest block.
+	Head(ctx context.Context) (chain.Block, error)
+	// Final is the newest block that can no longer leave the chain.
+	Final(ctx context.Context) (chain.Block, error)
+	// BlockByHash returns a block and the hashes of its transactions.
+	BlockByHash(ctx context.Context, hash chain.Hash) (chain.Block, []chain.Hash, error)
+	// BlockAt returns the canonical block of a number.
+	BlockAt(ctx context.Context, number uint64) (chain.Block, []chain.Hash, error)
+	// Receipts returns the receipts of a block's transactions among these.
+	Receipts(ctx context.Context, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error)
+	// Nonces returns, for each sequence, the next nonce the chain wants, at a block.
+	Nonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error)
+	// FindReceipt asks every healthy endpoint for one transaction's receipt. nil
+	// without an error means that each of them answered and none has it.
+	FindReceipt(ctx context.Context, hash chain.Hash) (*chain.Receipt, error)
+	// Heads sends a signal when there may be a new head; it ends with the context.
+	Heads(ctx context.Context) <-chan struct{}
+}

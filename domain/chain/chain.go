@@ -1,0 +1,82 @@
+// Package chain holds the values every chain shares: identifiers, addresses,
+// hashes, nonces, blocks and receipts, and what a decoder reads off signed bytes.
+package chain
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/crypto/sha3"
+)
+
+// ID is a chain's EIP-155 number. Zero is no chain.
+type ID uint64
+
+// String is the decimal form.
+func (id ID) String() string { return strconv.FormatUint(uint64(id), 10) }
+
+// ParseID reads a decimal chain id. Zero, signs and leading zeros are refused.
+func ParseID(s string) (ID, error) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || n == 0 || s[0] == '0' || s[0] == '+' {
+		return 0, fmt.Errorf("chain id %q is not a positive decimal number", s)
+	}
+	return ID(n), nil
+}
+
+// Hash is a 32-byte Keccak-256 digest: of a transaction or of a block.
+type Hash [32]byte
+
+// Address is an account: the last 20 bytes of the Keccak-256 of its public key.
+type Address [20]byte
+
+// GroupID names a group of one sender's transactions; see [NonceKey.Group].
+type GroupID [16]byte
+
+func (h Hash) String() string    { return "0x" + hex.EncodeToString(h[:]) }
+func (a Address) String() string { return "0x" + hex.EncodeToString(a[:]) }
+func (g GroupID) String() string { return "0x" + hex.EncodeToString(g[:]) }
+
+// IsZero reports whether the hash is unset.
+func (h Hash) IsZero() bool { return h == Hash{} }
+
+func (h Hash) MarshalText() ([]byte, error)    { return []byte(h.String()), nil }
+func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+func (g GroupID) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+
+func (h *Hash) UnmarshalText(b []byte) error    { return unhex(h[:], string(b), "hash") }
+func (a *Address) UnmarshalText(b []byte) error { return unhex(a[:], string(b), "address") }
+func (g *GroupID) UnmarshalText(b []byte) error { return unhex(g[:], string(b), "group id") }
+
+// ParseHash reads 0x and 64 hex digits of either case.
+func ParseHash(s string) (h Hash, err error) { return h, unhex(h[:], s, "hash") }
+
+// ParseAddress reads 0x and 40 hex digits of either case; an EIP-55 checksum is not checked.
+func ParseAddress(s string) (a Address, err error) { return a, unhex(a[:], s, "address") }
+
+// ParseGroupID reads 0x and 32 hex digits of either case.
+func ParseGroupID(s string) (g GroupID, err error) { return g, unhex(g[:], s, "group id") }
+
+// unhex fills dst from 0x-prefixed hex of exactly its length.
+func unhex(dst []byte, s, what string) error {
+	digits, ok := strings.CutPrefix(s, "0x")
+	if !ok || len(digits) != 2*len(dst) {
+		return fmt.Errorf("%s must be 0x and %d hex digits", what, 2*len(dst))
+	}
+	if _, err := hex.Decode(dst, []byte(digits)); err != nil {
+		return fmt.Errorf("%s must be 0x and %d hex digits", what, 2*len(dst))
+	}
+	return nil
+}
+
+// Keccak is Keccak-256 as Ethereum uses it (before NIST changed the padding).
+func Keccak(parts ...[]byte) (h Hash) {
+	k := sha3.NewLegacyKeccak256()
+	for _, p := range parts {
+		k.Write(p)
+	}
+	k.Sum(h[:0])
+	return h
+}

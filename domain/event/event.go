@@ -1,0 +1,136 @@
+// Package event is what a store keeps: named, versioned, immutable facts.
+package event
+
+import (
+	"crypto/sha1" //nolint:gosec // RFC 9562 defines name-based UUIDs (version 5) by SHA-1
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Stream names one aggregate's events: "tx-42431-0x…". At most [MaxStreamBytes].
+type Stream string
+
+// Version is how many events a stream holds; 0 means that it does not exist.
+type Version uint64
+
+// Position is an event's place among all events of one store: ordered, perhaps
+// with gaps, 0 before the first. It means nothing to another store.
+type Position uint64
+
+// ID identifies an event. Whoever appends chooses it, so that a retried append
+// can be recognised.
+type ID [16]byte
+
+// Limits that every store keeps.
+const (
+	MaxStreamBytes = 200     // length of a stream's name
+	MaxAppend      = 100     // events in one append
+	MaxEventBytes  = 1 << 18 // data of one event
+)
+
+// DeriveID is the name-based UUID (RFC 9562, version 5) of an event: the same
+// stream, command and index always give the same id.
+func DeriveID(stream Stream, command ID, index int) ID {
+	h := sha1.New() //nolint:gosec // as above
+	h.Write(command[:])
+	h.Write([]byte(stream))
+	_ = binary.Write(h, binary.BigEndian, uint32(index)) // a hash never fails
+	id := ID(h.Sum(nil)[:16])
+	id[6], id[8] = id[6]&0x0f|0x50, id[8]&0x3f|0x80
+	return id
+}
+
+// String is the usual 8-4-4-4-12 form.
+func (id ID) String() string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+}
+
+// IsZero reports whether the id is unset.
+func (id ID) IsZero() bool { return id == ID{} }
+
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+func (id *ID) UnmarshalText(b []byte) error {
+	digits := strings.ReplaceAll(string(b), "-", "")
+	if n, err := hex.Decode(id[:], []byte(digits)); err != nil || n != len(id) {
+		return fmt.Errorf("event id %q is not a UUID", b)
+	}
+	return nil
+}
+
+// Meta says where an event comes from.
+type Meta struct {
+	// Correlation is the id of the request or event that started it all.
+	Correlation ID `json:"correlation,omitzero"`
+	// Causation is the id of the event that directly led to this one.
+	Causation ID `json:"causation,omitzero"`
+	// Actor is who wished it: "api", "broadcaster", "watcher", ….
+	Actor string `json:"actor,omitempty"`
+	// Trace is the W3C traceparent of the request or attempt.
+	Trace string `json:"trace,omitempty"`
+}
+
+// Event is a fact about to be appended. Data is JSON.
+type Event struct {
+	ID   ID
+	Name string // a literal with a version, such as tx.accepted.v1
+	Data json.RawMessage
+	Meta Meta
+}
+
+// Recorded is a fact as a store keeps it.
+type Recorded struct {
+	Event
+	Stream   Stream
+	Version  Version // the stream's version with this event; the first has 1
+	Position Position
+	At       time.Time // by the store's clock, to the microsecond
+}
+
+// Appended is a store's answer to an append that stands.
+type Appended struct {
+	Version  Version  // the stream's version now
+	Position Position // of the last event appended
+	// Repeated means that these very events stood there already: an earlier try
+	// whose answer was lost. It is a success.
+	Repeated bool
+}
+
+// Filter narrows a read of all events to names of streams or of events. Set at
+// most one of the two; an event passes when any prefix fits. The zero Filter
+// passes everything.
+type Filter struct {
+	Streams []string // prefixes of stream names
+	Names   []string // prefixes of event names
+}
+
+// Passes reports whether a filter lets an event through.
+func (f Filter) Passes(s Stream, name string) bool {
+	if len(f.Streams) == 0 && len(f.Names) == 0 {
+		return true
+	}
+	for _, p := range f.Streams {
+		if strings.HasPrefix(string(s), p) {
+			return true
+		}
+	}
+	for _, p := range f.Names {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// Batch is a stretch of the log. Next is the position up to which the store has
+// looked, which moves on over filtered stretches too: the reader's checkpoint
+// once it has dealt with Events. Live means that Next was the head of the log.
+type Batch struct {
+	Events []Recorded
+	Next   Position
+	Live   bool
+}

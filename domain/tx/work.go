@@ -1,0 +1,96 @@
+package tx
+
+import (
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Phase is how far a transaction is, as the due queue cares.
+type Phase string
+
+const (
+	Open      Phase = "open"      // to be sent, again and again
+	Announced Phase = "announced" // a verdict rests on a block that is not final
+	Watched   Phase = "watched"   // canceled by its owner: never sent, its hash still looked for
+	Sealed    Phase = "sealed"    // its verdict's block is final; kept a while to notice the impossible
+)
+
+// Work is the due queue's row about one transaction. It follows from the log,
+// save Attempts, Note and SentAt, which are counters between two recorded facts.
+type Work struct {
+	Chain      chain.ID
+	Hash       chain.Hash
+	Sender     chain.Address
+	NonceKey   chain.NonceKey
+	Nonce      uint64
+	EligibleAt uint64 // Unix seconds
+	ExpiresAt  uint64 // Unix seconds, 0 never
+	Phase      Phase
+	Verdict    Status      // of an announced or sealed row
+	Block      chain.Block // the block the verdict rests on: number and hash
+	NextAt     time.Time   // when to act next; meaningful while open
+	Attempts   int         // broadcast attempts begun, counting those not recorded
+	Note       string      // the last attempt's outcome, in a few words
+	SentAt     time.Time   // of the last attempt; zero before the first
+	// Parked means that a full window of open transactions with lower nonces
+	// comes first, so this one is not leased.
+	Parked bool
+	// WaitNonce is set while the chain still wants a lower nonce than ours:
+	// the nonce it wants, plus one (0 is "not waiting").
+	WaitNonce uint64
+	WaitSince time.Time
+}
+
+// Sequence is where the work's nonce counts.
+func (w Work) Sequence() chain.Sequence {
+	return chain.Sequence{Chain: w.Chain, Sender: w.Sender, Key: w.NonceKey}
+}
+
+// Change is what one recorded fact means to the due queue. Exactly one of the
+// pointers, or Close, is set. Applying a change twice changes nothing more.
+type Change struct {
+	Chain    chain.ID
+	Hash     chain.Hash
+	Open     *Work      // a new row; ignored when the row exists
+	Attempt  *Attempted // a recorded broadcast attempt
+	Announce *Verdict   // phase Announced on this block
+	Reopen   *Reopened  // the verdict is withdrawn
+	Seal     *Verdict   // phase Sealed
+	Watch    bool       // phase Watched
+	Close    bool       // the row goes
+}
+
+// Attempted is a recorded attempt: Attempts becomes at least Number, and NextAt
+// becomes NextAt unless the row's own count is ahead already.
+type Attempted struct {
+	Number int
+	At     time.Time
+	NextAt time.Time
+	Note   string
+}
+
+// Verdict is an announced or sealed end.
+type Verdict struct {
+	Status Status
+	Block  chain.Block
+}
+
+// Reopened withdraws a verdict: phase To (Open or Watched), due At.
+type Reopened struct {
+	To Phase
+	At time.Time
+}
+
+// Done is what a worker has to say after an attempt on leased work: the lease
+// ends and the row is due again at NextAt. A row that is no longer open, or is
+// leased to another holder, is left alone.
+type Done struct {
+	Chain     chain.ID
+	Hash      chain.Hash
+	Attempts  int
+	NextAt    time.Time
+	SentAt    time.Time // zero: no attempt was made, keep the old one
+	Note      string
+	WaitNonce uint64 // see [Work]; WaitSince is kept when already waiting
+}
