@@ -4,18 +4,21 @@ package tx
 type Status string
 
 const (
-	Absent          Status = "" // no such transaction
-	Queued          Status = "queued"
-	Broadcasting    Status = "broadcasting"
-	RetryScheduled  Status = "retry_scheduled"
-	Executed        Status = "executed"
-	StaleByNonce    Status = "stale_by_nonce"
-	Expired         Status = "expired"
-	Invalid         Status = "invalid"
-	CanceledLocally Status = "canceled_locally"
+	StatusAbsent       Status = "" // no such transaction
+	StatusQueued       Status = "queued"
+	StatusBroadcasting Status = "broadcasting"
+	StatusRetry        Status = "retry_scheduled"
+	StatusExecuted     Status = "executed"
+	StatusStale        Status = "stale_by_nonce"
+	StatusExpired      Status = "expired"
+	StatusInvalid      Status = "invalid"
+	StatusCanceled     Status = "canceled_locally"
 )
 
 // Statuses lists every status a transaction can have, in the order of its life.
 func Statuses() []Status {
-	return []Status{Queued, Broadcasting, RetryScheduled, Executed, StaleByNonce, Expired, Invalid, CanceledLocally}
+	return []Status{
+		StatusQueued, StatusBroadcasting, StatusRetry, StatusExecuted,
+		StatusStale, StatusExpired, StatusInvalid, StatusCanceled,
+	}
 }

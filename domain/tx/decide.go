@@ -1,0 +1,177 @@
+package tx
+
+import "slices"
+
+func (s State) accept(c Accept) ([]Event, error) {
+	switch {
+	case s.Status != StatusAbsent:
+		return nil, nil // same hash, same transaction
+	case c.Window.ClosedAt(uint64(max(c.At.Unix(), 0))):
+		return nil, ErrAlreadyExpired.Because("validBefore %d is not after %d", c.Window.Before, c.At.Unix())
+	}
+	return []Event{c.Accepted}, nil
+}
+
+func (s State) report(c Report) ([]Event, error) {
+	if c.Attempt < 1 || len(c.Answers) == 0 {
+		panic("tx: a report needs a numbered attempt and answers")
+	}
+	o := Summarise(c.Answers, c.Everyone)
+	switch {
+	case c.Attempt <= s.Attempt:
+		return nil, nil // reported before
+	case s.Canceled && (s.Handed || o.Class != Taken && o.Class != Unknown):
+		return nil, nil // the one thing still worth knowing is whether a node may have it
+	case s.Verdict != StatusAbsent || s.Status == StatusInvalid:
+		return nil, nil // late news
+	case !o.Permanent() && c.Attempt < 2*s.Recorded[s.key(o)]:
+		return nil, nil // an endless retry keeps a short history
+	case o.Class == Taken:
+		return []Event{Broadcast{c.Attempt, c.Answers, c.At}}, nil
+	}
+	permanent := o.Permanent() && !s.Canceled
+	return []Event{Rejected{c.Attempt, o.Class, o.Cause, o.Message, permanent, c.Answers, c.At}}, nil
+}
+
+func (s State) seeReceipt(c SeeReceipt) ([]Event, error) {
+	mined := Mined(c)
+	switch same := s.Block.Hash == c.Receipt.Block.Hash; {
+	case s.Verdict == StatusExecuted && same:
+		return nil, nil
+	case s.Sealed:
+		return []Event{FinalityViolated{s.Verdict, s.Block, c.Receipt.Block, c.At}}, nil
+	case s.Verdict == StatusExecuted:
+		return []Event{Reorged{s.Block, c.Receipt.Block, s.Canceled, c.At}, mined}, nil
+	}
+	// Any other status, stale and expired among them, gives way to the chain's word.
+	return []Event{mined}, nil
+}
+
+func (s State) seeNonce(c SeeNonce) ([]Event, error) {
+	switch {
+	case s.Verdict != StatusAbsent || s.Status == StatusInvalid:
+		return nil, nil
+	case s.Accepted.NonceKey.IsExpiring():
+		return nil, ErrNonceCurrent.Because("an expiring nonce is in no sequence")
+	case c.Current <= s.Accepted.Nonce:
+		return nil, ErrNonceCurrent.Because("the chain wants nonce %d, this is %d", c.Current, s.Accepted.Nonce)
+	}
+	return []Event{StaleByNonce(c)}, nil
+}
+
+func (s State) seeTime(c SeeTime) ([]Event, error) {
+	switch {
+	case s.Verdict != StatusAbsent || s.Status == StatusInvalid:
+		return nil, nil
+	case !s.Accepted.Window.ClosedAt(c.Block.Time):
+		return nil, ErrWindowOpen.Because("block %d has time %d, validBefore is %d", c.Block.Number, c.Block.Time, s.Accepted.Window.Before)
+	}
+	return []Event{Expired(c)}, nil
+}
+
+func (s State) loseBlock(c LoseBlock) ([]Event, error) {
+	switch {
+	case s.Verdict == StatusAbsent || s.Block.Hash != c.Was.Hash:
+		return nil, nil
+	case s.Sealed:
+		return []Event{FinalityViolated{s.Verdict, s.Block, c.Now, c.At}}, nil
+	}
+	return []Event{Reorged{s.Block, c.Now, s.Canceled, c.At}}, nil
+}
+
+func (s State) finalize(c Finalize) ([]Event, error) {
+	if s.Verdict == StatusAbsent || s.Sealed || s.Block.Number > c.Final.Number {
+		return nil, nil
+	}
+	return []Event{Finalized{s.Verdict, s.Block, c.Final, c.At}}, nil
+}
+
+func (s State) cancel(c Cancel) ([]Event, error) {
+	switch {
+	case s.Canceled:
+		return nil, nil
+	case !s.Sendable():
+		return nil, ErrSettled.Because("it is %s", s.Status)
+	}
+	return []Event{CanceledLocally(c)}, nil
+}
+
+func (s State) erase(c Erase) ([]Event, error) {
+	switch {
+	case s.Erased:
+		return nil, nil
+	case !s.Settled() && !s.Canceled:
+		return nil, ErrNotSettled.Because("its bytes may have to be sent again: it is %s", s.Status)
+	}
+	return []Event{PayloadErased(c)}, nil
+}
+
+func (s State) retire(c Retire) ([]Event, error) {
+	switch {
+	case s.Retired:
+		return nil, nil
+	case !s.Settled() || !s.Erased:
+		return nil, ErrNotSettled.Because("it is %s", s.Status)
+	}
+	return []Event{Retired(c)}, nil
+}
+
+// Outcome is what the answers to one attempt come to.
+type Outcome struct {
+	Class   Class
+	Cause   Cause
+	Message string
+}
+
+// Permanent reports whether the bytes will never be taken.
+func (o Outcome) Permanent() bool { return o.Class == Permanent }
+
+// Key tells outcomes apart for the history. Messages are left out where a cause
+// says as much, and numbers in them always: balances and limits change each time.
+func (o Outcome) Key() string {
+	if o.Class == Taken || o.Cause != "" {
+		return string(o.Class) + " " + string(o.Cause)
+	}
+	return string(o.Class) + " " + withoutNumbers(o.Message)
+}
+
+// maxKeyBytes bounds the part of a message that tells outcomes apart, and so what a
+// babbling node can make of it.
+const maxKeyBytes = 48
+
+func withoutNumbers(s string) string {
+	b := make([]byte, 0, maxKeyBytes)
+	for i := 0; i < len(s) && len(b) < maxKeyBytes; i++ {
+		if c := s[i]; c < '0' || c > '9' {
+			b = append(b, c)
+		}
+	}
+	return string(b)
+}
+
+// Summarise weighs the endpoints' answers: taken if anybody took the bytes;
+// unknown if somebody may have; permanent only if everybody healthy was asked
+// and each said so; else retry.
+func Summarise(answers []Answer, everyone bool) Outcome {
+	found := func(classes ...Class) (Answer, bool) {
+		i := slices.IndexFunc(answers, func(a Answer) bool { return slices.Contains(classes, a.Class) })
+		if i < 0 {
+			return Answer{}, false
+		}
+		return answers[i], true
+	}
+	if _, ok := found(Taken, Known); ok {
+		return Outcome{Class: Taken}
+	}
+	if a, ok := found(Unknown); ok {
+		return Outcome{Unknown, a.Cause, a.Message}
+	}
+	if a, ok := found(Retry); ok {
+		return Outcome{Retry, a.Cause, a.Message}
+	}
+	a := answers[0]
+	if !everyone {
+		return Outcome{Retry, a.Cause, a.Message}
+	}
+	return Outcome{Permanent, a.Cause, a.Message}
+}
