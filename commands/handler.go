@@ -1,0 +1,162 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Decider is an aggregate's state S: it decides commands C and evolves by events E.
+type Decider[S, C, E any] interface {
+	Decide(C) ([]E, error)
+	Evolve(E) S
+}
+
+// Origin says who wishes a command, and because of what. ID is the command's
+// own: events derive their ids from it, so that trying again after a lost answer
+// is recognised.
+type Origin struct {
+	ID   event.ID
+	Meta event.Meta
+}
+
+// Begin makes an origin with an id drawn from random.
+func Begin(random io.Reader, meta event.Meta) (Origin, error) {
+	var id event.ID
+	if _, err := io.ReadFull(random, id[:]); err != nil {
+		return Origin{}, fmt.Errorf("draw a command id: %w", err)
+	}
+	return Origin{ID: id, Meta: meta}, nil
+}
+
+// Handler reads, decides, appends, and decides again on conflict.
+type Handler[S Decider[S, C, E], C, E any] struct {
+	Store Store
+	Codec event.Codec[E]
+	// Crash is called at the named points of [CrashPoints]; nil does nothing.
+	Crash func(point string)
+}
+
+// Result is what a command led to.
+type Result[S any] struct {
+	State   S
+	Version event.Version
+	// Added is how many events this command appended; 0 when it added nothing.
+	Added int
+}
+
+const (
+	conflictsMax = 16 // decide again at most so often
+	unknownsMax  = 4  // append the same events again at most so often
+)
+
+// Load folds a stream. A stream that does not exist is the zero state at version 0.
+func (h Handler[S, C, E]) Load(ctx context.Context, stream event.Stream) (Result[S], error) {
+	var r Result[S]
+	for recorded, err := range h.Store.ReadStream(ctx, stream, 0) {
+		if err != nil {
+			return r, fmt.Errorf("read %s: %w", stream, err)
+		}
+		e, err := h.Codec.Decode(recorded.Name, recorded.Data)
+		if err != nil {
+			return r, fmt.Errorf("%s version %d: %w", stream, recorded.Version, err)
+		}
+		r.State, r.Version = r.State.Evolve(e), recorded.Version
+	}
+	return r, nil
+}
+
+// Handle carries a command out on the stream as it stands. A refusal comes back
+// with the state that refused.
+func (h Handler[S, C, E]) Handle(ctx context.Context, stream event.Stream, c C, o Origin) (Result[S], error) {
+	r, err := h.Load(ctx, stream)
+	if err != nil {
+		return r, err
+	}
+	return h.HandleFrom(ctx, stream, r, c, o)
+}
+
+// HandleFrom is Handle for a caller who has just loaded the stream, or expects it
+// not to exist (the zero Result): being wrong costs one more read.
+func (h Handler[S, C, E]) HandleFrom(ctx context.Context, stream event.Stream, r Result[S], c C, o Origin) (Result[S], error) {
+	for range conflictsMax {
+		next, repeated, err := h.try(ctx, stream, r, c, o)
+		var conflict *event.ConflictError
+		switch {
+		case err == nil && !repeated:
+			return next, nil
+		case err == nil: // what stands is what an earlier try wrote
+			r, err = h.Load(ctx, stream)
+			return r, err
+		case !errors.As(err, &conflict):
+			return next, err
+		}
+		if r, err = h.Load(ctx, stream); err != nil {
+			return r, err
+		}
+	}
+	return r, fmt.Errorf("%s moved on %d times while it was decided upon", stream, conflictsMax)
+}
+
+func (h Handler[S, C, E]) try(ctx context.Context, stream event.Stream, r Result[S], c C, o Origin) (_ Result[S], repeated bool, _ error) {
+	r.Added = 0
+	decided, err := r.State.Decide(c)
+	if err != nil || len(decided) == 0 {
+		return r, false, err
+	}
+	events := make([]event.Event, len(decided))
+	next := Result[S]{State: r.State, Added: len(decided)}
+	for i, e := range decided {
+		name, data, err := h.Codec.Encode(e)
+		if err != nil {
+			return r, false, fmt.Errorf("encode %s: %w", name, err)
+		}
+		events[i] = event.Event{ID: event.DeriveID(stream, o.ID, i), Name: name, Data: data, Meta: o.Meta}
+		next.State = next.State.Evolve(e)
+	}
+	h.crash("append.before")
+	appended, err := h.append(ctx, stream, r.Version, events)
+	if err != nil {
+		return r, false, err
+	}
+	h.crash("append.after")
+	next.Version = appended.Version
+	return next, appended.Repeated, nil
+}
+
+// append tries the very same events again while nobody can say whether they stand.
+func (h Handler[S, C, E]) append(ctx context.Context, stream event.Stream, at event.Version, events []event.Event) (a event.Appended, err error) {
+	for range unknownsMax {
+		a, err = h.Store.Append(ctx, stream, at, events...)
+		if !errors.Is(err, event.ErrUnknown) || ctx.Err() != nil {
+			break
+		}
+	}
+	if err != nil {
+		return a, fmt.Errorf("append to %s: %w", stream, err)
+	}
+	return a, nil
+}
+
+func (h Handler[S, C, E]) crash(point string) {
+	if h.Crash != nil {
+		h.Crash(point)
+	}
+}
+
+// CrashPoints lists the places in this package and below where a test may kill
+// the process: between every two steps whose order matters.
+func CrashPoints() []string {
+	return []string{
+		"payload.kept",  // bytes kept, Accepted not yet appended
+		"append.before", // decided, not yet appended
+		"append.after",  // appended, nobody told yet
+		"send.before",   // about to hand the bytes to nodes
+		"send.after",    // handed over, what came of it not yet recorded
+		"queue.applied", // the due queue has folded events
+		"verdict",       // the watcher is about to announce or seal
+	}
+}

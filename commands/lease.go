@@ -1,0 +1,100 @@
+package commands
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Owner runs work that one replica at a time should do, by lease. Two owners may
+// overlap for an instant: whatever the work appends must bear that.
+type Owner struct {
+	Leases Leases
+	Holder string        // this process
+	TTL    time.Duration // the lease lapses after so long without renewal
+	Renew  time.Duration // the pause between renewals, and between tries to win
+	Log    *slog.Logger
+}
+
+// Own tries to win the lease, runs work while it is held, and tries again after
+// work has ended or the lease was lost. It returns when ctx ends, having waited
+// for work and given the lease up.
+func (o Owner) Own(ctx context.Context, name string, work func(ctx context.Context) error) {
+	for ctx.Err() == nil {
+		asked := time.Now()
+		_, held, err := o.Leases.Acquire(ctx, name, o.Holder, o.TTL)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			o.Log.Warn("lease not reached", "lease", name, "err", err)
+		case held:
+			o.hold(ctx, name, asked, work)
+		}
+		pause(ctx, o.Renew)
+	}
+}
+
+// hold runs work until it ends, the lease is lost, or ctx ends.
+func (o Owner) hold(ctx context.Context, name string, asked time.Time, work func(ctx context.Context) error) {
+	o.Log.Info("lease won", "lease", name)
+	working, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- work(working) }()
+
+	var err error
+	running := true
+	for over := false; !over; {
+		// Trusted for less than its term, measured from before the request.
+		trusted := asked.Add(o.TTL - o.TTL/6)
+		select {
+		case err = <-ended:
+			running, over = false, true
+		case <-time.After(o.Renew):
+			asked, over = o.renewed(ctx, name, asked, trusted)
+		case <-ctx.Done():
+			over = true
+		}
+	}
+	stop()
+	if running {
+		err = <-ended
+	}
+	if err != nil && ctx.Err() == nil {
+		o.Log.Warn("owned work ended", "lease", name, "err", err)
+	}
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.TTL)
+	defer cancel()
+	if err := o.Leases.Release(release, name, o.Holder); err != nil {
+		o.Log.Warn("lease not released, it will lapse", "lease", name, "err", err)
+	}
+}
+
+// renewed asks for the lease again. lost is true when another has it, or when it
+// can no longer be trusted.
+func (o Owner) renewed(ctx context.Context, name string, asked, trusted time.Time) (since time.Time, lost bool) {
+	now := time.Now()
+	ask, cancel := context.WithDeadline(ctx, trusted)
+	defer cancel()
+	_, held, err := o.Leases.Acquire(ask, name, o.Holder, o.TTL)
+	switch {
+	case err == nil && held:
+		return now, false
+	case err == nil:
+		o.Log.Warn("lease lost to another", "lease", name)
+		return asked, true
+	}
+	lost = !time.Now().Before(trusted)
+	if lost {
+		o.Log.Warn("lease lost: not renewed in time", "lease", name, "err", err)
+	}
+	return asked, lost
+}
+
+// pause waits for d, or for less when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,177 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Transactions handles the commands of domain/tx.
+type Transactions = Handler[tx.State, tx.Command, tx.Event]
+
+// ErrUnsupportedChain refuses a chain that is not configured.
+const ErrUnsupportedChain = event.Refusal("unsupported-chain")
+
+// Grouping says which transactions have a group.
+type Grouping string
+
+const (
+	GroupExplicit Grouping = "explicit" // those whose nonce key has the NKG1 format
+	GroupAll      Grouping = "all"
+)
+
+// Submit takes signed transactions on: decode, check, keep the bytes, Accept.
+type Submit struct {
+	Transactions Transactions
+	Vault        Vault
+	// Decoders turn bytes into what they say, one per configured chain; a
+	// *chain.Malformed is a refusal.
+	Decoders map[chain.ID]func(raw []byte) (chain.Signed, error)
+	Grouping Grouping
+	// ExpiringWindow is how long before validBefore a transaction with an
+	// expiring nonce is taken by nodes (TIP-1009: 30 s; TIP-1093: 300 s).
+	ExpiringWindow time.Duration
+	// Slots bounds how many signatures are checked at once, over all requests.
+	Slots  chan struct{}
+	Now    func() time.Time
+	Random io.Reader
+	Crash  func(point string)
+}
+
+// Submission is the answer to one raw transaction: a state, or why not.
+type Submission struct {
+	State tx.State
+	// Known means that the hash had been accepted before this request.
+	Known bool
+	// Err is a *chain.Malformed, an event.Refusal, or bad luck.
+	Err error
+}
+
+// Batch answers each raw transaction in its place; one bad one does not touch
+// the others. The error is bad luck, or [ErrUnsupportedChain], of the whole.
+func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, meta event.Meta) ([]Submission, error) {
+	decode := s.Decoders[id]
+	if decode == nil {
+		return nil, ErrUnsupportedChain.Because("chain %s is not served here", id)
+	}
+	answers := make([]Submission, len(raws))
+	signed := s.decodeAll(decode, id, raws, answers)
+
+	first := map[chain.Hash]int{} // the first place of each hash in the batch
+	var keep []Payload
+	for i, t := range signed {
+		if answers[i].Err != nil {
+			continue
+		}
+		if _, twice := first[t.Hash]; !twice {
+			first[t.Hash] = i
+			keep = append(keep, Payload{payload.Ref{Chain: id, Hash: t.Hash}, raws[i]})
+		}
+	}
+	if len(keep) > 0 {
+		if err := s.Vault.Keep(ctx, keep); err != nil {
+			return nil, err
+		}
+		s.crash("payload.kept")
+	}
+
+	var accepting sync.WaitGroup
+	for _, i := range first {
+		accepting.Go(func() { answers[i] = s.accept(ctx, signed[i], raws[i], meta) })
+	}
+	accepting.Wait()
+	for i, t := range signed {
+		if answers[i].Err == nil && first[t.Hash] != i {
+			answers[i] = answers[first[t.Hash]]
+			answers[i].Known = true
+		}
+	}
+	return answers, nil
+}
+
+// decodeAll decodes and checks what needs no store. It fills answers with the
+// refusals.
+func (s *Submit) decodeAll(decode func([]byte) (chain.Signed, error), id chain.ID, raws [][]byte, answers []Submission) []chain.Signed {
+	signed := make([]chain.Signed, len(raws))
+	now := s.Now()
+	var decoding sync.WaitGroup
+	for i, raw := range raws {
+		s.Slots <- struct{}{}
+		decoding.Go(func() {
+			defer func() { <-s.Slots }()
+			signed[i], answers[i].Err = decode(raw)
+			if answers[i].Err == nil {
+				answers[i].Err = check(signed[i], id, now)
+			}
+		})
+	}
+	decoding.Wait()
+	return signed
+}
+
+// check refuses what the bytes alone, the wanted chain and the time forbid, so
+// that nothing is kept of it.
+func check(t chain.Signed, id chain.ID, now time.Time) error {
+	if t.Chain != id {
+		return &chain.Malformed{Fault: chain.FaultWrongChain, Detail: fmt.Sprintf("signed for chain %s, submitted for chain %s", t.Chain, id)}
+	}
+	_, err := tx.State{}.Decide(tx.Accept{Accepted: tx.Accepted{Window: t.Window, At: now}})
+	return err
+}
+
+func (s *Submit) accept(ctx context.Context, t chain.Signed, raw []byte, meta event.Meta) Submission {
+	origin, err := Begin(s.Random, meta)
+	if err != nil {
+		return Submission{Err: err}
+	}
+	stream := tx.Stream(t.Chain, t.Hash)
+	r, err := s.Transactions.HandleFrom(ctx, stream, Result[tx.State]{}, tx.Accept{Accepted: s.accepted(t, raw)}, origin)
+	if err != nil {
+		return Submission{State: r.State, Err: err}
+	}
+	if r.State.Erased || r.State.Canceled {
+		// These bytes were to be gone: take them out again.
+		err = s.Vault.Rows.Erase(ctx, t.Chain, []chain.Hash{t.Hash})
+	}
+	return Submission{State: r.State, Known: r.Added == 0, Err: err}
+}
+
+func (s *Submit) accepted(t chain.Signed, raw []byte) tx.Accepted {
+	now := s.Now()
+	a := tx.Accepted{
+		Chain: t.Chain, Hash: t.Hash, Type: t.Type,
+		Sender: t.Sender, Signature: t.Signature, AccessKey: t.AccessKey, FeePayer: t.FeePayer,
+		NonceKey: t.NonceKey, Nonce: t.Nonce, Window: t.Window,
+		EligibleAt: max(t.Window.After, uint64(now.Unix())),
+		Bytes:      len(raw), RawHash: chain.Keccak(raw), At: now,
+	}
+	if window := uint64(s.ExpiringWindow / time.Second); t.NonceKey.IsExpiring() && t.Window.Before > window {
+		a.EligibleAt = max(a.EligibleAt, t.Window.Before-window)
+	}
+	if _, explicit := t.NonceKey.Explicit(); explicit || s.Grouping == GroupAll {
+		g := t.NonceKey.Group()
+		a.Group = &g
+	}
+	return a
+}
+
+func (s *Submit) crash(point string) {
+	if s.Crash != nil {
+		s.Crash(point)
+	}
+}
+
+// IsRefusal reports whether an error is an expected no rather than bad luck.
+func IsRefusal(err error) bool {
+	var refusal event.Refusal
+	var malformed *chain.Malformed
+	return errors.As(err, &refusal) || errors.As(err, &malformed)
+}
