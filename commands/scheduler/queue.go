@@ -27,9 +27,6 @@ type Queue interface {
 	// now; at most horizon when nothing is due before).
 	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit int) (work []tx.Work, until time.Duration, err error)
 	Done(ctx context.Context, holder string, done []tx.Done) error
-	// Advance makes rows never attempted due now whose EligibleAt the head's
-	// block time has reached, though the wall clock has not.
-	Advance(ctx context.Context, id chain.ID, blockTime uint64) (int, error)
 	// Find returns the rows of a chain with these hashes, in any phase.
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
 }

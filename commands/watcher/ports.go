@@ -26,6 +26,9 @@ type Board interface {
 	// Wake makes rows due now: those of the sequences that wait for a nonce at
 	// or below the one given.
 	Wake(ctx context.Context, now map[chain.Sequence]uint64) (int, error)
+	// Advance makes rows never attempted due now whose EligibleAt the head's
+	// block time has reached, though the wall clock has not.
+	Advance(ctx context.Context, id chain.ID, blockTime uint64) (int, error)
 	// DropSealed removes sealed rows whose block is below a number.
 	DropSealed(ctx context.Context, id chain.ID, below uint64) (int, error)
 

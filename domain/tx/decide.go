@@ -126,6 +126,17 @@ type Outcome struct {
 // Permanent reports whether the bytes will never be taken.
 func (o Outcome) Permanent() bool { return o.Class == Permanent }
 
+// String says the outcome in a few words.
+func (o Outcome) String() string {
+	switch {
+	case o.Message != "":
+		return string(o.Class) + ": " + o.Message
+	case o.Cause != "":
+		return string(o.Class) + ": " + string(o.Cause)
+	}
+	return string(o.Class)
+}
+
 // Key tells outcomes apart for the history. Messages are left out where a cause
 // says as much, and numbers in them always: balances and limits change each time.
 func (o Outcome) Key() string {

@@ -1,6 +1,8 @@
 package tx
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -149,4 +151,20 @@ const StreamPrefix = "tx-"
 // Stream names a transaction's events.
 func Stream(id chain.ID, hash chain.Hash) event.Stream {
 	return event.Stream(StreamPrefix + id.String() + "-" + hash.String())
+}
+
+// ParseStream reads chain and hash off the name that [Stream] gave.
+func ParseStream(s event.Stream) (id chain.ID, hash chain.Hash, err error) {
+	rest, ok := strings.CutPrefix(string(s), StreamPrefix)
+	number, digits, cut := strings.Cut(rest, "-")
+	if !ok || !cut {
+		return 0, hash, fmt.Errorf("stream %q is not a transaction's", s)
+	}
+	if id, err = chain.ParseID(number); err != nil {
+		return 0, hash, fmt.Errorf("stream %q: %w", s, err)
+	}
+	if hash, err = chain.ParseHash(digits); err != nil {
+		return 0, hash, fmt.Errorf("stream %q: %w", s, err)
+	}
+	return id, hash, nil
 }

@@ -1,0 +1,172 @@
+// Package broadcaster makes one attempt at a time: it loads the bytes, asks the
+// log whether they are still wanted, hands them to nodes, and records what the
+// nodes said.
+package broadcaster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Nodes hands bytes to a chain's endpoints.
+type Nodes interface {
+	// Send hands raw to the fan-out's share of the endpoints, rotating with the
+	// attempt, each with its own deadline, and returns an answer for each one
+	// asked: at least one.
+	Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int) []tx.Answer
+	// SendAll hands raw to every healthy endpoint.
+	SendAll(ctx context.Context, raw []byte, hash chain.Hash) []tx.Answer
+}
+
+// Sight is what looking at the chain showed about one transaction.
+type Sight struct {
+	// Over means that a verdict was recorded: there is nothing to send.
+	Over bool
+	// Wants is the next nonce the chain wants in the transaction's sequence, if
+	// Known.
+	Wants uint64
+	Known bool
+}
+
+// Broadcaster makes the attempts of one chain.
+type Broadcaster struct {
+	Transactions commands.Transactions
+	Vault        commands.Vault
+	Nodes        Nodes
+	// Look asks the chain about one transaction: receipt first, then nonce, then
+	// time. It records the verdict if there is one.
+	Look     func(ctx context.Context, s tx.State) (Sight, error)
+	Schedule tx.Schedule
+	Now      func() time.Time
+	Random   io.Reader
+	Crash    func(point string)
+	Log      *slog.Logger
+}
+
+// Attempt makes one attempt at a leased row and says when to come back.
+func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
+	done := tx.Done{Chain: w.Chain, Hash: w.Hash, Attempts: w.Attempts, Note: w.Note}
+	stream := tx.Stream(w.Chain, w.Hash)
+	r, err := b.Transactions.Load(ctx, stream)
+	switch {
+	case err != nil:
+		return b.later(done, "log not read", err)
+	case !r.State.Sendable():
+		// The queue has not folded the end yet; it will.
+		return b.again(done, tx.Outcome{Class: tx.Taken}, w, "no longer wanted")
+	}
+	if done.Attempts = max(w.Attempts, r.State.Attempt); done.Attempts > 0 {
+		// An earlier attempt may have been mined, and a node may take the same
+		// bytes again all the same: ask the chain before every repeat.
+		if stop := b.look(ctx, r.State, w, &done); stop {
+			return done
+		}
+	}
+	if left := w.ExpiresAt; left != 0 && uint64(b.Now().Unix()) >= left {
+		return b.again(done, tx.Outcome{Class: tx.Retry}, w, "validBefore has passed; a block must say so")
+	}
+	return b.send(ctx, w, r, done)
+}
+
+// look asks the chain. stop means that nothing should be sent now; done then says
+// when to come back.
+func (b *Broadcaster) look(ctx context.Context, s tx.State, w tx.Work, done *tx.Done) (stop bool) {
+	sight, err := b.Look(ctx, s)
+	switch {
+	case err != nil:
+		// Not knowing is no reason to hold the bytes back.
+		b.Log.Debug("chain not read before a repeat", "tx", w.Hash, "err", err)
+		return false
+	case sight.Over:
+		*done = b.again(*done, tx.Outcome{Class: tx.Taken}, w, "verdict recorded")
+		return true
+	case sight.Known && sight.Wants < w.Nonce:
+		done.Note, done.WaitNonce = fmt.Sprintf("waiting for nonce %d", sight.Wants), sight.Wants+1
+		done.NextAt = b.Now().Add(b.patience(w))
+		return true
+	}
+	return false
+}
+
+func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.State], done tx.Done) tx.Done {
+	raw, err := b.Vault.Bytes(ctx, payload.Ref{Chain: w.Chain, Hash: w.Hash})
+	if err != nil {
+		if errors.Is(err, payload.ErrGone) {
+			b.Log.Error("payload of an open transaction is gone", "tx", w.Hash)
+		}
+		return b.later(done, "payload not read", err)
+	}
+	done.Attempts++
+	b.crash("send.before")
+	answers := b.Nodes.Send(ctx, raw, w.Hash, done.Attempts)
+	everyone := false
+	if tx.Summarise(answers, true).Permanent() {
+		// A permanent verdict is everybody's: ask those not asked.
+		answers, everyone = b.Nodes.SendAll(ctx, raw, w.Hash), true
+	}
+	b.crash("send.after")
+	done.SentAt = b.Now()
+	outcome := tx.Summarise(answers, everyone)
+	if err := b.record(ctx, w, r, tx.Report{Attempt: done.Attempts, Answers: answers, Everyone: everyone, At: done.SentAt}); err != nil {
+		return b.later(done, "attempt not recorded", err)
+	}
+	done = b.again(done, outcome, w, "")
+	if outcome.Cause == tx.NonceTooLow || outcome.Cause == tx.NonceTooHigh || outcome.Cause == tx.Replayed || outcome.Cause == tx.TooLate {
+		b.look(ctx, r.State, w, &done)
+	}
+	return done
+}
+
+func (b *Broadcaster) record(ctx context.Context, w tx.Work, r commands.Result[tx.State], report tx.Report) error {
+	origin, err := commands.Begin(b.Random, event.Meta{Actor: "broadcaster"})
+	if err != nil {
+		return err
+	}
+	_, err = b.Transactions.HandleFrom(ctx, tx.Stream(w.Chain, w.Hash), r, report, origin)
+	return err
+}
+
+// again comes back by the schedule.
+func (b *Broadcaster) again(done tx.Done, o tx.Outcome, w tx.Work, note string) tx.Done {
+	done.NextAt = b.Schedule.Next(w.Hash, max(done.Attempts, 1), o, b.Now(), w.ExpiresAt)
+	if done.Note = note; note == "" {
+		done.Note = o.String()
+	}
+	return done
+}
+
+// waitMax bounds the pause between looks of a transaction that waits for a lower
+// nonce. The nonce's landing wakes it anyway.
+const waitMax = time.Minute
+
+// patience grows with the time that a transaction has waited for a lower nonce.
+func (b *Broadcaster) patience(w tx.Work) time.Duration {
+	var waited time.Duration
+	if w.WaitNonce != 0 {
+		waited = b.Now().Sub(w.WaitSince)
+	}
+	return min(max(waited/2, b.Schedule.RebroadcastMin), waitMax)
+}
+
+// later comes back soon after bad luck on our own side, not counting an attempt.
+func (b *Broadcaster) later(done tx.Done, what string, err error) tx.Done {
+	b.Log.Warn(what, "tx", done.Hash, "err", err)
+	done.NextAt, done.Note = b.Now().Add(b.Schedule.RetryMax/4), what
+	return done
+}
+
+func (b *Broadcaster) crash(point string) {
+	if b.Crash != nil {
+		b.Crash(point)
+	}
+}

@@ -1,0 +1,59 @@
+// Package scheduler is the process manager that turns recorded facts into a due
+// queue, and due work into attempts.
+package scheduler
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Plan says what one fact about a transaction means to the due queue. Facts that
+// mean nothing to it are ok=false.
+func Plan(schedule tx.Schedule, id chain.ID, hash chain.Hash, e tx.Event) (c tx.Change, ok bool) {
+	c = tx.Change{Chain: id, Hash: hash}
+	switch e := e.(type) {
+	case tx.Accepted:
+		c.Open = &tx.Work{
+			Chain: e.Chain, Hash: e.Hash, Sender: e.Sender, NonceKey: e.NonceKey, Nonce: e.Nonce,
+			EligibleAt: e.EligibleAt, ExpiresAt: e.Window.Before,
+			Phase: tx.Open, NextAt: time.Unix(int64(min(e.EligibleAt, 1<<40)), 0),
+		}
+	case tx.Broadcast:
+		c.Attempt = attempted(schedule, hash, e.Attempt, e.At, tx.Outcome{Class: tx.Taken})
+	case tx.Rejected:
+		if e.Permanent {
+			c.Close = true
+			break
+		}
+		c.Attempt = attempted(schedule, hash, e.Attempt, e.At, tx.Outcome{Class: e.Class, Cause: e.Cause, Message: e.Reason})
+	case tx.Mined:
+		c.Announce = &tx.Verdict{Status: tx.StatusExecuted, Block: e.Receipt.Block}
+	case tx.StaleByNonce:
+		c.Announce = &tx.Verdict{Status: tx.StatusStale, Block: e.Block}
+	case tx.Expired:
+		c.Announce = &tx.Verdict{Status: tx.StatusExpired, Block: e.Block}
+	case tx.Reorged:
+		c.Reopen = &tx.Reopened{To: tx.Open, At: e.At}
+		if e.Canceled {
+			c.Reopen.To = tx.Watched
+		}
+	case tx.Finalized:
+		c.Seal = &tx.Verdict{Status: e.Verdict, Block: e.Block}
+	case tx.CanceledLocally:
+		c.Watch = true
+	case tx.FinalityViolated, tx.Retired:
+		c.Close = true
+	case tx.PayloadErased:
+		return c, false
+	default:
+		panic(fmt.Sprintf("scheduler: unknown event %T", e))
+	}
+	return c, true
+}
+
+func attempted(s tx.Schedule, hash chain.Hash, n int, at time.Time, o tx.Outcome) *tx.Attempted {
+	return &tx.Attempted{Number: n, At: at, NextAt: s.Next(hash, n, o, at, 0), Note: o.String()}
+}

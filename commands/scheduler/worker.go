@@ -1,0 +1,166 @@
+package scheduler
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Worker leases one chain's due work and has it attempted. Every replica runs one
+// for each chain.
+type Worker struct {
+	Chain  chain.ID
+	Queue  Queue
+	Holder string // this process
+	// Attempt makes one broadcast attempt and says when to come back. It must
+	// end within Lease: after that another worker may take the row.
+	Attempt func(ctx context.Context, w tx.Work) tx.Done
+	Lease   time.Duration // how long a leased row is ours
+	Poll    time.Duration // look at the queue at least so often
+	Slots   int           // attempts at once
+	Log     *slog.Logger
+
+	wake chan struct{}
+	once sync.Once
+}
+
+// Wake makes the worker look at the queue now. It never blocks.
+func (w *Worker) Wake() {
+	w.init()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *Worker) init() { w.once.Do(func() { w.wake = make(chan struct{}, 1) }) }
+
+// doneMax bounds how many finished attempts are reported to the queue at once.
+const doneMax = 500
+
+// Run works until ctx ends, and returns when the attempts under way have ended
+// and the queue has been told of them, so that no lease is left behind.
+func (w *Worker) Run(ctx context.Context) {
+	w.init()
+	free := make(chan struct{}, w.Slots)
+	for range w.Slots {
+		free <- struct{}{}
+	}
+	done := make(chan tx.Done, w.Slots)
+	reported := make(chan struct{})
+	go func() {
+		defer close(reported)
+		w.report(context.WithoutCancel(ctx), done)
+	}()
+
+	var attempts sync.WaitGroup
+	for ctx.Err() == nil {
+		n := claim(ctx, free)
+		if n == 0 {
+			break
+		}
+		work, until := w.lease(ctx, n)
+		for range n - len(work) {
+			free <- struct{}{}
+		}
+		for _, item := range work {
+			attempts.Go(func() {
+				// A graceful stop lets an attempt finish; its deadline is the lease.
+				attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Lease*9/10)
+				defer cancel()
+				done <- w.Attempt(attempt, item)
+				free <- struct{}{}
+			})
+		}
+		if len(work) < n {
+			w.rest(ctx, min(max(until, minRest), w.Poll))
+		}
+	}
+	attempts.Wait()
+	close(done)
+	<-reported
+}
+
+// minRest keeps a queue that answers "due now" with nothing from being hammered.
+const minRest = time.Millisecond
+
+// gather is how long a busy worker waits for more free slots, so that it asks the
+// queue once for many rows rather than once for each.
+const gather = 3 * time.Millisecond
+
+// claim takes free slots: all that are free now, or half of them all, whichever
+// is more; but it waits no longer than gather after the first.
+func claim(ctx context.Context, free chan struct{}) (n int) {
+	select {
+	case <-free:
+		n = 1
+	case <-ctx.Done():
+		return 0
+	}
+	enough := time.NewTimer(gather)
+	defer enough.Stop()
+	for n < cap(free) {
+		if n >= cap(free)/2 && len(free) == 0 {
+			break
+		}
+		select {
+		case <-free:
+			n++
+		case <-enough.C:
+			return n
+		}
+	}
+	return n
+}
+
+func (w *Worker) lease(ctx context.Context, limit int) ([]tx.Work, time.Duration) {
+	// Not cut short by a stop: rows leased by a call nobody waits for would lie
+	// idle until their lease lapses.
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Lease)
+	defer cancel()
+	work, until, err := w.Queue.Lease(call, w.Chain, w.Holder, w.Lease, limit)
+	if err != nil {
+		if ctx.Err() == nil {
+			w.Log.Warn("queue not reached", "chain", w.Chain, "err", err)
+		}
+		return nil, w.Poll
+	}
+	return work, until
+}
+
+func (w *Worker) rest(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-w.wake:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// report tells the queue of finished attempts, as many at once as there are.
+func (w *Worker) report(ctx context.Context, done <-chan tx.Done) {
+	for first := range done {
+		batch := []tx.Done{first}
+		for more := true; more && len(batch) < doneMax; {
+			select {
+			case d, ok := <-done:
+				if more = ok; ok {
+					batch = append(batch, d)
+				}
+			default:
+				more = false
+			}
+		}
+		call, cancel := context.WithTimeout(ctx, w.Lease)
+		if err := w.Queue.Done(call, w.Holder, batch); err != nil {
+			// The leases lapse and the rows are attempted again: the same bytes.
+			w.Log.Warn("queue not told of attempts", "chain", w.Chain, "attempts", len(batch), "err", err)
+		}
+		cancel()
+	}
+}

@@ -1,0 +1,196 @@
+package watcher
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// read takes a new canonical block in: what it mined of ours, and whose nonces
+// that used up.
+func (r *run) read(ctx context.Context, b block) error {
+	rows, err := r.Board.Find(ctx, r.Chain, b.hashes)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	hashes := make([]chain.Hash, len(rows))
+	used := map[chain.Sequence]uint64{}
+	for i, row := range rows {
+		hashes[i] = row.Hash
+		if !row.NonceKey.IsExpiring() {
+			used[row.Sequence()] = max(used[row.Sequence()], row.Nonce+1)
+		}
+	}
+	receipts, err := r.Node.Receipts(ctx, b.Block, hashes)
+	if err != nil {
+		return fmt.Errorf("receipts: %w", err)
+	}
+	err = each(rows, func(row tx.Work) error {
+		receipt, ok := receipts[row.Hash]
+		if !ok {
+			return fmt.Errorf("no receipt of %s in block %s", row.Hash, b.Hash)
+		}
+		return r.command(ctx, row.Hash, tx.SeeReceipt{Receipt: receipt, At: r.Now()})
+	})
+	if err != nil {
+		return err
+	}
+	return r.outrun(ctx, b.Block, used)
+}
+
+// outrun settles the rivals whose nonce others have used, and wakes who waited.
+func (r *run) outrun(ctx context.Context, at chain.Block, used map[chain.Sequence]uint64) error {
+	rivals, err := r.Board.Rivals(ctx, used, rowsMax)
+	if err != nil {
+		return err
+	}
+	rivals = slices.DeleteFunc(rivals, func(row tx.Work) bool { return row.Phase == tx.Announced })
+	err = each(rivals, func(row tx.Work) error {
+		return r.settle(ctx, row.Hash, tx.SeeNonce{Block: at, Current: used[row.Sequence()], At: r.Now()})
+	})
+	if err != nil {
+		return err
+	}
+	_, err = r.Board.Wake(ctx, used)
+	return err
+}
+
+// settle records a verdict that rests on the absence of a receipt, unless some
+// endpoint has one.
+func (w *Watcher) settle(ctx context.Context, hash chain.Hash, verdict tx.Command) error {
+	receipt, err := w.Node.FindReceipt(ctx, hash)
+	switch {
+	case err != nil:
+		return fmt.Errorf("receipt of %s: %w", hash, err)
+	case receipt != nil:
+		return w.command(ctx, hash, tx.SeeReceipt{Receipt: *receipt, At: w.Now()})
+	}
+	return w.command(ctx, hash, verdict)
+}
+
+// readTip does once for a new head what needs no look at each block: expiry,
+// eligibility by the chain's clock, and sequences that wait.
+func (r *run) readTip(ctx context.Context, tip chain.Block) error {
+	expiring, err := r.Board.Expiring(ctx, r.Chain, tip.Time, rowsMax)
+	if err != nil {
+		return err
+	}
+	err = each(expiring, func(row tx.Work) error {
+		return r.settle(ctx, row.Hash, tx.SeeTime{Block: tip, At: r.Now()})
+	})
+	if err != nil {
+		return err
+	}
+	if tip.Time > uint64(r.Now().Unix()) {
+		if _, err := r.Board.Advance(ctx, r.Chain, tip.Time); err != nil {
+			return err
+		}
+	}
+	return r.readWaiting(ctx, tip)
+}
+
+// readWaiting asks for the nonces that others wait for: a predecessor that is not
+// ours lands without our seeing it in a block.
+func (r *run) readWaiting(ctx context.Context, tip chain.Block) error {
+	waiting, err := r.Board.Waiting(ctx, r.Chain, waitingMax)
+	if err != nil || len(waiting) == 0 {
+		return err
+	}
+	nonces, err := r.Node.Nonces(ctx, tip, waiting)
+	if err != nil {
+		return fmt.Errorf("nonces: %w", err)
+	}
+	now := make(map[chain.Sequence]uint64, len(waiting))
+	for i, s := range waiting {
+		now[s] = nonces[i]
+	}
+	return r.outrun(ctx, tip, now)
+}
+
+// disown un-mines what rests on blocks that left the chain. A transaction that is
+// in a block of the new chain has its Reorged and Mined recorded together already.
+func (r *run) disown(ctx context.Context) error {
+	for i := range r.orphans {
+		o := &r.orphans[i]
+		o.steps++
+		for _, phase := range []tx.Phase{tx.Announced, tx.Sealed} {
+			rows, err := r.Board.Verdicts(ctx, r.Chain, phase, o.was.Number, o.was.Number, rowsMax)
+			if err != nil {
+				return err
+			}
+			rows = slices.DeleteFunc(rows, func(row tx.Work) bool { return row.Block.Hash != o.was.Hash })
+			err = each(rows, func(row tx.Work) error {
+				return r.command(ctx, row.Hash, tx.LoseBlock{Was: o.was, Now: o.now, At: r.Now()})
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	r.orphans = slices.DeleteFunc(r.orphans, func(o orphan) bool { return o.steps >= orphanSteps })
+	return nil
+}
+
+// finalize seals the verdicts whose block can no longer leave the chain.
+func (r *run) finalize(ctx context.Context) error {
+	final, err := r.Node.Final(ctx)
+	if err != nil {
+		return fmt.Errorf("final block: %w", err)
+	}
+	if final.Number < r.final.Number || final.Number > r.tip().Number {
+		return nil // a node that lags, or one that is ahead of what we have read
+	}
+	rows, err := r.Board.Verdicts(ctx, r.Chain, tx.Announced, 0, final.Number, rowsMax)
+	if err != nil {
+		return err
+	}
+	canonical, err := r.canonical(ctx, rows)
+	if err != nil {
+		return err
+	}
+	err = each(rows, func(row tx.Work) error { return r.seal(ctx, row, canonical[row.Block.Number], final) })
+	if err != nil {
+		return err
+	}
+	if final.Hash != r.final.Hash && final.Number > finalityPast {
+		if _, err := r.Board.DropSealed(ctx, r.Chain, final.Number-finalityPast); err != nil {
+			return err
+		}
+	}
+	r.final = final
+	return nil
+}
+
+// canonical finds the chain's blocks at the rows' heights, from memory or by asking.
+func (r *run) canonical(ctx context.Context, rows []tx.Work) (map[uint64]chain.Block, error) {
+	found := map[uint64]chain.Block{}
+	for _, b := range r.blocks {
+		found[b.Number] = b
+	}
+	for _, row := range rows {
+		if _, ok := found[row.Block.Number]; ok {
+			continue
+		}
+		b, _, err := r.Node.BlockAt(ctx, row.Block.Number)
+		if err != nil {
+			return nil, fmt.Errorf("block %d: %w", row.Block.Number, err)
+		}
+		found[b.Number] = b
+	}
+	return found, nil
+}
+
+// seal finishes a verdict on a final block, having looked once more.
+func (r *run) seal(ctx context.Context, row tx.Work, canonical, final chain.Block) error {
+	if canonical.Hash != row.Block.Hash {
+		return r.command(ctx, row.Hash, tx.LoseBlock{Was: row.Block, Now: canonical, At: r.Now()})
+	}
+	finalize := tx.Finalize{Final: final, At: r.Now()}
+	if row.Verdict == tx.StatusExecuted {
+		return r.command(ctx, row.Hash, finalize)
+	}
+	return r.settle(ctx, row.Hash, finalize)
+}

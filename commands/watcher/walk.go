@@ -1,0 +1,105 @@
+package watcher
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// block is a block with the hashes of its transactions.
+type block struct {
+	chain.Block
+	hashes []chain.Hash
+}
+
+// walk goes from a head by parent hashes to a block that is known. It returns the
+// new blocks, lowest first, and how many of the known ones stay. No new blocks
+// means that there is nothing to take in: the head lags, or is still doubted.
+func (r *run) walk(ctx context.Context, head chain.Block) (fresh []block, base int, err error) {
+	known := make(map[chain.Hash]int, len(r.blocks))
+	for i, b := range r.blocks {
+		known[b.Hash] = i
+	}
+	if _, ok := known[head.Hash]; ok {
+		return nil, 0, nil // an older block of the same chain: the node lags
+	}
+	next := head.Hash
+	for len(fresh) < walkMax {
+		b, hashes, err := r.Node.BlockByHash(ctx, next)
+		if err != nil {
+			return nil, 0, fmt.Errorf("block %s: %w", next, err)
+		}
+		fresh = append(fresh, block{b, hashes})
+		if i, ok := known[b.Parent]; ok {
+			slices.Reverse(fresh)
+			return fresh, i + 1, r.doubt(head, i+1, &fresh)
+		}
+		if len(r.blocks) == 0 || b.Number == 0 {
+			break // nothing to meet: this is where watching begins
+		}
+		next = b.Parent
+	}
+	return r.restart(ctx, head, fresh)
+}
+
+// doubt holds a fork back until it is certain: a lower head is a lagging node,
+// and one of equal height must be seen twice.
+func (r *run) doubt(head chain.Block, base int, fresh *[]block) error {
+	tip := r.tip()
+	if base == len(r.blocks) {
+		r.doubted = chain.Hash{}
+		return nil // no fork
+	}
+	if head.Number < tip.Number || head.Number == tip.Number && r.doubted != head.Hash {
+		r.doubted, *fresh = head.Hash, nil
+	}
+	return nil
+}
+
+// restart is for a head that does not meet the known blocks within walkMax: at
+// the very first step, or after a long absence. What happened between is found
+// by looking at each open transaction when it is next due, and at each verdict
+// when its block is final.
+func (r *run) restart(ctx context.Context, head chain.Block, fresh []block) ([]block, int, error) {
+	tip := r.tip()
+	if len(r.blocks) == 0 {
+		return fresh[:1], 0, nil // fresh[0] is the head
+	}
+	if head.Number <= tip.Number {
+		// A fork deeper than walkMax, or another chain: certain only by its number.
+		at, _, err := r.Node.BlockAt(ctx, r.blocks[0].Number)
+		if err != nil {
+			return nil, 0, err
+		}
+		if at.Hash == r.blocks[0].Hash {
+			return nil, 0, fmt.Errorf("head %d does not meet block %d within %d blocks", head.Number, tip.Number, walkMax)
+		}
+	}
+	r.Log.Warn("watching begins anew at the head", "chain", r.Chain, "head", head.Number, "known", tip.Number)
+	slices.Reverse(fresh)
+	base, err := r.stillCanonical(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	return fresh, base, nil
+}
+
+// stillCanonical counts the known blocks, from the lowest, that the chain still has.
+func (r *run) stillCanonical(ctx context.Context) (int, error) {
+	low, high := 0, len(r.blocks) // blocks below low stand, those from high up do not
+	for low < high {
+		mid := (low + high) / 2
+		at, _, err := r.Node.BlockAt(ctx, r.blocks[mid].Number)
+		if err != nil {
+			return 0, fmt.Errorf("block %d: %w", r.blocks[mid].Number, err)
+		}
+		if at.Hash == r.blocks[mid].Hash {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low, nil
+}

@@ -1,0 +1,222 @@
+// Package watcher brings the chain's news into the log: receipts, used nonces,
+// time, blocks that left the chain, and finality.
+//
+// It knows the chain by positive evidence only. A receipt that is missing, a lower
+// head or a timeout is a node that lags; a transaction is un-mined when another
+// block stands where its block stood.
+package watcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Bounds of one step.
+const (
+	walkMax      = 256  // blocks walked back from a head before the gap is skipped
+	rowsMax      = 1000 // rows looked at in one go
+	waitingMax   = 64   // waiting sequences asked for in one block
+	commandsMax  = 64   // commands under way at once
+	finalityPast = 64   // blocks below the final one in which a contradiction is still noticed
+	orphanSteps  = 16   // steps during which a block that left is checked again
+)
+
+// Watcher watches one chain. One replica at a time runs it, by lease; what it
+// records would bear two.
+type Watcher struct {
+	Chain        chain.ID
+	Node         Node
+	Board        Board
+	Transactions commands.Transactions
+	Poll         time.Duration // look for a head at least so often
+	Now          func() time.Time
+	Random       io.Reader
+	// Moved is called after a step with the head; for health and metrics.
+	Moved func(head, final chain.Block)
+	Crash func(point string)
+	Log   *slog.Logger
+}
+
+// run is a watcher's memory while it holds its lease.
+type run struct {
+	*Watcher
+	blocks  []chain.Block // canonical, lowest first, each the parent of the next
+	final   chain.Block
+	doubted chain.Hash // a rival of the tip at equal height, seen once
+	orphans []orphan
+}
+
+// orphan is a block that left the chain. Rows that rest on it may reach the board
+// some steps later, so it is kept in mind for a while.
+type orphan struct {
+	was, now chain.Block
+	steps    int
+}
+
+// Run watches until ctx ends. Trouble with nodes or the store is logged and the
+// step tried again at the next head or poll.
+func (w *Watcher) Run(ctx context.Context) error {
+	blocks, err := w.Board.Blocks(ctx, w.Chain)
+	if err != nil {
+		return err
+	}
+	r := &run{Watcher: w, blocks: blocks}
+	heads := w.Node.Heads(ctx)
+	tick := time.NewTicker(w.Poll)
+	defer tick.Stop()
+	for {
+		if err := r.step(ctx); err != nil && ctx.Err() == nil {
+			w.Log.Warn("watch step failed", "chain", w.Chain, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-heads:
+		case <-tick.C:
+		}
+	}
+}
+
+// step brings the log up to the chain's head and finality.
+func (r *run) step(ctx context.Context) error {
+	head, err := r.Node.Head(ctx)
+	if err != nil {
+		return fmt.Errorf("head: %w", err)
+	}
+	if tip := r.tip(); head.Hash != tip.Hash {
+		if err := r.follow(ctx, head); err != nil {
+			return err
+		}
+	}
+	if err := r.disown(ctx); err != nil {
+		return err
+	}
+	if err := r.finalize(ctx); err != nil {
+		return err
+	}
+	if r.Moved != nil {
+		r.Moved(r.tip(), r.final)
+	}
+	return nil
+}
+
+func (r *run) tip() chain.Block {
+	if len(r.blocks) == 0 {
+		return chain.Block{}
+	}
+	return r.blocks[len(r.blocks)-1]
+}
+
+// follow walks from a new head to what is known, and takes the new blocks in.
+func (r *run) follow(ctx context.Context, head chain.Block) error {
+	fresh, base, err := r.walk(ctx, head)
+	if err != nil || len(fresh) == 0 {
+		return err
+	}
+	left := r.blocks[base:]
+	r.blocks = r.blocks[:base:base]
+	for _, b := range fresh {
+		r.blocks = append(r.blocks, b.Block)
+	}
+	for _, b := range left {
+		r.orphans = append(r.orphans, orphan{was: b, now: r.replacement(b)})
+		r.Log.Warn("block left the chain", "chain", r.Chain, "number", b.Number, "hash", b.Hash)
+	}
+	for _, b := range fresh {
+		if err := r.read(ctx, b); err != nil {
+			// Forget the blocks that were not read, so that the next step reads them.
+			r.forget(b.Block)
+			return fmt.Errorf("block %d: %w", b.Number, err)
+		}
+	}
+	tip := r.tip()
+	if err := r.readTip(ctx, tip); err != nil {
+		return err
+	}
+	return r.remember(ctx, fresh[0].Number)
+}
+
+// replacement is what stands where a block stood, or the tip when nothing does yet.
+func (r *run) replacement(was chain.Block) chain.Block {
+	for _, b := range r.blocks {
+		if b.Number == was.Number {
+			return b
+		}
+	}
+	return r.tip()
+}
+
+// forget drops a block and those above it from memory.
+func (r *run) forget(from chain.Block) {
+	for i, b := range r.blocks {
+		if b.Hash == from.Hash {
+			r.blocks = r.blocks[:i:i]
+			return
+		}
+	}
+}
+
+// remember makes the memory outlive this process, and bounds it.
+func (r *run) remember(ctx context.Context, from uint64) error {
+	keep := uint64(0)
+	if r.final.Number > finalityPast {
+		keep = r.final.Number - finalityPast
+	}
+	for len(r.blocks) > 1 && (r.blocks[0].Number < keep || len(r.blocks) > 16*walkMax) {
+		r.blocks = r.blocks[1:]
+	}
+	var changed []chain.Block
+	for _, b := range r.blocks {
+		if b.Number >= from {
+			changed = append(changed, b)
+		}
+	}
+	return r.Board.Remember(ctx, r.Chain, changed, r.blocks[0].Number)
+}
+
+// command carries one command out; a refusal is the aggregate's right and no error.
+func (r *run) command(ctx context.Context, hash chain.Hash, c tx.Command) error {
+	return r.Watcher.command(ctx, hash, c)
+}
+
+func (w *Watcher) command(ctx context.Context, hash chain.Hash, c tx.Command) error {
+	origin, err := commands.Begin(w.Random, event.Meta{Actor: "watcher"})
+	if err != nil {
+		return err
+	}
+	if w.Crash != nil {
+		w.Crash("verdict")
+	}
+	_, err = w.Transactions.Handle(ctx, tx.Stream(w.Chain, hash), c, origin)
+	if commands.IsRefusal(err) {
+		w.Log.Debug("refused", "tx", hash, "command", fmt.Sprintf("%T", c), "why", err)
+		return nil
+	}
+	return err
+}
+
+// each runs f for each item, some at a time, so that their appends share commits.
+func each[T any](items []T, f func(T) error) error {
+	var working sync.WaitGroup
+	slots := make(chan struct{}, commandsMax)
+	errs := make([]error, len(items))
+	for i, item := range items {
+		slots <- struct{}{}
+		working.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = f(item)
+		})
+	}
+	working.Wait()
+	return errors.Join(errs...)
+}
