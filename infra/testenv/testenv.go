@@ -17,11 +17,13 @@ import (
 
 // The variables that cmd/testrun sets.
 const (
-	PostgresVar = "WATCHTOWER_TEST_POSTGRES" // URL of a database whose user may create others
-	RedisVar    = "WATCHTOWER_TEST_REDIS"    // URL
-	AnvilVar    = "WATCHTOWER_TEST_ANVIL"    // path of the anvil binary
-	ViemVar     = "WATCHTOWER_TEST_VIEM"     // folder whose node_modules holds viem
-	RequireVar  = "WATCHTOWER_TEST_REQUIRE"  // set: a missing part is a failure
+	PostgresVar    = "WATCHTOWER_TEST_POSTGRES"     // URL of a database whose user may create others
+	PostgresBinVar = "WATCHTOWER_TEST_POSTGRES_BIN" // folder of initdb and postgres: for a server of one's own (testenv/server)
+	RedisVar       = "WATCHTOWER_TEST_REDIS"        // URL
+	RedisBinVar    = "WATCHTOWER_TEST_REDIS_BIN"    // path of redis-server
+	AnvilVar       = "WATCHTOWER_TEST_ANVIL"        // path of the anvil binary
+	ViemVar        = "WATCHTOWER_TEST_VIEM"         // folder whose node_modules holds viem
+	RequireVar     = "WATCHTOWER_TEST_REQUIRE"      // set: a missing part is a failure
 )
 
 // Need returns a variable's value, or ends the test: skipped, or failed when

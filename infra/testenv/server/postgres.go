@@ -1,0 +1,206 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Postgres is a private Postgres server. It keeps its folder and its port from
+// one start to the next, so that a test can kill it and have it back.
+type Postgres struct {
+	bin     string // holds initdb and postgres
+	dir     string // ours; the data lie in dir/data
+	as      *syscall.Credential
+	port    int
+	process *process
+}
+
+// NewPostgres initialises a server whose programs lie in the folder bin; it does
+// not run yet. As root, it will run as postgres or nobody.
+func NewPostgres(ctx context.Context, bin string) (*Postgres, error) {
+	as, err := unprivileged()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := newFolder("wt-pg-")
+	if err != nil {
+		return nil, err
+	}
+	p := &Postgres{bin: bin, dir: dir, as: as}
+	if err := p.initialise(ctx); err != nil {
+		return nil, errors.Join(err, p.Remove())
+	}
+	return p, nil
+}
+
+func (p *Postgres) initialise(ctx context.Context) error {
+	if err := p.lendPrograms(); err != nil {
+		return err
+	}
+	data := p.data()
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return err
+	}
+	if p.as != nil {
+		if err := os.Chown(data, int(p.as.Uid), int(p.as.Gid)); err != nil {
+			return err
+		}
+	}
+	out, err := p.command(ctx, "initdb", "-D", data, "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	return nil
+}
+
+// lendPrograms copies the programs to where the server's user can run them, if
+// they lie in a folder closed to others.
+func (p *Postgres) lendPrograms() error {
+	if p.as == nil || reachable(p.bin) {
+		return nil
+	}
+	tree, within := filepath.Dir(p.bin), filepath.Base(p.bin)
+	if t, w, ok := unpacked(p.bin); ok {
+		tree, within = t, w
+	}
+	lent := filepath.Join(p.dir, "programs")
+	if err := os.CopyFS(lent, os.DirFS(tree)); err != nil {
+		return fmt.Errorf("copy Postgres to where user %d can run it: %w", p.as.Uid, err)
+	}
+	p.bin = filepath.Join(lent, within)
+	return nil
+}
+
+// Start runs the server and waits until it answers.
+func (p *Postgres) Start(ctx context.Context) error {
+	if p.process != nil {
+		return errors.New("postgres runs already")
+	}
+	if p.port != 0 {
+		return p.startAgain(ctx)
+	}
+	return startOnFreePort(func(port int) error { return p.startOn(ctx, port) })
+}
+
+// startAgain gives the helpers of a killed server time to notice and end: until
+// then they hold its shared memory, and Postgres refuses to start beside them.
+func (p *Postgres) startAgain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		err := p.startOn(ctx, p.port)
+		if err == nil || !strings.Contains(err.Error(), "still in use") {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+// startOn listens on the loopback address only. Killing the server loses nothing
+// with fsync off, for the system still has every page; a power cut would.
+func (p *Postgres) startOn(ctx context.Context, port int) error {
+	cmd := p.command(context.WithoutCancel(ctx), "postgres",
+		"-D", p.data(),
+		"-p", strconv.Itoa(port),
+		"-c", "listen_addresses=127.0.0.1",
+		"-c", "unix_socket_directories=",
+		"-c", "max_connections=300",
+		"-c", "shared_buffers=256MB",
+		"-c", "jit=off",
+		"-c", "synchronous_commit=on", // the service refuses to start on anything less
+		"-c", "fsync=off",
+		"-c", "full_page_writes=off",
+	)
+	process, err := start(cmd, filepath.Join(p.dir, "log"), syscall.SIGINT)
+	if err != nil {
+		return fmt.Errorf("start postgres: %w", err)
+	}
+	p.process, p.port = process, port
+	if err := process.ready(ctx, p.ping); err != nil {
+		return errors.Join(err, p.Stop())
+	}
+	return nil
+}
+
+// ping makes sure that the one who answers is ours: the port may be another's.
+func (p *Postgres) ping(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, p.URL())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // the answer is what counts
+	var dir string
+	if err := conn.QueryRow(ctx, "SHOW data_directory").Scan(&dir); err != nil {
+		return err
+	}
+	if dir != p.data() {
+		return fmt.Errorf("another server, of %s, answers on port %d", dir, p.port)
+	}
+	return nil
+}
+
+func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }
+
+// URL names the database that a superuser without a password may connect to.
+func (p *Postgres) URL() string {
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", p.port)
+}
+
+// Stop ends the server: connections are closed, what is open rolls back. The
+// data stay; stopping twice is no error.
+func (p *Postgres) Stop() error { return p.end(syscall.SIGINT) } // Postgres calls SIGINT the fast shutdown
+
+// Kill ends the server as kill -9 does. Its helpers notice by themselves and end.
+func (p *Postgres) Kill() error { return p.end(syscall.SIGKILL) }
+
+func (p *Postgres) end(sig syscall.Signal) error {
+	if p.process == nil {
+		return nil
+	}
+	err := p.process.end(sig)
+	p.process = nil
+	return err
+}
+
+// Remove stops the server and deletes everything it had.
+func (p *Postgres) Remove() error {
+	return errors.Join(p.Stop(), os.RemoveAll(p.dir))
+}
+
+func (p *Postgres) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	path := filepath.Join(p.bin, name)
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir = p.dir
+	cmd.Env = append(withoutPostgres(os.Environ()), "LC_ALL=C", "TZ=UTC")
+	cmd.Env = append(cmd.Env, libraries(path)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as}
+	return cmd
+}
+
+// withoutPostgres drops PGDATA, PGPORT and their like: they would send the
+// server elsewhere.
+func withoutPostgres(env []string) []string {
+	var kept []string
+	for _, v := range env {
+		if !strings.HasPrefix(v, "PG") {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
