@@ -46,8 +46,8 @@ type PayloadRows interface {
 	Get(ctx context.Context, id chain.ID, hash chain.Hash) (payload.Sealed, error)
 	// Erase removes rows for good; a row that is not there is no error.
 	Erase(ctx context.Context, id chain.ID, hashes []chain.Hash) error
-	// Orphans lists payloads kept before a time, oldest first, at most limit,
-	// with (chain, hash) after the cursor: for the sweeper, which asks the log.
+	// Orphans lists payloads kept before a time, in the order of (chain, hash) and
+	// after a cursor, at most limit: for the sweeper, which asks the log about each.
 	Orphans(ctx context.Context, before time.Time, after payload.Ref, limit int) ([]payload.Ref, error)
 }
 

@@ -1,0 +1,45 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Follower reads the log from its own checkpoint and handles what it finds, at
+// least once: a crash between handling and moving the checkpoint repeats.
+type Follower struct {
+	Store       Store
+	Checkpoints Checkpoints
+	Reader      string // names the checkpoint
+	Filter      event.Filter
+	Max         int // events handled in one go
+}
+
+// Run handles batch after batch until ctx ends or handle fails. The checkpoint
+// moves after handle has returned nil, over filtered stretches too.
+func (f Follower) Run(ctx context.Context, handle func(ctx context.Context, events []event.Recorded) error) error {
+	from, err := f.Checkpoints.Checkpoint(ctx, f.Reader)
+	if err != nil {
+		return fmt.Errorf("checkpoint of %s: %w", f.Reader, err)
+	}
+	for batch, err := range f.Store.Subscribe(ctx, from, f.Filter, f.Max) {
+		if err != nil {
+			return err
+		}
+		if len(batch.Events) > 0 {
+			if err := handle(ctx, batch.Events); err != nil {
+				return err
+			}
+		}
+		if batch.Next == from {
+			continue
+		}
+		if err := f.Checkpoints.MoveCheckpoint(ctx, f.Reader, from, batch.Next); err != nil {
+			return err
+		}
+		from = batch.Next
+	}
+	return ctx.Err()
+}

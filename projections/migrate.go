@@ -1,0 +1,50 @@
+package projections
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+)
+
+// Migrate brings the read models' tables up to date: each file of files is run
+// once, in the order of the names. Several replicas may do it at once.
+func Migrate(ctx context.Context, db *sql.DB, files fs.FS) error {
+	if _, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS view_migrations (name text PRIMARY KEY)`); err != nil {
+		return fmt.Errorf("view migrations: %w", err)
+	}
+	names, err := fs.Glob(files, "view/*.sql")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := migrate(ctx, db, files, name); err != nil {
+			return fmt.Errorf("view migration %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func migrate(ctx context.Context, db *sql.DB, files fs.FS, name string) error {
+	text, err := fs.ReadFile(files, name)
+	if err != nil {
+		return err
+	}
+	dbtx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer dbtx.Rollback() //nolint:errcheck // after a commit it does nothing
+	// The insert makes a second replica wait here until the first has committed.
+	done, err := dbtx.ExecContext(ctx, `INSERT INTO view_migrations (name) VALUES ($1) ON CONFLICT (name) DO NOTHING`, name)
+	if err != nil {
+		return err
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return err
+	}
+	if _, err := dbtx.ExecContext(ctx, string(text)); err != nil {
+		return err
+	}
+	return dbtx.Commit()
+}

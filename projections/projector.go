@@ -1,0 +1,94 @@
+// Package projections folds events into tables that answer queries. The tables
+// are disposable: dropped, they are made again from the log.
+package projections
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Log is what a projector reads.
+type Log interface {
+	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
+}
+
+// Projector keeps one projection up to date. A batch's rows and its checkpoint
+// move in one database transaction, and only if the checkpoint is where this
+// projector left it: a zombie's batch rolls back.
+type Projector struct {
+	Name   string // of the checkpoint and the lease
+	DB     *sql.DB
+	Log    Log
+	Filter event.Filter
+	// Fold adds events to the tables.
+	Fold func(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error
+	// Moved is called with each new checkpoint; live tells whether it was the
+	// head of the log.
+	Moved func(at event.Position, live bool)
+}
+
+const batchMax = 1000 // events in one database transaction when behind; live, there are few
+
+// Run projects until ctx ends, folding fails, or another has moved the checkpoint.
+func (p *Projector) Run(ctx context.Context) error {
+	from, err := p.Checkpoint(ctx)
+	if err != nil {
+		return err
+	}
+	for batch, err := range p.Log.Subscribe(ctx, from, p.Filter, batchMax) {
+		if err != nil {
+			return err
+		}
+		if batch.Next != from {
+			if err := p.apply(ctx, from, batch); err != nil {
+				return fmt.Errorf("%s after position %d: %w", p.Name, from, err)
+			}
+			from = batch.Next
+		}
+		if p.Moved != nil {
+			p.Moved(from, batch.Live)
+		}
+	}
+	return ctx.Err()
+}
+
+// Checkpoint is the position up to which the tables hold everything.
+func (p *Projector) Checkpoint(ctx context.Context) (event.Position, error) {
+	var at int64
+	err := p.DB.QueryRowContext(ctx, `SELECT position FROM readers WHERE name = $1`, p.Name).Scan(&at)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("checkpoint of %s: %w", p.Name, err)
+	}
+	return event.Position(at), nil
+}
+
+func (p *Projector) apply(ctx context.Context, from event.Position, batch event.Batch) error {
+	dbtx, err := p.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer dbtx.Rollback() //nolint:errcheck // after a commit it does nothing
+	if _, err := dbtx.ExecContext(ctx, `INSERT INTO readers (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING`, p.Name); err != nil {
+		return err
+	}
+	// First the checkpoint: it also locks out another projector of this name.
+	moved, err := dbtx.ExecContext(ctx, `UPDATE readers SET position = $1 WHERE name = $2 AND position = $3`,
+		int64(batch.Next), p.Name, int64(from))
+	if err != nil {
+		return err
+	}
+	if n, err := moved.RowsAffected(); err != nil || n != 1 {
+		return errors.Join(err, event.ErrMoved)
+	}
+	if len(batch.Events) > 0 {
+		if err := p.Fold(ctx, dbtx, batch.Events); err != nil {
+			return err
+		}
+	}
+	return dbtx.Commit()
+}

@@ -1,0 +1,154 @@
+package transactions
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Name is the projection's checkpoint and lease.
+const Name = "transactions"
+
+// Filter is what the projection reads of the log.
+func Filter() event.Filter { return event.Filter{Streams: []string{tx.StreamPrefix}} }
+
+// Projection folds transaction events into rows.
+type Projection struct {
+	Codec event.Codec[tx.Event]
+}
+
+type key struct {
+	chain chain.ID
+	hash  chain.Hash
+}
+
+const (
+	rowsPerStatement = 200
+	columns          = 9
+)
+
+// Fold adds events to the table: one read of the rows they touch, one write.
+func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error {
+	keys := make([]key, len(events)) // of each event
+	var known []key                  // streams that begin before these events
+	for i, e := range events {
+		id, hash, err := tx.ParseStream(e.Stream)
+		if err != nil {
+			return err
+		}
+		keys[i] = key{id, hash}
+		if e.Version > 1 {
+			known = append(known, keys[i])
+		}
+	}
+	rows, err := read(ctx, dbtx, known)
+	if err != nil {
+		return err
+	}
+	var touched []key
+	for i, e := range events {
+		row, err := rows[keys[i]].Evolve(e, p.Codec)
+		if err != nil {
+			return err
+		}
+		if _, ok := rows[keys[i]]; !ok || e.Version > 1 {
+			touched = append(touched, keys[i])
+		}
+		rows[keys[i]] = row
+	}
+	return write(ctx, dbtx, rows, distinct(touched))
+}
+
+func distinct(keys []key) []key {
+	seen := make(map[key]bool, len(keys))
+	return slices.DeleteFunc(keys, func(k key) bool {
+		again := seen[k]
+		seen[k] = true
+		return again
+	})
+}
+
+// read returns the rows of these keys that exist.
+func read(ctx context.Context, dbtx *sql.Tx, keys []key) (map[key]Row, error) {
+	rows := make(map[key]Row, len(keys))
+	for some := range slices.Chunk(distinct(slices.Clone(keys)), rowsPerStatement) {
+		byHash := make([]any, len(some))
+		for i, k := range some {
+			byHash[i] = k.hash[:]
+		}
+		found, err := query(ctx, dbtx, `SELECT data FROM transactions WHERE hash IN (`+places(1, len(some))+`)`, byHash...)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range found {
+			rows[key{row.State.Accepted.Chain, row.State.Accepted.Hash}] = row
+		}
+	}
+	return rows, nil
+}
+
+// write upserts rows, and removes the retired.
+func write(ctx context.Context, dbtx *sql.Tx, rows map[key]Row, keys []key) error {
+	for some := range slices.Chunk(keys, rowsPerStatement) {
+		var values []string
+		var args []any
+		for _, k := range some {
+			row := rows[k]
+			if row.State.Retired {
+				if _, err := dbtx.ExecContext(ctx, `DELETE FROM transactions WHERE chain = $1 AND hash = $2`, int64(k.chain), k.hash[:]); err != nil {
+					return err
+				}
+				continue
+			}
+			data, err := json.Marshal(row)
+			if err != nil {
+				return err
+			}
+			values = append(values, "("+places(len(args)+1, columns)+")")
+			args = append(args, arguments(row, data)...)
+		}
+		if len(values) == 0 {
+			continue
+		}
+		_, err := dbtx.ExecContext(ctx, `INSERT INTO transactions
+			(chain, hash, position, version, sender, nonce_key, group_id, status, data)
+			VALUES `+strings.Join(values, ", ")+`
+			ON CONFLICT (chain, hash) DO UPDATE SET
+			version = excluded.version, status = excluded.status, data = excluded.data`, args...)
+		if err != nil {
+			return fmt.Errorf("write %d rows: %w", len(values), err)
+		}
+	}
+	return nil
+}
+
+func arguments(row Row, data []byte) []any {
+	a := row.State.Accepted
+	var group []byte
+	if a.Group != nil {
+		group = a.Group[:]
+	}
+	return []any{
+		int64(a.Chain), a.Hash[:], int64(row.Position), int64(row.Version),
+		a.Sender[:], a.NonceKey[:], group, string(row.State.Status), data,
+	}
+}
+
+// places is "$from, …" for n parameters.
+func places(from, n int) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "$%d", from+i)
+	}
+	return b.String()
+}

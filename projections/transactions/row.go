@@ -1,0 +1,51 @@
+// Package transactions is the read model behind /v1/transactions.
+package transactions
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Row is what is shown of one transaction. It follows from the events alone.
+type Row struct {
+	State    tx.State
+	Position event.Position // of its Accepted
+	Version  event.Version
+	// AcceptedAt and UpdatedAt are by the store's clock.
+	AcceptedAt, UpdatedAt time.Time
+	// LastAnswers are the endpoints' answers to the last recorded attempt, and
+	// LastError what they came to, empty if a node took the bytes.
+	LastAnswers     []tx.Answer `json:",omitempty"`
+	LastError       string      `json:",omitempty"`
+	LastBroadcastAt time.Time   `json:",omitzero"`
+}
+
+// Evolve adds one recorded event. An event that the row has already is skipped;
+// one that leaves a gap is a broken invariant of the store and an error.
+func (r Row) Evolve(recorded event.Recorded, codec event.Codec[tx.Event]) (Row, error) {
+	switch {
+	case recorded.Version <= r.Version:
+		return r, nil
+	case recorded.Version != r.Version+1:
+		return r, fmt.Errorf("%s: version %d follows %d", recorded.Stream, recorded.Version, r.Version)
+	}
+	e, err := codec.Decode(recorded.Name, recorded.Data)
+	if err != nil {
+		return r, err
+	}
+	if r.Version == 0 {
+		r.Position, r.AcceptedAt = recorded.Position, recorded.At
+	}
+	r.State, r.Version, r.UpdatedAt = r.State.Evolve(e), recorded.Version, recorded.At
+	switch e := e.(type) {
+	case tx.Broadcast:
+		r.LastAnswers, r.LastError, r.LastBroadcastAt = e.Answers, "", e.At
+	case tx.Rejected:
+		o := tx.Outcome{Class: e.Class, Cause: e.Cause, Message: e.Reason}
+		r.LastAnswers, r.LastError, r.LastBroadcastAt = e.Answers, o.String(), e.At
+	}
+	return r, nil
+}
