@@ -79,9 +79,9 @@ func unpacked(program string) (tree, within string, ok bool) {
 	return tree, program[i+1:], tree != "/usr" && !strings.HasPrefix(program, "/usr/")
 }
 
-// libraries is the environment a program from an unpacked tree needs to find what
+// Libraries is the environment a program from an unpacked tree needs to find what
 // it is linked against; empty for any other program.
-func libraries(program string) []string {
+func Libraries(program string) []string {
 	tree, _, ok := unpacked(program)
 	if !ok {
 		return nil

@@ -188,7 +188,7 @@ func (p *Postgres) command(ctx context.Context, name string, args ...string) *ex
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = p.dir
 	cmd.Env = append(withoutPostgres(os.Environ()), "LC_ALL=C", "TZ=UTC")
-	cmd.Env = append(cmd.Env, libraries(path)...)
+	cmd.Env = append(cmd.Env, Libraries(path)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as}
 	return cmd
 }

@@ -48,7 +48,7 @@ func (r *Redis) startOn(ctx context.Context, port int) error {
 	cmd := exec.Command(r.program, //nolint:noctx // it outlives the call; Stop ends it
 		"--bind", "127.0.0.1", "--port", strconv.Itoa(port),
 		"--save", "", "--appendonly", "no", "--daemonize", "no", "--dir", r.dir)
-	cmd.Env = append(os.Environ(), libraries(r.program)...)
+	cmd.Env = append(os.Environ(), Libraries(r.program)...)
 	process, err := start(cmd, filepath.Join(r.dir, "log"), syscall.SIGTERM)
 	if err != nil {
 		return fmt.Errorf("start redis: %w", err)

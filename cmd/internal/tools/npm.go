@@ -1,0 +1,180 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// What comes from npm, pinned: newer ones that the registry calls latest need
+// packages that cannot be had everywhere.
+const (
+	anvilVersion    = "1.7.1"
+	viemVersion     = "2.57.1"
+	oxVersion       = "0.14.45"
+	postgresVersion = "18.4.0-beta.17" // Postgres 18.4: initdb, pg_ctl and postgres, nothing else
+	nodeMajorMin    = 20
+)
+
+// Anvil is a development chain that knows Tempo's transactions (--network tempo).
+func (b Box) Anvil(ctx context.Context) (Tool, error) {
+	return b.first(ctx, anvilAnswers,
+		source{"system", func(context.Context) (string, error) { return exec.LookPath("anvil") }},
+		source{"npm", b.anvilFromNPM},
+	)
+}
+
+// anvilAnswers makes sure of the network as well: older ones only know Ethereum.
+func anvilAnswers(ctx context.Context, path string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	help, err := exec.CommandContext(ctx, path, "--help").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s does not run: %w", path, err)
+	}
+	if !strings.Contains(string(help), "--network") {
+		return "", fmt.Errorf("%s is too old: it has no --network", path)
+	}
+	line, err := answer(ctx, nil, path, "--version")
+	return versionIn(line), err
+}
+
+func (b Box) anvilFromNPM(ctx context.Context) (string, error) {
+	platform := "@foundry-rs/anvil-" + runtime.GOOS + "-" + runtime.GOARCH
+	dir, err := b.npm(ctx, "anvil", pins{"@foundry-rs/anvil": anvilVersion, platform: anvilVersion})
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "node_modules", platform, "bin", "anvil"), nil // as npm's own wrapper runs it
+}
+
+// Viem is a folder whose node_modules holds viem and ox: a client that people use.
+func (b Box) Viem(ctx context.Context) (Tool, error) {
+	return b.first(ctx, nodeRuns, source{"npm", func(ctx context.Context) (string, error) {
+		return b.npm(ctx, "viem", pins{"viem": viemVersion, "ox": oxVersion})
+	}})
+}
+
+func nodeRuns(ctx context.Context, _ string) (string, error) {
+	line, err := answer(ctx, nil, "node", "--version")
+	if err != nil {
+		return "", err
+	}
+	if v := versionIn(line); major(v) < nodeMajorMin {
+		return "", fmt.Errorf("node is %s and must be %d or newer", v, nodeMajorMin)
+	}
+	return viemVersion, nil
+}
+
+func (b Box) postgresFromNPM(ctx context.Context) (string, error) {
+	arch := runtime.GOARCH
+	if arch == "amd64" {
+		arch = "x64" // node's name for it
+	}
+	platform := "@embedded-postgres/" + runtime.GOOS + "-" + arch
+	dir, err := b.npm(ctx, "postgres-npm", pins{platform: postgresVersion})
+	if err != nil {
+		return "", err
+	}
+	native := filepath.Join(dir, "node_modules", platform, "native")
+	if err := linkLibraries(native); err != nil {
+		return "", err
+	}
+	return filepath.Join(native, "bin"), nil
+}
+
+// linkLibraries makes the links that an npm package cannot carry; the package
+// lists them for its own install script, which we do not run.
+func linkLibraries(native string) error {
+	list, err := os.ReadFile(filepath.Join(native, "pg-symlinks.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var links []struct{ Source, Target string }
+	if err := json.Unmarshal(list, &links); err != nil {
+		return fmt.Errorf("pg-symlinks.json: %w", err)
+	}
+	root, err := os.OpenRoot(native)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // nothing to lose
+	for _, l := range links {
+		from, to := strings.TrimPrefix(l.Source, "native/"), strings.TrimPrefix(l.Target, "native/")
+		relative, err := filepath.Rel(filepath.Dir(to), from)
+		if err != nil {
+			return err
+		}
+		if err := root.Symlink(relative, to); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// pins are npm packages and their exact versions.
+type pins map[string]string
+
+// npm puts packages into Dir/name and answers that folder. No package's scripts
+// are run.
+func (b Box) npm(ctx context.Context, name string, want pins) (string, error) {
+	return b.fetch(ctx, name, want.in, func(ctx context.Context, dir string) error {
+		if _, err := exec.LookPath("npm"); err != nil {
+			return errors.New("npm is not installed")
+		}
+		args := []string{"install", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund", "--save-exact"}
+		for pkg, version := range want {
+			args = append(args, pkg+"@"+version)
+		}
+		_, err := run(ctx, dir, "npm", args...)
+		return err
+	})
+}
+
+// in tells whether a folder holds all of them, each in its version.
+func (p pins) in(dir string) bool {
+	for pkg, version := range p {
+		text, err := os.ReadFile(filepath.Join(dir, "node_modules", pkg, "package.json"))
+		if err != nil {
+			return false
+		}
+		var is struct{ Version string }
+		if json.Unmarshal(text, &is) != nil || is.Version != version {
+			return false
+		}
+	}
+	return true
+}
+
+// versionIn is the first word of a program's answer that looks like a version:
+// "v20.1.0", "postgres (PostgreSQL) 15.18 (Debian …)", "Redis server v=7.0.15 sha=…".
+func versionIn(line string) string {
+	for word := range strings.FieldsSeq(line) {
+		word = strings.TrimLeft(word, "v=")
+		if strings.Contains(word, ".") && major(word) >= 0 {
+			version, _, _ := strings.Cut(word, "-")
+			return version
+		}
+	}
+	return line
+}
+
+// major is the number before a version's first dot; -1 when it has none.
+func major(version string) int {
+	text, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return -1
+	}
+	return n
+}
