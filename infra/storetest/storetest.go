@@ -1,0 +1,147 @@
+// Package storetest is the contract that every adapter of the storage ports must
+// pass. The ports stand beside the code that calls them; the interfaces here are
+// the same by shape, so that an adapter's tests need nothing but this package.
+//
+// A suite opens a fresh, empty store for each of its cases.
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Opened is a store under test.
+type Opened[P any] struct {
+	// Port is the store, fresh and empty. The factory closes it with the test.
+	Port P
+	// Close closes it as the program does at its end; once more is no error.
+	Close func() error
+	// Reopen closes it and opens the same data again.
+	Reopen func() P
+	// Clock is the store's. The zero Clock is real time.
+	Clock Clock
+	// Window is the parking window of a queue.
+	Window int
+	// Medium returns every byte that the store has on its medium. Where the
+	// medium cannot be read, it is nil and what needs it is left out.
+	Medium func() []byte
+}
+
+// Clock tells a store's time and lets it pass.
+type Clock struct {
+	Now    func() time.Time
+	Elapse func(d time.Duration) // returns when d has passed
+}
+
+func (c Clock) orReal() Clock {
+	if c.Now == nil {
+		return Clock{Now: time.Now, Elapse: func(d time.Duration) { <-time.After(d) }}
+	}
+	return c
+}
+
+// Log is the event store.
+type Log interface {
+	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)
+	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]
+	ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
+	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
+	Head(ctx context.Context) (event.Position, error)
+}
+
+// PayloadRows keeps sealed payloads.
+type PayloadRows interface {
+	Put(ctx context.Context, rows []payload.Sealed) error
+	Get(ctx context.Context, id chain.ID, hash chain.Hash) (payload.Sealed, error)
+	Erase(ctx context.Context, id chain.ID, hashes []chain.Hash) error
+	Orphans(ctx context.Context, before time.Time, after payload.Ref, limit int) ([]payload.Ref, error)
+}
+
+// CheckpointRows keeps readers' positions.
+type CheckpointRows interface {
+	Checkpoint(ctx context.Context, reader string) (event.Position, error)
+	MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error
+}
+
+// LeaseRows hands out rights that lapse.
+type LeaseRows interface {
+	Acquire(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, held bool, err error)
+	Release(ctx context.Context, name, holder string) error
+}
+
+// WorkRows is the due queue together with the watcher's board: one adapter is both.
+// Checkpoints are those that Apply moves.
+type WorkRows interface {
+	CheckpointRows
+
+	Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error
+	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit int) (work []tx.Work, until time.Duration, err error)
+	Done(ctx context.Context, holder string, done []tx.Done) error
+	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
+
+	Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error)
+	Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, limit int) ([]tx.Work, error)
+	Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error)
+	Waiting(ctx context.Context, id chain.ID, limit int) ([]chain.Sequence, error)
+	Wake(ctx context.Context, now map[chain.Sequence]uint64) (int, error)
+	Advance(ctx context.Context, id chain.ID, blockTime uint64) (int, error)
+	DropSealed(ctx context.Context, id chain.ID, below uint64) (int, error)
+
+	Blocks(ctx context.Context, id chain.ID) ([]chain.Block, error)
+	Remember(ctx context.Context, id chain.ID, blocks []chain.Block, keep uint64) error
+}
+
+// patience bounds how long any one case waits before it fails.
+const patience = time.Minute
+
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func freshID() (id event.ID) {
+	rand.Read(id[:]) //nolint:errcheck // never fails
+	return id
+}
+
+// hash makes a hash that differs for each n.
+func hash(n int) (h chain.Hash) {
+	binary.BigEndian.PutUint64(h[:8], uint64(n)*0x9e3779b97f4a7c15) // spread over the key space
+	binary.BigEndian.PutUint64(h[24:], uint64(n))
+	return h
+}
+
+func address(n int) (a chain.Address) {
+	binary.BigEndian.PutUint64(a[12:], uint64(n))
+	return a
+}
+
+// facts makes events with fresh ids.
+func facts(n int) []event.Event { return named("test.happened.v1", n) }
+
+func named(name string, n int) []event.Event {
+	events := make([]event.Event, n)
+	for i := range events {
+		events[i] = event.Event{ID: freshID(), Name: name, Data: []byte(fmt.Sprintf(`{"n":%d}`, i))}
+	}
+	return events
+}

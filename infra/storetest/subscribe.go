@@ -1,0 +1,272 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// subscription runs a subscription beside the test.
+type subscription struct {
+	batches chan event.Batch
+	ended   chan error // its last error, once
+	stop    context.CancelFunc
+}
+
+func subscribe(t *testing.T, s Log, after event.Position, f event.Filter, max int) *subscription {
+	ctx, stop := context.WithCancel(context.Background())
+	sub := &subscription{batches: make(chan event.Batch), ended: make(chan error, 1), stop: stop}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for b, err := range s.Subscribe(ctx, after, f, max) {
+			if err != nil {
+				sub.ended <- err
+				return
+			}
+			select {
+			case sub.batches <- b:
+			case <-ctx.Done():
+			}
+		}
+		sub.ended <- errors.New("a subscription ended without an error")
+	}()
+	t.Cleanup(func() { stop(); <-done })
+	return sub
+}
+
+// next is the next batch.
+func (sub *subscription) next(t *testing.T) event.Batch {
+	t.Helper()
+	select {
+	case b := <-sub.batches:
+		return b
+	case err := <-sub.ended:
+		t.Fatal("the subscription ended:", err)
+	case <-time.After(patience):
+		t.Fatal("the subscription sent nothing for too long")
+	}
+	panic("unreachable")
+}
+
+// until reads batches until one reaches a position, and checks them.
+func (sub *subscription) until(t *testing.T, after, to event.Position, f event.Filter, max int) (events []event.Recorded) {
+	t.Helper()
+	for at := after; at < to; {
+		b := sub.next(t)
+		checkBatch(t, b, at, f, max)
+		at = b.Next
+		events = append(events, b.Events...)
+	}
+	return events
+}
+
+// end waits for the error that ends the subscription.
+func (sub *subscription) end(t *testing.T) error {
+	t.Helper()
+	for {
+		select {
+		case <-sub.batches:
+		case err := <-sub.ended:
+			return err
+		case <-time.After(patience):
+			t.Fatal("the subscription did not end")
+		}
+	}
+}
+
+func catchUp(t *testing.T, o Opened[Log]) {
+	ctx, s := soon(t), o.Port
+	for i := range 25 {
+		_, err := s.Append(ctx, event.Stream(fmt.Sprint("old-", i)), 0, facts(2)...)
+		check(t, err)
+	}
+	sub := subscribe(t, s, 0, event.Filter{}, 7)
+	at, err := s.Head(ctx)
+	check(t, err)
+	events := sub.until(t, 0, at, event.Filter{}, 7)
+	if len(events) != 50 {
+		t.Fatalf("history has %d events, not 50", len(events))
+	}
+	for i := range 5 {
+		a, err := s.Append(ctx, event.Stream(fmt.Sprint("new-", i)), 0, facts(3)...)
+		check(t, err)
+		live := sub.until(t, at, a.Position, event.Filter{}, 7)
+		events, at = append(events, live...), a.Position
+	}
+	all, _ := everything(t, s, event.Filter{}, 100)
+	if diff := cmp.Diff(all, events); diff != "" {
+		t.Error("the subscription saw something else than stands:", diff)
+	}
+}
+
+// besideWriters is the test of order: readers that start before, during and
+// after must each see every position after theirs once, whatever commits when.
+func besideWriters(t *testing.T, o Opened[Log]) {
+	ctx, s := soon(t), o.Port
+	const writers, appends, streams, readers = 16, 60, 40, 6
+	half := make(chan struct{})
+	var once sync.Once
+	var writing, reading sync.WaitGroup
+	for w := range writers {
+		writing.Go(func() {
+			at := map[event.Stream]event.Version{}
+			draw := rand.New(rand.NewPCG(1, uint64(w)))
+			for i := 0; i < appends; {
+				name := event.Stream(fmt.Sprint("s-", draw.IntN(streams)))
+				a, err := s.Append(ctx, name, at[name], facts(1+draw.IntN(4))...)
+				var conflict *event.ConflictError
+				switch {
+				case err == nil:
+					at[name] = a.Version
+					i++
+				case errors.As(err, &conflict):
+					at[name] = conflict.Actual
+				default:
+					t.Error(err)
+					return
+				}
+				if i == appends/2 {
+					once.Do(func() { close(half) })
+				}
+			}
+		})
+	}
+	seen := make([][]event.Recorded, readers)
+	starts := make([]event.Position, readers)
+	finish := make(chan event.Position)
+	for r := range readers {
+		if r == readers/2 {
+			<-half
+		}
+		if r%2 == 1 {
+			at, err := s.Head(ctx)
+			check(t, err)
+			starts[r] = at
+		}
+		sub := subscribe(t, s, starts[r], event.Filter{}, 1+r*10)
+		reading.Go(func() { seen[r] = follow(t, sub, starts[r], finish) })
+	}
+	writing.Wait()
+	at, err := s.Head(ctx)
+	check(t, err)
+	for range readers {
+		finish <- at
+	}
+	reading.Wait()
+
+	all, _ := everything(t, s, event.Filter{}, 1000)
+	inOrder(t, all)
+	for r, got := range seen {
+		var want []event.Recorded
+		for _, e := range all {
+			if e.Position > starts[r] {
+				want = append(want, e)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("reader %d after %d saw something else than stands (%d of %d): %.2000s", r, starts[r], len(got), len(want), diff)
+		}
+	}
+}
+
+// follow collects events until the position that finish names.
+func follow(t *testing.T, sub *subscription, at event.Position, finish <-chan event.Position) (events []event.Recorded) {
+	var end event.Position
+	for end == 0 || at < end {
+		select {
+		case b := <-sub.batches:
+			if b.Next < at {
+				t.Errorf("a batch went back from %d to %d", at, b.Next)
+			}
+			at = b.Next
+			events = append(events, b.Events...)
+		case err := <-sub.ended:
+			t.Error("the subscription ended:", err)
+			finish = drain(finish)
+			return events
+		case end = <-finish:
+			finish = nil
+		case <-time.After(patience):
+			t.Errorf("a subscription stopped at %d", at)
+			finish = drain(finish)
+			return events
+		}
+	}
+	return events
+}
+
+// drain keeps whoever sends on c from waiting for ever.
+func drain(c <-chan event.Position) <-chan event.Position {
+	if c != nil {
+		go func() { <-c }()
+	}
+	return nil
+}
+
+func subscribeFiltered(t *testing.T, o Opened[Log]) {
+	ctx, s := soon(t), o.Port
+	f := event.Filter{Streams: []string{"lane-"}}
+	sub := subscribe(t, s, 0, f, 10)
+	var last event.Appended
+	for i := range 50 {
+		var err error
+		last, err = s.Append(ctx, event.Stream(fmt.Sprint("tx-", i)), 0, facts(2)...)
+		check(t, err)
+	}
+	if got := sub.until(t, 0, last.Position, f, 10); len(got) != 0 {
+		t.Fatal("the filter let through", got)
+	}
+	hit, err := s.Append(ctx, "lane-1", 0, facts(1)...)
+	check(t, err)
+	if got := sub.until(t, last.Position, hit.Position, f, 10); len(got) != 1 {
+		t.Fatalf("%d events came, not the one that passes", len(got))
+	}
+}
+
+// wakes makes a subscriber and a writer wait for each other: a subscription that
+// looks only every second would need a second for each.
+func wakes(t *testing.T, o Opened[Log]) {
+	ctx, s := soon(t), o.Port
+	sub := subscribe(t, s, 0, event.Filter{}, 10)
+	const rounds = 30
+	start := time.Now()
+	at := event.Position(0)
+	for i := range rounds {
+		a, err := s.Append(ctx, "one", event.Version(i), facts(1)...)
+		check(t, err)
+		sub.until(t, at, a.Position, event.Filter{}, 10)
+		at = a.Position
+	}
+	if took := time.Since(start); took > rounds*time.Second/4 {
+		t.Errorf("%d appends reached the subscriber in %s", rounds, took)
+	}
+}
+
+func subscriptionEnds(t *testing.T, o Opened[Log]) {
+	s := o.Port
+	_, err := s.Append(soon(t), "one", 0, facts(1)...)
+	check(t, err)
+	for _, reads := range []int{0, 1} { // before and while it waits at the head
+		sub := subscribe(t, s, 0, event.Filter{}, 10)
+		for range reads {
+			sub.next(t)
+		}
+		sub.stop()
+		if err := sub.end(t); !errors.Is(err, context.Canceled) {
+			t.Errorf("stopped after %d batches, it ended with %v", reads, err)
+		}
+	}
+	for _, err := range s.Subscribe(soon(t), 0, event.Filter{}, 10) { // leaving is no trouble
+		check(t, err)
+		break
+	}
+}
