@@ -37,7 +37,7 @@ func Plan(schedule tx.Schedule, id chain.ID, hash chain.Hash, e tx.Event) (c tx.
 		c.Announce = &tx.Verdict{Status: tx.StatusExpired, Block: e.Block}
 	case tx.Reorged:
 		c.Reopen = &tx.Reopened{To: tx.Open, At: e.At}
-		if e.Canceled {
+		if e.Unwanted {
 			c.Reopen.To = tx.Watched
 		}
 	case tx.Finalized:

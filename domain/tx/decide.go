@@ -41,7 +41,7 @@ func (s State) seeReceipt(c SeeReceipt) ([]Event, error) {
 	case s.Sealed:
 		return []Event{FinalityViolated{s.Verdict, s.Block, c.Receipt.Block, c.At}}, nil
 	case s.Verdict == StatusExecuted:
-		return []Event{Reorged{s.Block, c.Receipt.Block, s.Canceled, c.At}, mined}, nil
+		return []Event{Reorged{s.Block, c.Receipt.Block, s.unwanted(), c.At}, mined}, nil
 	}
 	// Any other status, stale and expired among them, gives way to the chain's word.
 	return []Event{mined}, nil
@@ -76,7 +76,7 @@ func (s State) loseBlock(c LoseBlock) ([]Event, error) {
 	case s.Sealed:
 		return []Event{FinalityViolated{s.Verdict, s.Block, c.Now, c.At}}, nil
 	}
-	return []Event{Reorged{s.Block, c.Now, s.Canceled, c.At}}, nil
+	return []Event{Reorged{s.Block, c.Now, s.unwanted(), c.At}}, nil
 }
 
 func (s State) finalize(c Finalize) ([]Event, error) {

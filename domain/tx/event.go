@@ -71,12 +71,12 @@ type Expired struct {
 	At    time.Time   `json:"at"`
 }
 
-// Reorged: the block the verdict rests on has left the chain. → Broadcasting, or
-// CanceledLocally when its owner had canceled it.
+// Reorged: the block the verdict rests on has left the chain. → Broadcasting; or,
+// when the bytes are unwanted, back to CanceledLocally or Invalid.
 type Reorged struct {
 	Was      chain.Block `json:"was"`
 	Now      chain.Block `json:"now"` // what the chain has at that height, or above
-	Canceled bool        `json:"canceled,omitempty"`
+	Unwanted bool        `json:"unwanted,omitempty"`
 	At       time.Time   `json:"at"`
 }
 

@@ -45,8 +45,10 @@ type State struct {
 	Receipt *chain.Receipt // of an executed transaction
 	// Sealed: the verdict's block is final. Violated: the chain contradicted that.
 	Sealed, Violated bool
-	// Canceled stays set when the chain executes the transaction all the same.
-	Canceled, Erased, Retired bool
+	// Canceled by its owner and Refused by every node stay set when the chain
+	// executes the transaction all the same.
+	Canceled, Refused bool
+	Erased, Retired   bool
 }
 
 // Settled reports whether nothing more is to be done for the transaction: its
@@ -93,6 +95,9 @@ func (s State) Decide(c Command) ([]Event, error) {
 	panic(fmt.Sprintf("tx: unknown command %T", c))
 }
 
+// unwanted reports whether the bytes will not be sent again, whatever the chain does.
+func (s State) unwanted() bool { return s.Canceled || s.Refused }
+
 // Evolve adds one fact. It cannot fail: what is recorded has happened.
 func (s State) Evolve(e Event) State {
 	switch e := e.(type) {
@@ -109,7 +114,7 @@ func (s State) Evolve(e Event) State {
 		s.Handed = s.Handed || e.Class == Unknown
 		switch {
 		case e.Permanent:
-			s.Status = StatusInvalid
+			s.Status, s.Refused = StatusInvalid, true
 		case !s.Canceled:
 			s.Status = StatusRetry
 		}
@@ -121,8 +126,11 @@ func (s State) Evolve(e Event) State {
 		s = s.rest(StatusExpired, e.Block)
 	case Reorged:
 		s.Verdict, s.Block, s.Receipt, s.Status = StatusAbsent, chain.Block{}, nil, StatusBroadcasting
-		if s.Canceled {
+		switch {
+		case s.Canceled:
 			s.Status = StatusCanceled
+		case s.Refused:
+			s.Status = StatusInvalid
 		}
 	case Finalized:
 		s.Sealed = true

@@ -1,0 +1,93 @@
+package chain
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// The worked examples of the NKG1 format, and its edges.
+func TestExplicit(t *testing.T) {
+	cases := []struct{ name, key, display string }{
+		{"numeric", "4e4b4731" + "0102" + "0000" + "0000000000000001" + "0000002a" + "0102030405060708090a0b0c",
+			"kind=0x02, scope=1, group=42, memo=0x0102030405060708090a0b0c"},
+		{"text scope and memo", "4e4b4731" + "0102" + "0011" + "504159524f4c4c00" + "00000f42" + "4a414e2d3230323600000000",
+			"kind=0x02, scope=PAYROLL, group=3906, memo=JAN-2026"},
+		{"text that cannot be printed falls back to hex", "4e4b4731" + "0102" + "0001" + "5041590a4f4c4c00" + "00000f42" + "000000000000000000000000",
+			"kind=0x02, scope=0x5041590a4f4c4c00, group=3906, memo=0x000000000000000000000000"},
+		{"text group", "4e4b4731" + "01ff" + "0004" + "0000000000000000" + "41420000" + "000000000000000000000000",
+			"kind=0xff, scope=0, group=AB, memo=0x000000000000000000000000"},
+		{"other magic", "4e4b4732" + "0102" + strings.Repeat("00", 26), ""},
+		{"other version", "4e4b4731" + "0202" + strings.Repeat("00", 26), ""},
+		{"reserved flag bit", "4e4b4731" + "0102" + "0040" + strings.Repeat("00", 24), ""},
+		{"reserved encoding", "4e4b4731" + "0102" + "0002" + strings.Repeat("00", 24), ""},
+		{"zero", strings.Repeat("00", 32), ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			key, err := ParseNonceKey("0x" + c.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, ok := key.Explicit()
+			if ok != (c.display != "") || ok && e.String() != c.display {
+				t.Errorf("%v %q, want %q", ok, e, c.display)
+			}
+		})
+	}
+}
+
+func TestText(t *testing.T) {
+	var v struct {
+		Hash  Hash
+		Addr  Address
+		Key   NonceKey
+		Group GroupID
+	}
+	v.Hash[0], v.Addr[19], v.Key[31], v.Group[15] = 0xab, 1, 5, 7
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(data), `"Key":"0x5"`) {
+		t.Errorf("a nonce key is minimal hex: %s", data)
+	}
+	back := v
+	back.Hash, back.Key = Hash{}, NonceKey{}
+	if err := json.Unmarshal([]byte(strings.ToUpper(hexOnly(string(data)))), &back); err == nil {
+		t.Error("0X must be refused")
+	}
+	if err := json.Unmarshal(data, &back); err != nil || back != v {
+		t.Errorf("%v: %v is not %v", err, back, v)
+	}
+	for _, bad := range []string{"", "0x", "0xzz", "ab", "0x" + strings.Repeat("0", 63), "0x" + strings.Repeat("0", 65)} {
+		if _, err := ParseHash(bad); err == nil {
+			t.Errorf("hash %q was taken", bad)
+		}
+	}
+	if h, err := ParseHash("0x" + strings.Repeat("AB", 32)); err != nil || h[0] != 0xab {
+		t.Errorf("upper-case digits are fine: %v", err)
+	}
+}
+
+func hexOnly(s string) string { return strings.ReplaceAll(s, `0x`, `0X`) }
+
+func TestParseID(t *testing.T) {
+	if id, err := ParseID("42431"); err != nil || id != 42431 {
+		t.Errorf("%v, %v", id, err)
+	}
+	for _, bad := range []string{"", "0", "01", "-1", "+1", "1.0", "1e3", "0x1", "18446744073709551616"} {
+		if _, err := ParseID(bad); err == nil {
+			t.Errorf("chain id %q was taken", bad)
+		}
+	}
+}
+
+// Keccak-256 of nothing, as every Ethereum implementation knows it.
+func TestKeccak(t *testing.T) {
+	h := Keccak()
+	if got := hex.EncodeToString(h[:]); got != "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470" {
+		t.Error(got)
+	}
+}
