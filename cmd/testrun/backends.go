@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/tools"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+)
+
+const (
+	toolsDir   = ".tools" // in the module's root, where testrun is run
+	sourcesVar = "WATCHTOWER_TEST_SOURCES"
+)
+
+// backend is one part that tests need besides the Go toolchain.
+type backend struct {
+	name    string
+	has     string // version and place; empty when missing
+	missing string // why
+	vars    []string
+}
+
+// backends are all of them, with the folder for everything temporary.
+type backends struct {
+	list    []backend
+	env     map[string]string
+	remove  []func() error // newest last
+	tempDir string
+}
+
+// bringUp finds and starts what it can. A part that cannot be had is no error:
+// the tests that need it say so. Call tearDown also after an error.
+func bringUp(ctx context.Context, say io.Writer) (*backends, error) {
+	all := &backends{env: map[string]string{}}
+	dir, err := os.MkdirTemp("", "wt-test-")
+	if err != nil {
+		return all, err
+	}
+	all.tempDir = dir
+	all.remove = append(all.remove, func() error { return os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // servers of tests run as other users
+		return all, err
+	}
+	box := tools.Box{Dir: toolsDir, Say: say}
+	if sources := os.Getenv(sourcesVar); sources != "" {
+		box.Sources = strings.Split(sources, ",")
+	}
+	all.postgres(ctx, box)
+	all.redis(ctx, box)
+	all.program(ctx, "anvil", testenv.AnvilVar, box.Anvil)
+	all.program(ctx, "viem", testenv.ViemVar, box.Viem)
+	return all, ctx.Err()
+}
+
+func (all *backends) postgres(ctx context.Context, box tools.Box) {
+	bin, err := all.find(ctx, testenv.PostgresBinVar, box.Postgres)
+	all.serve("postgres", testenv.PostgresVar, testenv.PostgresBinVar, bin, err, func() (string, error) {
+		p, err := server.NewPostgres(ctx, bin.Path)
+		if err != nil {
+			return "", err
+		}
+		all.remove = append(all.remove, p.Remove)
+		err = p.Start(ctx)
+		return p.URL(), err
+	})
+}
+
+func (all *backends) redis(ctx context.Context, box tools.Box) {
+	program, err := all.find(ctx, testenv.RedisBinVar, box.Redis)
+	all.serve("redis", testenv.RedisVar, testenv.RedisBinVar, program, err, func() (string, error) {
+		r, err := server.NewRedis(program.Path)
+		if err != nil {
+			return "", err
+		}
+		all.remove = append(all.remove, r.Remove)
+		err = r.Start(ctx)
+		return r.URL(), err
+	})
+}
+
+// serve starts a server, unless its variable names one, and notes what came of it.
+func (all *backends) serve(name, urlVar, binVar string, tool tools.Tool, err error, start func() (string, error)) {
+	b := backend{name: name, vars: []string{urlVar, binVar}}
+	url := os.Getenv(urlVar)
+	if url != "" {
+		err = nil // no server of ours is needed
+	} else if err == nil {
+		url, err = start()
+	}
+	if err != nil {
+		b.missing = err.Error()
+	} else {
+		all.env[urlVar] = url
+		b.has = describe(tool.Version, tool.Path, url)
+	}
+	all.list = append(all.list, b)
+}
+
+// program notes a tool that tests start by themselves.
+func (all *backends) program(ctx context.Context, name, variable string, find func(context.Context) (tools.Tool, error)) {
+	b := backend{name: name, vars: []string{variable}}
+	if tool, err := all.find(ctx, variable, find); err != nil {
+		b.missing = err.Error()
+	} else {
+		b.has = describe(tool.Version, tool.Path)
+	}
+	all.list = append(all.list, b)
+}
+
+// describe joins what is known of a backend.
+func describe(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "  ")
+}
+
+// find takes the tool that a variable names, else looks for one and has the
+// variable name it.
+func (all *backends) find(ctx context.Context, variable string, find func(context.Context) (tools.Tool, error)) (tools.Tool, error) {
+	if path := os.Getenv(variable); path != "" {
+		return tools.Tool{Path: path, From: variable}, nil
+	}
+	tool, err := find(ctx)
+	if err != nil {
+		return tool, err
+	}
+	all.env[variable] = tool.Path
+	return tool, nil
+}
+
+// environment is ours, with the variables of infra/testenv and a temporary folder
+// that goes when we do.
+func (all *backends) environment() []string {
+	env := append(os.Environ(), "TMPDIR="+all.tempDir)
+	for name, value := range all.env {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+func (all *backends) print(w io.Writer) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, b := range all.list {
+		text := "MISSING: " + b.missing
+		if b.has != "" {
+			text = shorten(b.has)
+		}
+		fmt.Fprintf(table, "  %s\t%s\n", b.name, text) //nolint:errcheck // Flush tells
+	}
+	table.Flush() //nolint:errcheck // a report that cannot be written cannot be reported
+}
+
+// shorten names paths from the current folder.
+func shorten(text string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return text
+	}
+	return strings.ReplaceAll(text, dir+string(filepath.Separator), "")
+}
+
+// tearDown stops and removes everything, the newest first.
+func (all *backends) tearDown() error {
+	var errs []error
+	for i := len(all.remove) - 1; i >= 0; i-- {
+		errs = append(errs, all.remove[i]())
+	}
+	all.remove = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+)
+
+const module = "github.com/tempo-watchtower/watchtower"
+
+// packageTimeout is for one package's tests; those that kill servers and wait for
+// chains are slow under the race detector on a small machine.
+const packageTimeout = "20m"
+
+// runTests runs go test and prints the report.
+func runTests(ctx context.Context, args []string, all *backends, stdout, stderr io.Writer) (int, error) {
+	race := raceDetector(ctx)
+	all.list = append(all.list, race)
+	all.print(stderr)
+	r := &results{out: stdout, verbose: slices.Contains(args, "-v")}
+	cmd := exec.CommandContext(ctx, "go", goTest(args, race.missing == "")...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = all.environment(), r, stderr
+	began := time.Now()
+	err := runGroup(cmd)
+	sum := report(stdout, r, all, time.Since(began))
+	complaint := verdict(sum, err, race.missing, os.Getenv(testenv.RequireVar) != "")
+	if ctx.Err() != nil {
+		complaint = "interrupted"
+	}
+	if complaint != "" {
+		fmt.Fprintln(stdout, complaint) //nolint:errcheck // talk
+	}
+	if _, err := fmt.Fprintln(stdout, sum); err != nil {
+		return statusFailed, err
+	}
+	if complaint != "" {
+		return statusFailed, nil
+	}
+	return 0, nil
+}
+
+// verdict is empty when all is well, else what is wrong, in a sentence.
+func verdict(sum totals, err error, noRace string, require bool) string {
+	exit := (*exec.ExitError)(nil)
+	switch {
+	case sum.failed > 0:
+		return "Something failed; see above."
+	case err != nil && !errors.As(err, &exit):
+		return "go test could not be run: " + err.Error()
+	case err != nil:
+		return "go test failed outside of any package; see above."
+	case sum.passed == 0:
+		return "No test ran."
+	case require && sum.skipped > 0:
+		return testenv.RequireVar + " is set, and something was skipped."
+	case require && noRace != "":
+		return testenv.RequireVar + " is set, and the race detector is missing: " + noRace + "."
+	}
+	return ""
+}
+
+// goTest makes the arguments of go. Results of an earlier run prove nothing about
+// servers and schedules of this one, hence -count=1.
+func goTest(args []string, race bool) []string {
+	all := []string{"test", "-json", "-count=1", "-timeout=" + packageTimeout}
+	if race {
+		all = append(all, "-race")
+	}
+	all = append(all, args...)
+	if !slices.ContainsFunc(args, isPackage) {
+		all = append(all, "./...")
+	}
+	return all
+}
+
+func isPackage(arg string) bool {
+	return arg == "." || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, module)
+}
+
+// raceDetector tells whether go test -race can be had: it needs cgo and a C compiler.
+func raceDetector(ctx context.Context) backend {
+	b := backend{name: "race detector"}
+	out, err := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED", "CC").Output()
+	if err != nil {
+		b.missing = "go env: " + err.Error()
+		return b
+	}
+	enabled, compiler, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	program, _, _ := strings.Cut(compiler, " ")
+	if enabled != "1" {
+		b.missing = "cgo is switched off or there is no C compiler"
+	} else if _, err := exec.LookPath(program); err != nil {
+		b.missing = "no C compiler: " + err.Error()
+	} else {
+		b.has = "on"
+	}
+	return b
+}

@@ -1,0 +1,112 @@
+// Command testrun runs the tests, or any command, with private servers beside
+// them: a Postgres and a Redis on free ports, and programs that tests start by
+// themselves (anvil, viem). What the machine lacks is fetched into .tools. All of
+// it is gone when testrun ends, also by Ctrl-C.
+//
+//	testrun [flags and packages of go test]     runs go test -race, by default on ./...
+//	testrun -- command [arguments]              runs a command with the servers up
+//
+// The report ends with a line of its own: N passed, N failed, N skipped. The
+// status is 0 when something passed and nothing failed; with
+// WATCHTOWER_TEST_REQUIRE set, a skipped test is a failure.
+//
+// A variable of infra/testenv that is set already is left alone, and its server
+// is not started. WATCHTOWER_TEST_SOURCES (system,debian,npm) limits where the
+// programs may come from.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+const (
+	statusFailed      = 1
+	statusInterrupted = 130 // what a shell reports for Ctrl-C
+
+	parentInterval = 500 * time.Millisecond // between two looks whether the parent still lives
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, stdout, stderr io.Writer) int {
+	// A closed pipe ends us in order, too: writing to it then fails as any write may.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	watching := watchParent(ctx, cancel, os.Getppid())
+	defer func() { cancel(); <-watching }()
+
+	status, err := runWithServers(ctx, args, stdout, stderr)
+	if err != nil {
+		fmt.Fprintf(stderr, "testrun: %v\n", err) //nolint:errcheck // nobody is left to tell
+	}
+	if ctx.Err() != nil {
+		return statusInterrupted
+	}
+	return status
+}
+
+func runWithServers(ctx context.Context, args []string, stdout, stderr io.Writer) (status int, err error) {
+	all, err := bringUp(ctx, stderr)
+	defer func() {
+		if e := all.tearDown(); e != nil {
+			status, err = statusFailed, errors.Join(err, e)
+		}
+	}()
+	if err != nil {
+		return statusFailed, err
+	}
+	if len(args) > 0 && args[0] == "--" {
+		if len(args) == 1 {
+			return statusFailed, errors.New("no command after --")
+		}
+		return runCommand(ctx, args[1:], all, stdout, stderr)
+	}
+	return runTests(ctx, args, all, stdout, stderr)
+}
+
+// runCommand passes on the command's own status.
+func runCommand(ctx context.Context, args []string, all *backends, stdout, stderr io.Writer) (int, error) {
+	all.print(stderr)
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = all.environment(), stdout, stderr
+	err := runGroup(cmd)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return max(exit.ExitCode(), statusFailed), nil // a signal has no exit code
+	}
+	if err != nil {
+		return statusFailed, err
+	}
+	return 0, nil
+}
+
+// watchParent cancels when the process that started us is gone: make and go run
+// die of SIGTERM without passing it on. The channel is closed when it has ended.
+func watchParent(ctx context.Context, cancel context.CancelFunc, parent int) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(parentInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if os.Getppid() != parent {
+					cancel()
+					return
+				}
+			}
+		}
+	}()
+	return done
+}
