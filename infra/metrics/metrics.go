@@ -1,0 +1,115 @@
+// Package metrics counts what the ports do, by wrapping them: no other package
+// knows of it.
+package metrics
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Metrics is every figure the service exports, on a registry of its own.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	httpRequests *prometheus.CounterVec
+	httpSeconds  *prometheus.HistogramVec
+	submissions  *prometheus.CounterVec
+	appends      *prometheus.CounterVec
+	appendTime   prometheus.Histogram
+	attempts     *prometheus.CounterVec
+	sendDelay    *prometheus.HistogramVec
+	rpcCalls     *prometheus.CounterVec
+	rpcSeconds   *prometheus.HistogramVec
+	blocks       *prometheus.GaugeVec
+	readers      *prometheus.GaugeVec
+	head         prometheus.Gauge
+}
+
+// New registers the metrics, and those of the Go runtime and the process.
+func New(version string) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	// Buckets in seconds: from what an append takes to what an owner waits for.
+	fast := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "watchtower_" + name, Help: help}, labels)
+		m.registry.MustRegister(c)
+		return c
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "watchtower_" + name, Help: help, Buckets: buckets}, labels)
+		m.registry.MustRegister(h)
+		return h
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "watchtower_" + name, Help: help}, labels)
+		m.registry.MustRegister(g)
+		return g
+	}
+	m.httpRequests = counter("http_requests_total", "HTTP requests answered.", "route", "method", "code")
+	m.httpSeconds = histogram("http_request_seconds", "Time from request to answer.", fast, "route")
+	m.submissions = counter("submissions_total", "Raw transactions submitted, by what became of them.", "outcome")
+	m.appends = counter("events_appended_total", "Events appended to the log.", "name")
+	m.appendTime = histogram("append_seconds", "Time of one append, group commit included.", fast).WithLabelValues().(prometheus.Histogram)
+	m.attempts = counter("broadcast_attempts_total", "Broadcast attempts, by what the endpoints' answers came to.", "chain", "class")
+	m.sendDelay = histogram("first_send_delay_seconds", "From eligibility (or acceptance, if later) to the first send.", fast, "chain")
+	m.rpcCalls = counter("rpc_calls_total", "JSON-RPC calls, counted one by one inside a batch.", "endpoint", "method", "outcome")
+	m.rpcSeconds = histogram("rpc_call_seconds", "Time of one JSON-RPC call or of the batch it was in.", fast, "endpoint", "method")
+	m.blocks = gauge("chain_block", "Newest block that has been read (head) and that can no longer leave the chain (final).", "chain", "tag")
+	m.readers = gauge("reader_position", "Log position up to which a reader has done its work.", "reader")
+	m.head = gauge("log_position", "Position of the newest event this process has seen.").WithLabelValues()
+	gauge("build_info", "Always 1; the labels tell the build.", "version").WithLabelValues(version).Set(1)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Handler serves the metrics in the Prometheus text format.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
+}
+
+// Gatherer is for tests and for comparing the documentation with the binary.
+func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
+
+// Request counts one HTTP request by its route's template.
+func (m *Metrics) Request(route, method string, code string, took time.Duration) {
+	m.httpRequests.WithLabelValues(route, method, code).Inc()
+	m.httpSeconds.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// Submission counts one raw transaction: accepted, known or refused.
+func (m *Metrics) Submission(outcome string) { m.submissions.WithLabelValues(outcome).Inc() }
+
+// Call counts one JSON-RPC call. An error's text is not a label: it is unbounded.
+func (m *Metrics) Call(endpoint, method string, took time.Duration, err error) {
+	outcome := "ok"
+	if err != nil {
+		outcome = "error"
+	}
+	m.rpcCalls.WithLabelValues(endpoint, method, outcome).Inc()
+	m.rpcSeconds.WithLabelValues(endpoint, method).Observe(took.Seconds())
+}
+
+// Attempt counts one broadcast attempt. since is how long the transaction had
+// been eligible at its first attempt; negative for a repeat.
+func (m *Metrics) Attempt(chain string, class tx.Class, since time.Duration) {
+	m.attempts.WithLabelValues(chain, string(class)).Inc()
+	if since >= 0 {
+		m.sendDelay.WithLabelValues(chain).Observe(since.Seconds())
+	}
+}
+
+// Block notes the newest block of a tag: head or final.
+func (m *Metrics) Block(chain, tag string, number uint64) {
+	m.blocks.WithLabelValues(chain, tag).Set(float64(number))
+}
+
+// Reader notes a reader's checkpoint.
+func (m *Metrics) Reader(name string, position uint64) {
+	m.readers.WithLabelValues(name).Set(float64(position))
+}
