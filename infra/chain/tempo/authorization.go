@@ -1,0 +1,76 @@
+package tempo
+
+import (
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/chain/rlp"
+)
+
+// authorizations reads the list of [chainId, address, nonce, signature] by which
+// accounts delegate to code (EIP-7702), and reports whether it holds any. Who
+// signed is not looked at: the chain skips an authorization that does not hold.
+func authorizations(l *rlp.List) (some bool) {
+	for list := l.List("authorizations"); list.More(); some = true {
+		entry := list.List("authorization")
+		entry.Uint("authorization chain id", 256)
+		entry.Address("authorization address")
+		entry.Uint64("authorization nonce")
+		readSignature(&entry, "authorization signature", chain.FaultRLP, settle)
+		entry.End("authorization")
+	}
+	return some
+}
+
+// maxNesting bounds the lists inside one field of a key authorization. The
+// deepest known are the recipients of its allowed calls, four lists down.
+const maxNesting = 8
+
+// keyAuthorization reads [[chainId, keyType, keyId, expiry?, limits?, …], signature],
+// by which an account admits an access key. The format grows with the forks, so
+// fields after the limits are only held to be well formed; whether the account
+// signed it, and may, is for the chain to say.
+//
+// Optional fields are 0x80 in the middle and left out at the end. One that is
+// written out at the end is refused: nodes differ on whether to take it, and
+// those that do hash the transaction without it.
+func keyAuthorization(l *rlp.List) {
+	const field = "key authorization"
+	signed := l.List(field)
+	fields := signed.List(field)
+	fields.Uint64("key chain id")
+	fields.Uint("key type", 8)
+	fields.Address("key id")
+	for i := 0; fields.More(); i++ {
+		refuseLastEmpty(&fields, field)
+		switch {
+		case i == 0:
+			fields.Uint64("key expiry")
+		case i == 1 && fields.NextIsList():
+			limits(&fields)
+		default:
+			fields.Skip(field, maxNesting)
+		}
+	}
+	readSignature(&signed, "key authorization signature", chain.FaultRLP, settlePrimitive)
+	signed.End(field)
+}
+
+// limits reads [[token, limit, period?] …].
+func limits(l *rlp.List) {
+	for list := l.List("key limits"); list.More(); {
+		entry := list.List("key limit")
+		entry.Address("key limit token")
+		entry.Uint("key limit", 256)
+		if entry.More() {
+			refuseLastEmpty(&entry, "key limit period")
+			entry.Uint64("key limit period")
+		}
+		entry.End("key limit")
+	}
+}
+
+// refuseLastEmpty refuses a list of which only an empty string is left.
+func refuseLastEmpty(l *rlp.List, field string) {
+	if rest := l.Rest(); len(rest) == 1 && rest[0] == 0x80 {
+		l.Fail(chain.FaultNonCanonical, field, "an absent last item is to be left out")
+	}
+}

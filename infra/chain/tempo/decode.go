@@ -1,0 +1,230 @@
+// Package tempo reads signed Tempo transactions (type 0x76) and verifies the
+// signatures that Tempo accounts make: secp256k1, P-256, WebAuthn, and access
+// keys' (Keychain).
+//
+// The format is that of tempoxyz/tempo, crates/primitives/src/transaction, up to
+// the fork T10.
+package tempo
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+
+	"github.com/holiman/uint256"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/chain/rlp"
+)
+
+// Type is the first byte of a Tempo transaction (EIP-2718).
+const Type = 0x76
+
+// feePayerFormat is the first byte of what a fee payer signs. Wallets also send
+// it, to be sponsored; it is no transaction.
+const feePayerFormat = 0x78
+
+// MaxSize is the largest transaction in bytes that a node's pool takes: 128 KiB
+// (reth's DEFAULT_MAX_TX_INPUT_BYTES).
+const MaxSize = 128 << 10
+
+// Decode reads a signed transaction, verifies the sender's and the fee payer's
+// signatures, or says with a *chain.Malformed why these bytes are not one. It is
+// total, and as strict as the node's decoder or stricter.
+//
+// Signed.Hash is that of the canonical encoding, which the node computes: it may
+// differ from the hash of the bytes, because a signature's recovery byte can be
+// written in several ways. A Keychain signature's Sender is only what the access
+// key claims.
+//
+// What a node refuses by a policy that may change is not refused here: value in
+// a call, a fee payer who is the sender, a reserved nonce key, an expiring nonce
+// without its window, too little gas. Neither is a window that has closed: that
+// takes a clock.
+func Decode(raw []byte) (chain.Signed, error) {
+	signed, _, err := decode(raw)
+	return signed, err
+}
+
+// decode also gives the canonical encoding. It reads from a copy of the bytes
+// and, on its way, settles in that copy the few bytes that a signature may write
+// in several ways; everything else has one encoding only. So at the end the copy
+// is canonical, and so is each piece of it that was signed.
+func decode(raw []byte) (chain.Signed, []byte, error) {
+	switch {
+	case len(raw) == 0:
+		return refuse(chain.FaultRLP, "there are no bytes")
+	case len(raw) > MaxSize:
+		return refuse(chain.FaultTooLarge, "%d bytes are more than %d", len(raw), MaxSize)
+	case raw[0] == feePayerFormat:
+		return refuse(chain.FaultType, "0x78 is a request to a fee payer, not a transaction")
+	case raw[0] != Type:
+		return refuse(chain.FaultType, "transaction type 0x%02x is unsupported", raw[0])
+	}
+	canonical := bytes.Clone(raw)
+	tx, err := read(canonical[1:])
+	if err != nil {
+		return chain.Signed{}, nil, err
+	}
+	if err := tx.verify(); err != nil {
+		return chain.Signed{}, nil, err
+	}
+	tx.Hash = chain.Keccak(canonical)
+	return tx.Signed, canonical, nil
+}
+
+func refuse(fault chain.Fault, format string, args ...any) (chain.Signed, []byte, error) {
+	return chain.Signed{}, nil, &chain.Malformed{Fault: fault, Detail: fmt.Sprintf(format, args...)}
+}
+
+// transaction is what was read, before any signature has been verified. Field
+// numbers are those of the wire format.
+type transaction struct {
+	chain.Signed
+	signature []byte   // the sender's
+	payer     *sponsor // nil when the sender pays
+	head      []byte   // the encoding of fields 0 to 9
+	feeToken  []byte   // of field 10
+	tail      []byte   // of field 12 and, if there is one, of the key authorization
+}
+
+// sponsor is a fee payer's signature.
+type sponsor struct {
+	parity uint64
+	r, s   *uint256.Int
+}
+
+// read reads the list after the type byte, 14 or 15 items: the fields 0 to 12, the
+// key authorization if there is one, and the sender's signature.
+func read(b []byte) (*transaction, error) {
+	l := rlp.Read(b)
+	tx := &transaction{Signed: chain.Signed{Type: Type}}
+	tx.Chain = chain.ID(l.Uint64("chain id"))
+	tx.MaxPriorityFee = l.Uint("max priority fee", 128)
+	tx.MaxFee = l.Uint("max fee", 128)
+	tx.Gas = l.Uint64("gas")
+	tx.Calls = calls(&l)
+	l.AccessList("access list")
+	tx.NonceKey = chain.NonceKey(l.Uint("nonce key", 256).Bytes32())
+	tx.Nonce = l.Uint64("nonce")
+	tx.Window.Before = l.Uint64("valid before") // comes first on the wire
+	tx.Window.After = l.Uint64("valid after")
+	tx.head = l.Taken()
+
+	tx.FeeToken = l.MaybeAddress("fee token")
+	tx.feeToken = l.Taken()[len(tx.head):]
+	tx.payer = feePayer(&l)
+	before := len(l.Taken())
+	delegates := authorizations(&l)
+	if l.NextIsList() {
+		keyAuthorization(&l)
+	}
+	tx.tail = l.Taken()[before:]
+
+	tx.signature = readSignature(&l, "signature", chain.FaultSignature, settle)
+	l.End("transaction")
+	tx.validate(&l, delegates)
+	return tx, l.Err()
+}
+
+// calls reads [[to, value, input] …], where an empty to creates a contract.
+func calls(l *rlp.List) (calls []chain.Call) {
+	for list := l.List("calls"); list.More(); {
+		entry := list.List("call")
+		calls = append(calls, chain.Call{
+			To:    entry.MaybeAddress("to"),
+			Value: entry.Uint("value", 256),
+			Input: entry.Bytes("input"),
+		})
+		entry.End("call")
+	}
+	return calls
+}
+
+// feePayer reads [v, r, s], where v is strictly 0 or 1, or an empty string.
+func feePayer(l *rlp.List) *sponsor {
+	const field = "fee payer signature"
+	if !l.NextIsList() {
+		if len(l.Bytes(field)) > 0 {
+			l.Fail(chain.FaultFeePayer, field, "is still to be made")
+		}
+		return nil
+	}
+	list := l.List(field)
+	s := &sponsor{parity: list.Uint64(field), r: list.Uint(field, 256), s: list.Uint(field, 256)}
+	list.End(field)
+	return s
+}
+
+// validate refuses what no block can hold: the checks of the node's decoder, and
+// those of the EVM's that do not depend on the fork.
+func (tx *transaction) validate(l *rlp.List, delegates bool) {
+	if len(tx.Calls) == 0 {
+		l.Fail(chain.FaultInvalid, "calls", "there are none")
+	}
+	for i, call := range tx.Calls {
+		if call.To == nil && (i > 0 || delegates) {
+			l.Fail(chain.FaultInvalid, "calls", "only the first may create a contract, and none beside an authorization list")
+		}
+	}
+	if w := tx.Window; w.Before != 0 && w.Before <= w.After {
+		l.Fail(chain.FaultInvalid, "window", "valid before must be later than valid after")
+	}
+	if tx.MaxPriorityFee.Gt(tx.MaxFee) {
+		l.Fail(chain.FaultInvalid, "max priority fee", "is above max fee")
+	}
+	if tx.NonceKey.IsZero() && tx.Nonce == math.MaxUint64 {
+		l.Fail(chain.FaultOverflow, "nonce", "an account's nonce never gets to 2^64-1 (EIP-2681)")
+	}
+	if tx.Chain == 0 {
+		l.Fail(chain.FaultWrongChain, "chain id", "0 names no chain")
+	}
+}
+
+// verify finds the sender and the fee payer out of their signatures.
+func (tx *transaction) verify() error {
+	by, err := verify(tx.signature, tx.senderDigest())
+	if err != nil {
+		return &chain.Malformed{Fault: chain.FaultSignature, Detail: err.Error()}
+	}
+	tx.Sender, tx.Signature, tx.AccessKey = by.account, by.kind, by.accessKey
+	if tx.payer == nil {
+		return nil
+	}
+	var rs [64]byte
+	tx.payer.r.WriteToSlice(rs[:32])
+	tx.payer.s.WriteToSlice(rs[32:])
+	payer, err := recoverSecp256k1(rs[:], tx.payer.parity, tx.payerDigest())
+	if err != nil {
+		return &chain.Malformed{Fault: chain.FaultFeePayer, Detail: err.Error()}
+	}
+	tx.FeePayer = &payer
+	return nil
+}
+
+// senderDigest is what the sender signs: the fields, and the key authorization.
+// When somebody else pays, the fee token is theirs to choose: it is left out, and
+// a single zero byte stands for the signature still to come.
+func (tx *transaction) senderDigest() chain.Hash {
+	if tx.payer != nil {
+		return digest(Type, tx.head, []byte{0x80}, []byte{0x00}, tx.tail)
+	}
+	return digest(Type, tx.head, tx.feeToken, []byte{0x80}, tx.tail)
+}
+
+// payerDigest is what the fee payer signs: the same with the fee token, and with
+// the sender in the place of the signature.
+func (tx *transaction) payerDigest() chain.Hash {
+	sender := append([]byte{0x80 + byte(len(tx.Sender))}, tx.Sender[:]...)
+	return digest(feePayerFormat, tx.head, tx.feeToken, sender, tx.tail)
+}
+
+// digest is the hash of a prefix byte and a list of items that are encoded already.
+func digest(prefix byte, items ...[]byte) chain.Hash {
+	size := 0
+	for _, item := range items {
+		size += len(item)
+	}
+	head := append([]byte{prefix}, rlp.ListHeader(size)...)
+	return chain.Keccak(append([][]byte{head}, items...)...)
+}
