@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+)
+
+// Anvil is a private development chain. It keeps its port from one start to the
+// next, and its blocks if it is given the flag --state.
+type Anvil struct {
+	program string
+	flags   []string
+	dir     string // ours, with the log in it
+	port    int
+	process *process
+}
+
+// TempoFlags make anvil a Tempo chain with the id of its test network. T4 is the
+// newest hardfork that anvil 1.7.1 knows; its own default, T0, lacks expiring
+// nonces and much else.
+func TempoFlags() []string {
+	return []string{"--network", "tempo", "--hardfork", "T4", "--chain-id", "42431"}
+}
+
+// NewAnvil prepares a chain; it does not run yet. Address and port are not for
+// the flags to say.
+func NewAnvil(program string, flags ...string) (*Anvil, error) {
+	dir, err := os.MkdirTemp("", "wt-anvil-")
+	if err != nil {
+		return nil, err
+	}
+	return &Anvil{program: program, flags: flags, dir: dir}, nil
+}
+
+// Start runs the chain and waits until it answers.
+func (a *Anvil) Start(ctx context.Context) error {
+	if a.process != nil {
+		return errors.New("anvil runs already")
+	}
+	// Port 0 lets anvil find a free port by itself, so that nobody can take it first.
+	args := append([]string{"--host", "127.0.0.1", "--port", strconv.Itoa(a.port)}, a.flags...)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), a.program, args...)
+	process, err := start(cmd, a.Log(), syscall.SIGTERM)
+	if err != nil {
+		return fmt.Errorf("start anvil: %w", err)
+	}
+	a.process = process
+	if err := process.ready(ctx, a.listens); err != nil {
+		return errors.Join(err, a.Stop())
+	}
+	return nil
+}
+
+// listening is what anvil prints once its port is open.
+var listening = regexp.MustCompile(`(?m)^Listening on 127\.0\.0\.1:(\d+)$`)
+
+// listens reads the port off the log: only our own anvil writes there.
+func (a *Anvil) listens(context.Context) error {
+	log, err := os.ReadFile(a.Log())
+	if err != nil {
+		return err
+	}
+	line := listening.FindSubmatch(log)
+	if line == nil {
+		return errors.New("not listening yet")
+	}
+	a.port, err = strconv.Atoi(string(line[1]))
+	return err
+}
+
+// URL is where the chain speaks JSON-RPC, over HTTP; WebSocket is at the same port.
+func (a *Anvil) URL() string { return "http://127.0.0.1:" + strconv.Itoa(a.port) }
+
+// Log is the path of what anvil prints.
+func (a *Anvil) Log() string { return filepath.Join(a.dir, "log") }
+
+// Stop ends the chain; with --state it is kept in that file. Stopping twice is no
+// error.
+func (a *Anvil) Stop() error { return a.end(syscall.SIGTERM) }
+
+// Kill ends the chain as kill -9 does.
+func (a *Anvil) Kill() error { return a.end(syscall.SIGKILL) }
+
+func (a *Anvil) end(sig syscall.Signal) error {
+	if a.process == nil {
+		return nil
+	}
+	err := a.process.end(sig)
+	a.process = nil
+	return err
+}
+
+// Remove stops the chain and deletes its log.
+func (a *Anvil) Remove() error { return errors.Join(a.Stop(), os.RemoveAll(a.dir)) }
