@@ -48,7 +48,7 @@ func (o Owner) hold(ctx context.Context, name string, asked time.Time, work func
 		select {
 		case err = <-ended:
 			running, over = false, true
-		case <-time.After(o.Renew):
+		case <-time.After(min(o.Renew, time.Until(trusted))):
 			asked, over = o.renewed(ctx, name, asked, trusted)
 		case <-ctx.Done():
 			over = true
