@@ -158,7 +158,9 @@ func (m *model) someTime() time.Time {
 	return at.Add(time.Hour)
 }
 
-func (m *model) past() time.Time { return m.q.clock.Now().UTC().Truncate(time.Microsecond).Add(-time.Minute) }
+func (m *model) past() time.Time {
+	return m.q.clock.Now().UTC().Truncate(time.Microsecond).Add(-time.Minute)
+}
 
 // park marks what is parked by the rule as it is written.
 func (m *model) park() {
