@@ -1,0 +1,128 @@
+package ethereum_test
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
+	"github.com/tempo-watchtower/watchtower/infra/chain/rlp/rlptest"
+)
+
+func FuzzDecode(f *testing.F) {
+	for _, v := range vectors(f) {
+		f.Add(v.raw)
+	}
+	every := everyType(f)
+	for _, name := range typeNames {
+		f.Add(every[name])
+	}
+	// What a decoder is likely to let through, or to refuse for no reason.
+	typed := sign(f, dynamic())
+	f.Add(highS(f))
+	f.Add(replace(f, typed, 6, bytes.Repeat([]byte{1}, 33))) // value of 33 bytes
+	f.Add(append(typed, 0))                                  // trailing byte
+	f.Add(maxNonce(f))
+	f.Add(unprotected(f))
+	f.Fuzz(func(t *testing.T, raw []byte) { checkDecode(t, raw) })
+}
+
+// Mutations at random, but always the same ones: quick enough for every run.
+func TestMutations(t *testing.T) {
+	const count = 200_000
+	var seeds [][]byte
+	for _, name := range typeNames {
+		seeds = append(seeds, everyType(t)[name])
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	taken := 0
+	for range count {
+		raw := rlptest.Mutate(r, seeds[r.IntN(len(seeds))])
+		if checkDecode(t, raw) {
+			taken++
+		}
+		if t.Failed() {
+			t.Fatalf("by %x", raw)
+		}
+	}
+	t.Logf("%d of %d were taken", taken, count)
+	if taken < count/100 || taken > count/2 {
+		t.Errorf("%d of %d were taken: the mutations try too little", taken, count)
+	}
+}
+
+// checkDecode holds Decode to what it promises of any bytes, and to go-ethereum's
+// decoder: what we take, it takes and reads alike; what it takes and we refuse, we
+// refuse for a reason that is not the form or the signature. It reports whether
+// the bytes were taken.
+func checkDecode(t *testing.T, raw []byte) bool {
+	t.Helper()
+	kept := bytes.Clone(raw)
+	got, err := ethereum.Decode(raw)
+	again, _ := ethereum.Decode(raw)
+	if !bytes.Equal(kept, raw) {
+		t.Error("the bytes were changed")
+	}
+	if !reflect.DeepEqual(got, again) {
+		t.Errorf("the second time it says otherwise:\n%s", cmp.Diff(got, again))
+	}
+	var tx types.Transaction
+	theirs := tx.UnmarshalBinary(raw)
+	if err != nil {
+		var malformed *chain.Malformed
+		if !errors.As(err, &malformed) || malformed.Detail == "" || !reflect.DeepEqual(got, chain.Signed{}) {
+			t.Errorf("refused by %v with %v", err, got)
+		}
+		if theirs == nil {
+			checkRefusal(t, &tx, malformed)
+		}
+		return false
+	}
+	if theirs != nil {
+		t.Fatalf("go-ethereum refuses it: %v", theirs)
+	}
+	checkAgreement(t, raw, &tx, got)
+	return true
+}
+
+func checkRefusal(t *testing.T, tx *types.Transaction, ours *chain.Malformed) {
+	t.Helper()
+	switch ours.Fault {
+	case chain.FaultOverflow, chain.FaultUnprotected, chain.FaultWrongChain, chain.FaultInvalid, chain.FaultTooLarge, chain.FaultType:
+		return
+	}
+	if _, err := types.Sender(types.LatestSignerForChainID(tx.ChainId()), tx); err == nil {
+		t.Errorf("refused by %v, but go-ethereum finds its sender", ours)
+	}
+}
+
+func checkAgreement(t *testing.T, raw []byte, tx *types.Transaction, got chain.Signed) {
+	t.Helper()
+	reencoded, err := tx.MarshalBinary()
+	if err != nil || !bytes.Equal(reencoded, raw) || got.Hash != chain.Hash(crypto.Keccak256Hash(raw)) {
+		t.Errorf("encoded again: %x, error %v, hash %s", reencoded, err, got.Hash)
+	}
+	sender, err := types.Sender(types.LatestSignerForChainID(tx.ChainId()), tx)
+	if err != nil || got.Sender != chain.Address(sender) {
+		t.Errorf("sender is %s, go-ethereum says %s, error %v", got.Sender, sender, err)
+	}
+	call := got.Calls[0]
+	same := uint64(got.Chain) == tx.ChainId().Uint64() && got.Type == tx.Type() && got.Nonce == tx.Nonce() && got.Gas == tx.Gas() &&
+		len(got.Calls) == 1 && call.Value.ToBig().Cmp(tx.Value()) == 0 && bytes.Equal(call.Input, tx.Data()) &&
+		(call.To == nil) == (tx.To() == nil) && (call.To == nil || *call.To == chain.Address(*tx.To()))
+	if got.GasPrice != nil {
+		same = same && got.GasPrice.ToBig().Cmp(tx.GasPrice()) == 0 && got.MaxFee == nil && got.MaxPriorityFee == nil
+	} else {
+		same = same && got.MaxFee.ToBig().Cmp(tx.GasFeeCap()) == 0 && got.MaxPriorityFee.ToBig().Cmp(tx.GasTipCap()) == 0
+	}
+	if !same {
+		t.Errorf("read %v", got)
+	}
+}

@@ -1,0 +1,115 @@
+package tempo_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/rlp"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/chain/rlp/rlptest"
+	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
+)
+
+func FuzzDecode(f *testing.F) {
+	for _, v := range load(f).Vectors {
+		if v.ours() {
+			f.Add(v.bytes(f))
+		}
+	}
+	// What a decoder is likely to let through, or to refuse for no reason.
+	f.Add(plain().signed(f, highS(secp256k1(f, plain().digest(f)))))
+	f.Add(plain().with(fCalls, []any{[]any{recipient, bytes.Repeat([]byte{1}, 33), []byte{}}}).sign(f))
+	f.Add(append(plain().sign(f), 0)) // trailing byte
+	f.Add(plain().with(fNonceKey, []byte{}).with(fNonce, uint64(math.MaxUint64)).sign(f))
+	f.Add([]byte{0xc0}) // legacy, which is not for this decoder
+	f.Fuzz(func(t *testing.T, raw []byte) { checkDecode(t, raw) })
+}
+
+// Mutations at random, but always the same ones: quick enough for every run.
+func TestMutations(t *testing.T) {
+	const count = 200_000
+	var seeds [][]byte
+	for _, v := range load(t).Vectors {
+		if v.ours() && v.Expect == "valid" {
+			seeds = append(seeds, v.bytes(t))
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	taken := 0
+	for range count {
+		raw := rlptest.Mutate(r, seeds[r.IntN(len(seeds))])
+		if checkDecode(t, raw) {
+			taken++
+		}
+		if t.Failed() {
+			t.Fatalf("by %x", raw)
+		}
+	}
+	t.Logf("%d of %d were taken", taken, count)
+	if taken < count/100 || taken > count/2 {
+		t.Errorf("%d of %d were taken: the mutations try too little", taken, count)
+	}
+}
+
+// checkDecode holds Decode to what it promises of any bytes. It reports whether
+// the bytes were taken.
+func checkDecode(t *testing.T, raw []byte) bool {
+	t.Helper()
+	kept := bytes.Clone(raw)
+	got, err := tempo.Decode(raw)
+	if !bytes.Equal(kept, raw) {
+		t.Error("the bytes were changed")
+	}
+	if err != nil {
+		var malformed *chain.Malformed
+		if !errors.As(err, &malformed) || malformed.Detail == "" || !reflect.DeepEqual(got, chain.Signed{}) {
+			t.Errorf("refused by %v with %v", err, got)
+		}
+		return false
+	}
+	_, canonical, err := tempo.Canonical(raw)
+	if err != nil || got.Hash != chain.Keccak(canonical) || len(canonical) != len(raw) {
+		t.Errorf("encoded again: %x, error %v, hash %s", canonical, err, got.Hash)
+	}
+	again, twice, err := tempo.Canonical(canonical)
+	if err != nil || !bytes.Equal(canonical, twice) || !reflect.DeepEqual(got, again) {
+		t.Errorf("the canonical encoding says otherwise, error %v:\n%s", err, cmp.Diff(got, again))
+	}
+	checkSender(t, canonical, got)
+	return true
+}
+
+// checkSender holds the decoder to go-ethereum's RLP and key recovery: the
+// encoding is canonical, and a secp256k1 sender is who signed the fields encoded
+// anew.
+func checkSender(t *testing.T, canonical []byte, got chain.Signed) {
+	t.Helper()
+	var items fields
+	if err := rlp.DecodeBytes(canonical[1:], (*[]any)(&items)); err != nil {
+		t.Fatal(err)
+	}
+	if b := items.encode(t, 0x76); !bytes.Equal(b, canonical) {
+		t.Errorf("go-ethereum writes %x", b)
+	}
+	if got.Signature != chain.Secp256k1 {
+		return
+	}
+	sig := bytes.Clone(items[len(items)-1].([]byte))
+	sig[64] -= 27
+	unsigned := items[:len(items)-1]
+	if _, sponsored := unsigned[fFeePayer].([]any); sponsored {
+		unsigned = unsigned.with(fFeeToken, []byte{}).with(fFeePayer, rlp.RawValue{0x00})
+	}
+	digest := unsigned.digest(t)
+	key, err := crypto.SigToPub(digest[:], sig)
+	if err != nil || got.Sender != chain.Address(crypto.PubkeyToAddress(*key)) {
+		t.Errorf("sender is %s, but the signature over %s is not theirs: %v", got.Sender, digest, err)
+	}
+}
