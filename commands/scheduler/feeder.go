@@ -24,8 +24,8 @@ type Feeder struct {
 	Checkpoints commands.Checkpoints
 	Codec       event.Codec[tx.Event]
 	Schedule    tx.Schedule
-	// Fed is called after each batch, to wake the workers of this process.
-	Fed   func()
+	// Fed is called with each new checkpoint, to wake the workers of this process.
+	Fed   func(at event.Position)
 	Crash func(point string)
 	Log   *slog.Logger
 }
@@ -72,8 +72,8 @@ func (f *Feeder) apply(ctx context.Context, from event.Position, batch event.Bat
 	if f.Crash != nil {
 		f.Crash("queue.applied")
 	}
-	if len(changes) > 0 && f.Fed != nil {
-		f.Fed()
+	if f.Fed != nil {
+		f.Fed(batch.Next)
 	}
 	return batch.Next, nil
 }

@@ -19,7 +19,7 @@ func Plan(schedule tx.Schedule, id chain.ID, hash chain.Hash, e tx.Event) (c tx.
 		c.Open = &tx.Work{
 			Chain: e.Chain, Hash: e.Hash, Sender: e.Sender, NonceKey: e.NonceKey, Nonce: e.Nonce,
 			EligibleAt: e.EligibleAt, ExpiresAt: e.Window.Before,
-			Phase: tx.Open, NextAt: time.Unix(int64(min(e.EligibleAt, 1<<40)), 0),
+			Phase: tx.Open, NextAt: firstDue(e),
 		}
 	case tx.Broadcast:
 		c.Attempt = attempted(schedule, hash, e.Attempt, e.At, tx.Outcome{Class: tx.Taken})
@@ -52,6 +52,16 @@ func Plan(schedule tx.Schedule, id chain.ID, hash chain.Hash, e tx.Event) (c tx.
 		panic(fmt.Sprintf("scheduler: unknown event %T", e))
 	}
 	return c, true
+}
+
+// firstDue is when to act first: EligibleAt, which is in whole seconds, but not
+// before the transaction was there.
+func firstDue(e tx.Accepted) time.Time {
+	const farFuture = 1 << 40
+	if at := time.Unix(int64(min(e.EligibleAt, farFuture)), 0); at.After(e.At) {
+		return at
+	}
+	return e.At
 }
 
 func attempted(s tx.Schedule, hash chain.Hash, n int, at time.Time, o tx.Outcome) *tx.Attempted {

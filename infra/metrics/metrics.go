@@ -9,8 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // Metrics is every figure the service exports, on a registry of its own.
@@ -56,8 +54,8 @@ func New(version string) *Metrics {
 	m.submissions = counter("submissions_total", "Raw transactions submitted, by what became of them.", "outcome")
 	m.appends = counter("events_appended_total", "Events appended to the log.", "name")
 	m.appendTime = histogram("append_seconds", "Time of one append, group commit included.", fast).WithLabelValues().(prometheus.Histogram)
-	m.attempts = counter("broadcast_attempts_total", "Broadcast attempts, by what the endpoints' answers came to.", "chain", "class")
-	m.sendDelay = histogram("first_send_delay_seconds", "From eligibility (or acceptance, if later) to the first send.", fast, "chain")
+	m.attempts = counter("broadcast_attempts_total", "Broadcast attempts made.", "chain")
+	m.sendDelay = histogram("first_send_delay_seconds", "From when a transaction was due to its first send.", fast, "chain")
 	m.rpcCalls = counter("rpc_calls_total", "JSON-RPC calls, counted one by one inside a batch.", "endpoint", "method", "outcome")
 	m.rpcSeconds = histogram("rpc_call_seconds", "Time of one JSON-RPC call or of the batch it was in.", fast, "endpoint", "method")
 	m.blocks = gauge("chain_block", "Newest block that has been read (head) and that can no longer leave the chain (final).", "chain", "tag")
@@ -96,9 +94,9 @@ func (m *Metrics) Call(endpoint, method string, took time.Duration, err error) {
 }
 
 // Attempt counts one broadcast attempt. since is how long the transaction had
-// been eligible at its first attempt; negative for a repeat.
-func (m *Metrics) Attempt(chain string, class tx.Class, since time.Duration) {
-	m.attempts.WithLabelValues(chain, string(class)).Inc()
+// been due at its first attempt; negative for a repeat.
+func (m *Metrics) Attempt(chain string, since time.Duration) {
+	m.attempts.WithLabelValues(chain).Inc()
 	if since >= 0 {
 		m.sendDelay.WithLabelValues(chain).Observe(since.Seconds())
 	}

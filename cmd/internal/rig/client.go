@@ -1,0 +1,137 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Result is the service's answer to one raw transaction.
+type Result struct {
+	OK           bool       `json:"ok"`
+	TxHash       chain.Hash `json:"txHash"`
+	Status       string     `json:"status"`
+	AlreadyKnown bool       `json:"alreadyKnown"`
+	Problem      *struct {
+		Code   string `json:"code"`
+		Detail string `json:"detail"`
+	} `json:"problem"`
+}
+
+// Transaction is what GET shows of one, as far as judges care.
+type Transaction struct {
+	TxHash    chain.Hash `json:"txHash"`
+	Status    string     `json:"status"`
+	Finalized bool       `json:"finalized"`
+	Attempts  int        `json:"attempts"`
+	Note      string     `json:"note"`
+	LastError string     `json:"lastError"`
+	Receipt   *struct {
+		BlockNumber uint64     `json:"blockNumber"`
+		BlockHash   chain.Hash `json:"blockHash"`
+		Status      uint64     `json:"status"`
+	} `json:"receipt"`
+}
+
+// Event is one recorded event as the audit trail shows it.
+type Event struct {
+	Name    string          `json:"name"`
+	Version uint64          `json:"version"`
+	At      time.Time       `json:"at"`
+	Data    json.RawMessage `json:"data"`
+}
+
+// Submit posts raw transactions in one request.
+func Submit(ctx context.Context, url string, id chain.ID, raws ...[]byte) ([]Result, error) {
+	hexes := make([]string, len(raws))
+	for i, raw := range raws {
+		hexes[i] = "0x" + hex.EncodeToString(raw)
+	}
+	body, err := json.Marshal(map[string]any{"chainId": uint64(id), "transactions": hexes})
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/transactions", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := client().Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close() //nolint:errcheck // read to its end
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("POST answered %s: %s", res.Status, answer)
+	}
+	var parsed struct{ Results []Result }
+	if err := json.Unmarshal(answer, &parsed); err != nil {
+		return nil, err
+	}
+	return parsed.Results, nil
+}
+
+// Get asks for one transaction.
+func Get(ctx context.Context, url string, hash chain.Hash) (t Transaction, err error) {
+	return t, getJSON(ctx, url+"/v1/transactions/"+hash.String(), &t)
+}
+
+// Events asks for a transaction's audit trail.
+func Events(ctx context.Context, url string, hash chain.Hash) ([]Event, error) {
+	var parsed struct{ Events []Event }
+	return parsed.Events, getJSON(ctx, url+"/v1/transactions/"+hash.String()+"/events", &parsed)
+}
+
+func getJSON(ctx context.Context, url string, into any) error {
+	res, err := get(ctx, url)
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s answered %s: %s", url, res.Status, body)
+	}
+	return json.Unmarshal(body, into)
+}
+
+// Await asks for a transaction until want is satisfied with it.
+func Await(ctx context.Context, url string, hash chain.Hash, want func(Transaction) bool) (t Transaction, err error) {
+	for {
+		// Trouble is expected while servers are being killed: only the deadline counts.
+		if t, err = Get(ctx, url, hash); err == nil && want(t) {
+			return t, nil
+		}
+		select {
+		case <-ctx.Done():
+			return t, fmt.Errorf("%s is %s (attempts %d, %s %s): %w", hash, t.Status, t.Attempts, t.Note, t.LastError, last(ctx.Err(), err))
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+func last(outer, inner error) error {
+	if inner == nil {
+		return outer
+	}
+	return fmt.Errorf("%w; last answer: %w", outer, inner)
+}
+
+// Executed is satisfied with a transaction that a block holds.
+func Executed(t Transaction) bool { return t.Status == "executed" }
+
+// Sealed is satisfied with a transaction whose block is final.
+func Sealed(t Transaction) bool { return t.Status == "executed" && t.Finalized }

@@ -1,0 +1,183 @@
+// Package rig runs the built service as its users do, beside real chains, and
+// judges it from outside: what clients were told, what nodes were handed, and
+// what the chain executed. Process tests and benchmarks stand on it.
+package rig
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Build compiles the service into a folder and returns the program's path.
+func Build(ctx context.Context, dir string, flags ...string) (string, error) {
+	program := filepath.Join(dir, "watchtower")
+	args := append([]string{"build", "-o", program}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/tempo-watchtower/watchtower/cmd/watchtower")...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return program, nil
+}
+
+// Service is one process of the built program.
+type Service struct {
+	Program string
+	Args    []string // after "serve"
+	Env     []string // beside the process's own
+	Log     string   // path that its output is appended to
+
+	URL     string // where its API listens, once started
+	Metrics string // where its metrics listen
+
+	cmd   *exec.Cmd
+	from  int64 // where in the log this start begins
+	ended chan struct{}
+	err   error // of Wait, once ended
+}
+
+// Start runs the service on free ports and waits until it is ready.
+func (s *Service) Start(ctx context.Context) error {
+	if err := s.Launch(); err != nil {
+		return err
+	}
+	return s.Ready(ctx)
+}
+
+// Launch runs the service without waiting for it.
+func (s *Service) Launch() error {
+	log, err := os.OpenFile(s.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // the child has its own descriptor
+	if info, err := log.Stat(); err == nil {
+		s.from = info.Size()
+	}
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--log-format", "json"}, s.Args...)
+	s.cmd = exec.Command(s.Program, args...) //nolint:noctx // ended by Stop or Kill, which wait
+	s.cmd.Env = append(os.Environ(), s.Env...)
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.cmd.SysProcAttr = dieWithParent()
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	s.ended, s.URL, s.Metrics = ended, "", ""
+	go func() {
+		s.err = s.cmd.Wait()
+		close(ended)
+	}()
+	return nil
+}
+
+// pollEvery is the pause between two looks at something that has no event to wait for.
+const pollEvery = 20 * time.Millisecond
+
+// Ready waits until /readyz says yes.
+func (s *Service) Ready(ctx context.Context) error {
+	for {
+		if s.URL == "" {
+			s.URL, s.Metrics = s.listening()
+		}
+		if s.URL != "" {
+			if res, err := get(ctx, s.URL+"/readyz"); err == nil && res.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-s.ended:
+			return fmt.Errorf("the service ended before it was ready: %w\n%s", s.err, s.Tail())
+		case <-ctx.Done():
+			return fmt.Errorf("the service is not ready: %w\n%s", ctx.Err(), s.Tail())
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// listening reads the addresses off the log of this start.
+func (s *Service) listening() (api, metrics string) {
+	log, err := os.ReadFile(s.Log)
+	if err != nil {
+		return "", ""
+	}
+	for line := range bytes.Lines(log[min(int(s.from), len(log)):]) {
+		var entry struct{ Msg, API, Metrics string }
+		if json.Unmarshal(line, &entry) == nil && entry.Msg == "listening" {
+			return entry.API, entry.Metrics
+		}
+	}
+	return "", ""
+}
+
+// Pid is the process's number while it runs.
+func (s *Service) Pid() int { return s.cmd.Process.Pid }
+
+// Ended is closed when the process has ended.
+func (s *Service) Ended() <-chan struct{} { return s.ended }
+
+// Signal sends a signal to the process.
+func (s *Service) Signal(sig syscall.Signal) error { return s.cmd.Process.Signal(sig) }
+
+// Kill ends the service as kill -9 does, and waits until it is gone.
+func (s *Service) Kill() {
+	if s.cmd != nil {
+		_ = s.cmd.Process.Kill() // an error means that it has ended
+		<-s.ended
+	}
+}
+
+// Stop ends the service gracefully and returns how it ended.
+func (s *Service) Stop(ctx context.Context) error {
+	if s.cmd == nil {
+		return nil
+	}
+	_ = s.Signal(syscall.SIGTERM) // an error means that it has ended
+	select {
+	case <-s.ended:
+		return s.err
+	case <-ctx.Done():
+		s.Kill()
+		return errors.Join(ctx.Err(), errors.New("the service did not stop"))
+	}
+}
+
+// Tail is the end of the log, for a test that failed.
+func (s *Service) Tail() string {
+	log, err := os.ReadFile(s.Log)
+	if err != nil {
+		return err.Error()
+	}
+	const enough = 4000
+	return string(log[max(0, len(log)-enough):])
+}
+
+// client keeps connections for many workers to one host.
+var client = sync.OnceValue(func() *http.Client { //nolint:gochecknoglobals // a connection pool, made once
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 512, IdleConnTimeout: 10 * time.Second}}
+})
+
+func get(ctx context.Context, url string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := client().Do(req)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(res.Body)
+	res.Body.Close() //nolint:errcheck,gosec // it was read to its end
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	return res, err
+}

@@ -1,0 +1,210 @@
+// Package app is the delivery service as one object: everything that runs, made by
+// one constructor and ended by one context.
+package app
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/retention"
+	"github.com/tempo-watchtower/watchtower/commands/scheduler"
+	"github.com/tempo-watchtower/watchtower/commands/watcher"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/metrics"
+	"github.com/tempo-watchtower/watchtower/projections"
+	"github.com/tempo-watchtower/watchtower/projections/transactions"
+)
+
+// Storage is where things are kept. Log and payloads may lie in another database
+// than work and views.
+type Storage struct {
+	Log         commands.Store
+	Payloads    commands.PayloadRows
+	Checkpoints commands.Checkpoints
+	Leases      commands.Leases
+	Queue       scheduler.Queue
+	Board       watcher.Board
+	View        *sql.DB
+	Ping        func(ctx context.Context) error
+	Close       func(ctx context.Context) error
+}
+
+// Ports is what the service needs of the world.
+type Ports struct {
+	Storage Storage
+	Chains  []Chain
+	Master  payload.Master
+	Now     func() time.Time
+	Random  io.Reader
+	Log     *slog.Logger
+	Metrics *metrics.Metrics
+	// Crash is called at named points; tests end the process there. May be nil.
+	Crash func(point string)
+}
+
+// Settings are the service's own, as opposed to its ports'.
+type Settings struct {
+	Holder         string // this process, in leases
+	Schedule       tx.Schedule
+	SchedulerPoll  time.Duration
+	WorkLease      time.Duration // how long a leased row of the due queue is ours
+	Slots          int           // broadcast attempts at once, per chain
+	WatcherPoll    time.Duration
+	OwnerTTL       time.Duration
+	OwnerRenew     time.Duration
+	Grouping       commands.Grouping
+	ExpiringWindow time.Duration
+	Retention      retention.Settings
+	// ShutdownGrace bounds how long requests and attempts under way may take to
+	// end when the service stops.
+	ShutdownGrace time.Duration
+}
+
+// App is the service.
+type App struct {
+	settings     Settings
+	ports        Ports
+	store        commands.Store
+	transactions commands.Transactions
+	vault        commands.Vault
+	submit       *commands.Submit
+	query        transactions.Query
+	workers      []*scheduler.Worker
+	served       *state
+}
+
+// New wires the service. Nothing runs yet.
+func New(settings Settings, ports Ports) *App {
+	a := &App{settings: settings, ports: ports, served: newState(ports.Now)}
+	a.store = ports.Metrics.Store(ports.Storage.Log)
+	a.transactions = commands.Transactions{Store: a.store, Codec: tx.Codec(), Crash: ports.Crash}
+	a.vault = commands.Vault{Rows: ports.Storage.Payloads, Master: ports.Master, Random: ports.Random}
+	a.query = transactions.Query{DB: ports.Storage.View}
+	a.submit = &commands.Submit{
+		Transactions: a.transactions, Vault: a.vault, Decoders: map[chain.ID]func([]byte) (chain.Signed, error){},
+		Grouping: settings.Grouping, ExpiringWindow: settings.ExpiringWindow,
+		// Checking signatures is all computing: more at once than there are
+		// processors would only make each slower.
+		Slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		Now:   ports.Now, Random: ports.Random, Crash: ports.Crash,
+	}
+	for _, c := range ports.Chains {
+		a.submit.Decoders[c.ID] = Decode
+		a.workers = append(a.workers, a.worker(c))
+	}
+	return a
+}
+
+// Run serves until ctx ends and returns when everything has ended: first the
+// listeners take no more and finish what they have, then the work stops.
+func (a *App) Run(ctx context.Context, api, metricsAt net.Listener, handlers Handlers) error {
+	working, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+	var work sync.WaitGroup
+	for _, part := range a.parts() {
+		work.Go(func() { part(working) })
+	}
+	a.ports.Log.Info("listening", "api", "http://"+api.Addr().String(), "metrics", "http://"+metricsAt.Addr().String())
+
+	failed := make(chan error, 2)
+	servers := []*http.Server{handlers.API, handlers.Metrics}
+	for i, listener := range []net.Listener{api, metricsAt} {
+		go func() { failed <- servers[i].Serve(listener) }()
+	}
+	var err error
+	ended := 0
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+		ended = 1
+	}
+	a.served.stop()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.settings.ShutdownGrace)
+	defer cancel()
+	for _, s := range servers {
+		err = errors.Join(err, s.Shutdown(grace))
+	}
+	for range len(servers) - ended {
+		if e := <-failed; !errors.Is(e, http.ErrServerClosed) {
+			err = errors.Join(err, e)
+		}
+	}
+	stopWork()
+	work.Wait()
+	return err
+}
+
+// Handlers are the servers of the two listeners.
+type Handlers struct {
+	API, Metrics *http.Server
+}
+
+// parts lists everything that runs beside the listeners. Each returns when its
+// context ends.
+func (a *App) parts() []func(context.Context) {
+	owner := commands.Owner{
+		Leases: a.ports.Storage.Leases, Holder: a.settings.Holder,
+		TTL: a.settings.OwnerTTL, Renew: a.settings.OwnerRenew, Log: a.ports.Log,
+	}
+	own := func(name string, work func(context.Context) error) func(context.Context) {
+		return func(ctx context.Context) { owner.Own(ctx, name, work) }
+	}
+	parts := []func(context.Context){
+		own(scheduler.Reader, a.feeder().Run),
+		own("projection."+transactions.Name, a.projector().Run),
+	}
+	for _, part := range a.retention().Parts() {
+		parts = append(parts, own(part.Name, part.Run))
+	}
+	for i, c := range a.ports.Chains {
+		parts = append(parts, own(fmt.Sprintf("watcher.%s", c.ID), a.watcher(c).Run), a.workers[i].Run)
+	}
+	return parts
+}
+
+func (a *App) feeder() *scheduler.Feeder {
+	return &scheduler.Feeder{
+		Store: a.store, Queue: a.ports.Storage.Queue, Checkpoints: a.ports.Storage.Checkpoints,
+		Codec: a.transactions.Codec, Schedule: a.settings.Schedule,
+		Fed: func(at event.Position) {
+			a.served.reader(scheduler.Reader, at)
+			a.ports.Metrics.Reader(scheduler.Reader, uint64(at))
+			for _, w := range a.workers {
+				w.Wake()
+			}
+		},
+		Crash: a.ports.Crash, Log: a.ports.Log,
+	}
+}
+
+func (a *App) projector() *projections.Projector {
+	return &projections.Projector{
+		Name: transactions.Name, DB: a.ports.Storage.View, Log: a.store,
+		Filter: transactions.Filter(), Fold: transactions.Projection{Codec: a.transactions.Codec}.Fold,
+		Moved: func(at event.Position, _ bool) {
+			a.served.reader(transactions.Name, at)
+			a.ports.Metrics.Reader(transactions.Name, uint64(at))
+		},
+	}
+}
+
+func (a *App) retention() *retention.Retention {
+	return &retention.Retention{
+		Store: a.store, Checkpoints: a.ports.Storage.Checkpoints, Transactions: a.transactions,
+		Payloads: a.ports.Storage.Payloads, Settings: a.settings.Retention,
+		Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
+	}
+}

@@ -1,0 +1,90 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands/broadcaster"
+	"github.com/tempo-watchtower/watchtower/commands/scheduler"
+	"github.com/tempo-watchtower/watchtower/commands/watcher"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
+	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
+)
+
+// Chain is one chain that is served.
+type Chain struct {
+	ID    chain.ID
+	Nodes broadcaster.Nodes
+	Node  watcher.Node
+	// Confirmations is how many blocks make one final; 0 trusts the finalized tag.
+	Confirmations uint64
+	// Status tells how each endpoint does, for /health.
+	Status func() []Endpoint
+}
+
+// Endpoint is how one node does.
+type Endpoint struct {
+	Name    string
+	Healthy bool
+	Score   float64
+	Head    uint64
+	Problem string // why not healthy
+}
+
+// tempoType is the first byte of a Tempo transaction; the other types are Ethereum's.
+const tempoType = 0x76
+
+// Decode reads signed bytes of any supported type.
+func Decode(raw []byte) (chain.Signed, error) {
+	if len(raw) > 0 && raw[0] == tempoType {
+		return tempo.Decode(raw)
+	}
+	return ethereum.Decode(raw)
+}
+
+func (a *App) watcher(c Chain) *watcher.Watcher {
+	return &watcher.Watcher{
+		Chain: c.ID, Node: c.Node, Board: a.ports.Storage.Board, Transactions: a.transactions,
+		Poll: a.settings.WatcherPoll, Now: a.ports.Now, Random: a.ports.Random,
+		Moved: func(head, final chain.Block) {
+			a.served.chain(c.ID, head, final)
+			a.ports.Metrics.Block(c.ID.String(), "head", head.Number)
+			a.ports.Metrics.Block(c.ID.String(), "final", final.Number)
+		},
+		Crash: a.ports.Crash, Log: a.ports.Log,
+	}
+}
+
+func (a *App) worker(c Chain) *scheduler.Worker {
+	looker := a.watcher(c)
+	b := &broadcaster.Broadcaster{
+		Transactions: a.transactions, Vault: a.vault, Nodes: c.Nodes,
+		Look: func(ctx context.Context, s tx.State) (broadcaster.Sight, error) {
+			sight, err := looker.Look(ctx, s)
+			return broadcaster.Sight(sight), err
+		},
+		Schedule: a.settings.Schedule, Now: a.ports.Now, Random: a.ports.Random,
+		Crash: a.ports.Crash, Log: a.ports.Log,
+	}
+	return &scheduler.Worker{
+		Chain: c.ID, Queue: a.ports.Storage.Queue, Holder: a.settings.Holder,
+		Attempt: func(ctx context.Context, w tx.Work) tx.Done {
+			done := b.Attempt(ctx, w)
+			if !done.SentAt.IsZero() {
+				a.ports.Metrics.Attempt(c.ID.String(), late(w, done))
+			}
+			return done
+		},
+		Lease: a.settings.WorkLease, Poll: a.settings.SchedulerPoll, Slots: a.settings.Slots, Log: a.ports.Log,
+	}
+}
+
+// late is how long after eligibility a transaction was first sent; negative for a repeat.
+func late(w tx.Work, done tx.Done) time.Duration {
+	if !w.SentAt.IsZero() || w.Attempts > 0 {
+		return -1
+	}
+	return max(done.SentAt.Sub(w.NextAt), 0)
+}
