@@ -47,7 +47,7 @@ func bringUp(ctx context.Context, say io.Writer) (*backends, error) {
 	}
 	all.tempDir = dir
 	all.remove = append(all.remove, func() error { return os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // servers of tests run as other users
+	if err := os.Chmod(dir, 0o755); err != nil { // servers of tests run as other users
 		return all, err
 	}
 	box := tools.Box{Dir: toolsDir, Say: say}
@@ -152,7 +152,7 @@ func (all *backends) print(w io.Writer) {
 		if b.has != "" {
 			text = shorten(b.has)
 		}
-		fmt.Fprintf(table, "  %s\t%s\n", b.name, text) //nolint:errcheck // Flush tells
+		fmt.Fprintf(table, "  %s\t%s\n", b.name, text)
 	}
 	table.Flush() //nolint:errcheck // a report that cannot be written cannot be reported
 }

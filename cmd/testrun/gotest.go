@@ -36,7 +36,7 @@ func runTests(ctx context.Context, args []string, all *backends, stdout, stderr 
 		complaint = "interrupted"
 	}
 	if complaint != "" {
-		fmt.Fprintln(stdout, complaint) //nolint:errcheck // talk
+		fmt.Fprintln(stdout, complaint)
 	}
 	if _, err := fmt.Fprintln(stdout, sum); err != nil {
 		return statusFailed, err

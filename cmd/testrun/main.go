@@ -46,7 +46,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 	status, err := runWithServers(ctx, args, stdout, stderr)
 	if err != nil {
-		fmt.Fprintf(stderr, "testrun: %v\n", err) //nolint:errcheck // nobody is left to tell
+		fmt.Fprintf(stderr, "testrun: %v\n", err)
 	}
 	if ctx.Err() != nil {
 		return statusInterrupted

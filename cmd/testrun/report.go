@@ -35,18 +35,18 @@ func report(w io.Writer, r *results, all *backends, took time.Duration) totals {
 		sum.skipped += len(t.skipped)
 	}
 	printPackages(w, r.packages, tallies)
-	fmt.Fprintf(w, "\nBackends\n") //nolint:errcheck // talk
+	fmt.Fprintf(w, "\nBackends\n")
 	printBackends(w, all, r.packages, tallies)
 	printSkipped(w, r.packages, tallies)
 	printFailed(w, r.packages, tallies)
-	fmt.Fprintf(w, "\n%d packages in %s\n", len(r.packages), took.Round(time.Second)) //nolint:errcheck // talk
+	fmt.Fprintf(w, "\n%d packages in %s\n", len(r.packages), took.Round(time.Second))
 	return sum
 }
 
 func printPackages(w io.Writer, packages []*pkg, tallies map[*pkg]tally) {
 	var empty []string
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(table, "\npassed\tfailed\tskipped\tseconds\t  package\n") //nolint:errcheck // Flush tells
+	fmt.Fprintf(table, "\npassed\tfailed\tskipped\tseconds\t  package\n")
 	for _, p := range packages {
 		t := tallies[p]
 		if len(p.tests) == 0 && len(t.failed) == 0 {
@@ -57,11 +57,11 @@ func printPackages(w io.Writer, packages []*pkg, tallies map[*pkg]tally) {
 		if p.end == "" {
 			note = " (did not end)"
 		}
-		fmt.Fprintf(table, "%d\t%d\t%d\t%.1f\t  %s%s\n", t.passed, len(t.failed), len(t.skipped), p.seconds, short(p.path), note) //nolint:errcheck // Flush tells
+		fmt.Fprintf(table, "%d\t%d\t%d\t%.1f\t  %s%s\n", t.passed, len(t.failed), len(t.skipped), p.seconds, short(p.path), note)
 	}
 	table.Flush() //nolint:errcheck // a report that cannot be written cannot be reported
 	if len(empty) > 0 {
-		fmt.Fprintf(w, "without tests: %s\n", strings.Join(empty, ", ")) //nolint:errcheck // talk
+		fmt.Fprintf(w, "without tests: %s\n", strings.Join(empty, ", "))
 	}
 }
 
@@ -81,7 +81,7 @@ func printBackends(w io.Writer, all *backends, packages []*pkg, tallies map[*pkg
 			}
 		}
 		if missed > 0 {
-			fmt.Fprintf(w, "  %d tests were skipped for want of %s\n", missed, b.name) //nolint:errcheck // talk
+			fmt.Fprintf(w, "  %d tests were skipped for want of %s\n", missed, b.name)
 		}
 	}
 }
@@ -100,15 +100,15 @@ func printSkipped(w io.Writer, packages []*pkg, tallies map[*pkg]tally) {
 	if len(reasons) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nSkipped\n") //nolint:errcheck // talk
+	fmt.Fprintf(w, "\nSkipped\n")
 	for _, reason := range reasons {
-		fmt.Fprintf(w, "  %d × %s\n", len(tests[reason]), reason) //nolint:errcheck // talk
+		fmt.Fprintf(w, "  %d × %s\n", len(tests[reason]), reason)
 		for i, name := range tests[reason] {
 			if i == namesShown {
-				fmt.Fprintf(w, "      and %d more\n", len(tests[reason])-namesShown) //nolint:errcheck // talk
+				fmt.Fprintf(w, "      and %d more\n", len(tests[reason])-namesShown)
 				break
 			}
-			fmt.Fprintf(w, "      %s\n", name) //nolint:errcheck // talk
+			fmt.Fprintf(w, "      %s\n", name)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func printFailed(w io.Writer, packages []*pkg, tallies map[*pkg]tally) {
 	heading := "\nFailed\n"
 	for _, p := range packages {
 		for _, name := range tallies[p].failed {
-			fmt.Fprintf(w, "%s  %s.%s\n", heading, short(p.path), name) //nolint:errcheck // talk
+			fmt.Fprintf(w, "%s  %s.%s\n", heading, short(p.path), name)
 			heading = ""
 		}
 	}

@@ -73,12 +73,12 @@ func (r *results) Write(p []byte) (int, error) {
 func (r *results) line(text []byte) {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
-		fmt.Fprintf(r.out, "%s\n", text) //nolint:errcheck // talk
+		fmt.Fprintf(r.out, "%s\n", text)
 		return
 	}
 	switch {
 	case l.Action == "build-output":
-		fmt.Fprint(r.out, l.Output) //nolint:errcheck // talk
+		fmt.Fprint(r.out, l.Output)
 	case l.Package == "":
 	case l.Test == "":
 		r.ofPackage(r.pkg(l.Package), l)
@@ -92,12 +92,12 @@ func (r *results) ofTest(t *test, l line) {
 	case "output":
 		t.output.add(l.Output)
 		if r.verbose {
-			fmt.Fprint(r.out, l.Output) //nolint:errcheck // talk
+			fmt.Fprint(r.out, l.Output)
 		}
 	case "pass", "fail", "skip":
 		t.end = l.Action
 		if t.end == "fail" && !r.verbose {
-			fmt.Fprintf(r.out, "%s", t.output) //nolint:errcheck // talk
+			fmt.Fprintf(r.out, "%s", t.output)
 		}
 		if t.end != "skip" { // the report wants the reasons
 			t.output = nil
@@ -114,12 +114,12 @@ func (r *results) ofPackage(p *pkg, l line) {
 		if p.end == "fail" {
 			for _, t := range p.tests {
 				if t.end == "" && !r.verbose {
-					fmt.Fprintf(r.out, "%s did not end:\n%s", t.name, t.output) //nolint:errcheck // talk
+					fmt.Fprintf(r.out, "%s did not end:\n%s", t.name, t.output)
 				}
 			}
-			fmt.Fprintf(r.out, "%s", p.output) //nolint:errcheck // talk
+			fmt.Fprintf(r.out, "%s", p.output)
 		} else if len(p.tests) > 0 {
-			fmt.Fprintf(r.out, "ok  %s  %.1fs\n", short(p.path), p.seconds) //nolint:errcheck // talk
+			fmt.Fprintf(r.out, "ok  %s  %.1fs\n", short(p.path), p.seconds)
 		}
 		p.output = nil
 	}

@@ -49,7 +49,7 @@ type apt struct {
 
 func newAPT(dir string) (apt, error) {
 	for _, sub := range []string{"state/lists/partial", "cache/archives/partial", "debs"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil { //nolint:gosec // apt's own user may fetch
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			return apt{}, err
 		}
 	}

@@ -41,7 +41,7 @@ func postgresAnswers(ctx context.Context, bin string) (string, error) {
 // PATH. pg_config comes with the client's headers too, and then names a folder
 // that holds no server.
 func postgresOfSystem(ctx context.Context) (string, error) {
-	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin") //nolint:errcheck // the pattern is well formed
+	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	newestFirst(folders)
 	if dir, err := answer(ctx, nil, "pg_config", "--bindir"); err == nil {
 		folders = append(folders, dir)

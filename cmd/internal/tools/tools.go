@@ -89,14 +89,14 @@ func (b Box) fetch(ctx context.Context, name string, whole func(dir string) bool
 	if whole(dir) { // somebody else's work meanwhile
 		return dir, nil
 	}
-	fmt.Fprintf(b.Say, "fetching %s into %s\n", name, dir) //nolint:errcheck // talk
+	fmt.Fprintf(b.Say, "fetching %s into %s\n", name, dir)
 	ctx, cancel := context.WithTimeout(ctx, fetchPatience)
 	defer cancel()
 	half := dir + ".half"
 	if err := os.RemoveAll(half); err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(half, 0o755); err != nil { //nolint:gosec // servers run as other users
+	if err := os.MkdirAll(half, 0o755); err != nil { // servers run as other users
 		return "", err
 	}
 	if err := make(ctx, half); err != nil {
@@ -113,10 +113,10 @@ func (b Box) fetch(ctx context.Context, name string, whole func(dir string) bool
 
 // lock waits until no other program fetches into the same folder.
 func lock(dir string) (unlock func(), err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // servers run as other users
+	if err := os.MkdirAll(dir, 0o755); err != nil { // servers run as other users
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644) //nolint:gosec // nothing in it
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}

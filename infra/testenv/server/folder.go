@@ -43,7 +43,7 @@ func newFolder(pattern string) (string, error) {
 		if err != nil {
 			continue
 		}
-		return dir, os.Chmod(dir, 0o755) //nolint:gosec // the server's user has to pass through
+		return dir, os.Chmod(dir, 0o755)
 	}
 	return "", fmt.Errorf("no temporary folder that other users can reach: %s, /tmp, /var/tmp", os.TempDir())
 }
@@ -88,7 +88,7 @@ func Libraries(program string) []string {
 	}
 	var dirs []string
 	for _, pattern := range []string{"usr/lib/*-linux-gnu*", "lib/*-linux-gnu*", "usr/lib", "lib"} {
-		found, _ := filepath.Glob(filepath.Join(tree, pattern)) //nolint:errcheck // the patterns are well formed
+		found, _ := filepath.Glob(filepath.Join(tree, pattern))
 		dirs = append(dirs, found...)
 	}
 	return []string{"LD_LIBRARY_PATH=" + strings.Join(dirs, ":")}

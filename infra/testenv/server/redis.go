@@ -45,7 +45,7 @@ func (r *Redis) Start(ctx context.Context) error {
 }
 
 func (r *Redis) startOn(ctx context.Context, port int) error {
-	cmd := exec.Command(r.program, //nolint:noctx // it outlives the call; Stop ends it
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), r.program,
 		"--bind", "127.0.0.1", "--port", strconv.Itoa(port),
 		"--save", "", "--appendonly", "no", "--daemonize", "no", "--dir", r.dir)
 	cmd.Env = append(os.Environ(), Libraries(r.program)...)

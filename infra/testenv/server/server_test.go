@@ -97,7 +97,7 @@ func TestRedisComesBackAfterKill(t *testing.T) {
 func TestServerThatEndsAtOnceSaysWhy(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "redis-server")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho no room for a cat >&2\n"), 0o755); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho no room for a cat >&2\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	r, err := NewRedis(program)
@@ -137,10 +137,10 @@ func TestReachable(t *testing.T) {
 		t.Errorf("%s is not reachable", dir)
 	}
 	closed := filepath.Join(dir, "closed")
-	if err := os.MkdirAll(filepath.Join(closed, "open"), 0o755); err != nil { //nolint:gosec // open to all is the point
+	if err := os.MkdirAll(filepath.Join(closed, "open"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(closed, 0o700); err != nil { //nolint:gosec // closed to others is the point
+	if err := os.Chmod(closed, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if reachable(filepath.Join(closed, "open")) {

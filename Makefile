@@ -1,0 +1,49 @@
+# Two commands matter: make run shows it working, make test proves it.
+# Everything needs Go 1.26 and nothing else; npm, if it is there, brings anvil.
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check layering lint bench build fuzz clean
+
+# Flags and packages for go test: make test ARGS='-run TestX ./domain/...'
+ARGS ?=
+# How long each fuzz target runs.
+FUZZTIME ?= 30s
+
+help: ## print this
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## the service, a chain and three transactions on their way (Ctrl-C ends it)
+	go run ./cmd/devnet --demo
+
+test: ## every test, with private Postgres, Redis and anvil (ARGS='-run TestX ./domain/...')
+	go run ./cmd/testrun $(ARGS)
+
+check: ## format, vet, lint, layers, then every test
+	@diff=$$(gofmt -d $$(git ls-files '*.go')); if [ -n "$$diff" ]; then printf '%s\n' "$$diff"; exit 1; fi
+	go vet ./...
+	$(MAKE) --no-print-directory lint layering test
+
+layering: ## who may import whom, and what else holds for every file
+	go test -count=1 ./cmd
+
+lint: ## golangci-lint, where it is installed
+	@if command -v golangci-lint >/dev/null; then golangci-lint run; \
+	else echo "lint: golangci-lint is not in PATH (CI has v2.15.0); only go vet was run"; fi
+
+bench: ## measure throughput and latency on Postgres and embedded
+	go run ./cmd/testrun -- go run ./cmd/bench
+
+build: ## the programs, into bin/
+	@mkdir -p bin
+	go build -trimpath -o bin/ ./cmd/...
+
+fuzz: ## each fuzz target for FUZZTIME (30s)
+	@go list -f '{{.ImportPath}}' ./... | while read -r package; do \
+		for target in $$(go test -list '^Fuzz' "$$package" | grep '^Fuzz'); do \
+			echo "$$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
+		done; \
+	done
+
+clean: ## what was built and fetched: bin/ and .tools/
+	rm -rf bin .tools
