@@ -1,0 +1,156 @@
+package chaintest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Drop makes the pool forget a transaction. It says whether it was there.
+func (c *Chain) Drop(hash chain.Hash) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pool.remove(hash)
+}
+
+// DropAll makes the pool forget everything and says how much that was.
+func (c *Chain) DropAll() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	dropped := len(c.pool.byHash)
+	arrived := c.pool.arrived
+	c.pool = newPool()
+	c.pool.arrived = arrived
+	return dropped
+}
+
+// Pooled are the transactions in the pool, in the order blocks take them.
+func (c *Chain) Pooled() (hashes []chain.Hash) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pool.ordered() {
+		hashes = append(hashes, p.signed.Hash)
+	}
+	return hashes
+}
+
+// Stall stops Run from making blocks, or lets it go on. Mine is not affected.
+func (c *Chain) Stall(stalled bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stalled = stalled
+}
+
+// StallFinality stops blocks from becoming final, or lets them again.
+func (c *Chain) StallFinality(stalled bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unsealed = stalled
+}
+
+// Revert makes a transaction fail when it is executed: its receipt has status 0,
+// its nonce is used.
+func (c *Chain) Revert(hash chain.Hash, reverts bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reverts[hash] = reverts
+}
+
+// SetBaseFee sets the fee per gas below which nothing is taken or executed.
+func (c *Chain) SetBaseFee(fee uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.baseFee = fee
+}
+
+// SetBroke says whether an account cannot pay fees. What it would pay for leaves
+// the pool with the next block.
+func (c *Chain) SetBroke(payer chain.Address, broke bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.broke[payer] = broke
+}
+
+// ErrBelowFinal refuses a reorg that finality forbids.
+var ErrBelowFinal = errors.New("chaintest: that would undo a finalized block")
+
+// Reorg replaces the newest blocks by as many others: the height stays, the
+// hashes change. The first new block holds the transactions given, which come
+// from elsewhere; the others are empty. Transactions that were in the old blocks
+// go back into the pool if reinject is set, else they vanish.
+func (c *Chain) Reorg(depth int, reinject bool, others ...[]byte) error {
+	return c.reorg(depth, reinject, false, others)
+}
+
+// ReorgBelowFinal is Reorg that finality does not stop: what cannot happen.
+func (c *Chain) ReorgBelowFinal(depth int, reinject bool, others ...[]byte) error {
+	return c.reorg(depth, reinject, true, others)
+}
+
+func (c *Chain) reorg(depth int, reinject, belowFinal bool, others [][]byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.undoable(depth, belowFinal); err != nil {
+		return err
+	}
+	// Try first, so that a refused transaction leaves the chain as it was.
+	orphans := c.popped(depth)
+	txs, err := c.foreign(others, c.nextTime(), map[chain.Sequence]uint64{})
+	if err != nil {
+		c.restore(orphans)
+		return err
+	}
+	c.final = min(c.final, c.head().Number)
+	c.push(txs)
+	for range depth - 1 {
+		c.push(nil)
+	}
+	if reinject {
+		for _, b := range orphans {
+			for _, t := range b.txs {
+				c.pool.add(t.Signed, t.raw, c.now())
+			}
+		}
+	}
+	c.evict()
+	return nil
+}
+
+// Rollback takes the newest blocks away and puts nothing in their place.
+func (c *Chain) Rollback(depth int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.undoable(depth, false); err != nil {
+		return err
+	}
+	c.popped(depth)
+	return nil
+}
+
+func (c *Chain) undoable(depth int, belowFinal bool) error {
+	switch {
+	case depth < 1 || depth >= len(c.blocks):
+		return fmt.Errorf("chaintest: cannot undo %d of %d blocks", depth, len(c.blocks)-1)
+	case !belowFinal && c.head().Number-uint64(depth) < c.final:
+		return ErrBelowFinal
+	}
+	return nil
+}
+
+// popped takes blocks off the canonical chain and returns them, oldest first.
+func (c *Chain) popped(depth int) []*block {
+	orphans := append([]*block(nil), c.blocks[len(c.blocks)-depth:]...)
+	for range depth {
+		c.pop()
+	}
+	return orphans
+}
+
+// restore puts blocks back that were popped.
+func (c *Chain) restore(orphans []*block) {
+	for _, b := range orphans {
+		c.blocks = append(c.blocks, b)
+		c.settle(b)
+	}
+}
