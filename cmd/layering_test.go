@@ -1,0 +1,263 @@
+// Package cmd holds what must be true of the whole tree: who may import whom
+// (this file), and what else holds for every file (tidy_test.go).
+package cmd
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/tempo-watchtower/watchtower/"
+
+// layers are the top-level folders that hold Go, and for each the layers its
+// packages may import. Within a layer, siblings do not import each other; but a
+// package may import what lies in its own folder, and the layer's root package.
+var layers = map[string][]string{
+	"domain":      {},
+	"migrations":  {},
+	"commands":    {"domain"},
+	"projections": {"domain"},
+	"infra":       {"domain", "migrations"},
+	"api":         {"domain", "commands", "projections"},
+	"cmd":         {"domain", "migrations", "commands", "projections", "infra", "api"},
+	"clients":     {},
+	"examples":    {"domain", "infra", "clients"},
+	"simulation":  {"domain", "migrations", "commands", "projections", "infra", "api"},
+}
+
+// forTests are layers that a layer's tests may import besides: what they run on is
+// the real thing, not a mock of it, and infra's tests hold it against the ports.
+var forTests = map[string][]string{
+	"commands":    {"infra", "migrations"},
+	"projections": {"infra", "migrations"},
+	"api":         {"infra", "migrations"},
+	"infra":       {"commands"},
+	"clients":     {"domain", "commands", "projections", "infra", "api"},
+}
+
+// An exception lets siblings import each other. From and To are packages with all
+// that lies below them.
+type exception struct {
+	from, to string
+	test     bool // only in tests
+	reason   string
+}
+
+var exceptions = []exception{
+	{from: "domain", to: "domain/chain", reason: "the values every chain shares"},
+	{from: "domain", to: "domain/event", reason: "what a store keeps"},
+	{from: "domain", to: "domain/payload", reason: "the signed bytes, which events only name"},
+	{from: "domain/promise", to: "domain", reason: "promises are checked over the events of all aggregates"},
+	{from: "infra/chain", to: "infra/chain/rlp", reason: "the decoders share one strict reader of RLP, a leaf"},
+	{from: "infra", to: "infra/storetest", test: true, reason: "the contract every store passes"},
+	{from: "infra", to: "infra/testenv", test: true, reason: "it brings the servers that tests need"},
+	{from: "infra", to: "infra/chain/chaintest", test: true, reason: "the chain that forgets, lies and forks on demand"},
+	{from: "cmd", to: "cmd/internal", reason: "what programs share"},
+	{from: "cmd/internal", to: "cmd/devnet/wallet", reason: "the rig's clients sign as the playground's do"},
+	{from: "cmd/devnet", to: "cmd/watchtower", reason: "the playground runs the service in its own process"},
+	{from: "cmd/bench", to: "cmd/devnet/wallet", reason: "the load is signed as the playground signs"},
+	{from: "cmd", to: "cmd", test: true, reason: "tests of programs run other programs"},
+}
+
+// mustNotLink lists, for each program, what may not be in it. A name stands for
+// the package and all below it.
+var mustNotLink = map[string]map[string]string{
+	"cmd/watchtower": {
+		module + "infra/keys":                      "delivery never sees a private key",
+		module + "commands/relayer":                "delivery is complete without the relay",
+		module + "api/relay":                       "delivery is complete without the relay",
+		module + "cmd/devnet":                      "the playground's wallet signs",
+		module + "cmd/internal":                    "that is for tests and benchmarks",
+		module + "infra/testenv":                   "that is for tests",
+		module + "infra/storetest":                 "that is for tests",
+		module + "infra/chain/chaintest":           "that is for tests and the playground",
+		"github.com/ethereum/go-ethereum/accounts": "a keystore holds private keys",
+		"testing": "what only tests use does not belong in the service",
+	},
+}
+
+// domainImports are the modules that the domain may use beside Go's own library.
+var domainImports = []string{"golang.org/x/crypto/sha3", "github.com/holiman/uint256"}
+
+type goPackage struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+func TestLayers(t *testing.T) {
+	for _, p := range list(t, "-e", "./...") {
+		from, ok := strings.CutPrefix(p.ImportPath, module)
+		if !ok {
+			t.Errorf("%s lies in the module's root: a package belongs to a layer", p.ImportPath)
+			continue
+		}
+		if _, known := layers[layer(from)]; !known {
+			t.Errorf("%s: %s/ is no layer; a new one is named in cmd/layering_test.go, with what it may import", from, layer(from))
+			continue
+		}
+		for _, imported := range p.Imports {
+			report(t, from, imported, false)
+		}
+		for _, imported := range slices.Concat(p.TestImports, p.XTestImports) {
+			report(t, from, imported, true)
+		}
+	}
+}
+
+func report(t *testing.T, from, imported string, test bool) {
+	t.Helper()
+	to, ours := strings.CutPrefix(imported, module)
+	why := ""
+	switch {
+	case ours:
+		why = forbidden(from, to, test)
+	case layer(from) == "domain" && !test && strings.Contains(layer(imported), ".") && !slices.Contains(domainImports, imported):
+		why = "beside the standard library, the domain has only " + strings.Join(domainImports, " and ")
+	}
+	if why != "" {
+		of := ""
+		if test {
+			of = "a test of "
+		}
+		t.Errorf("%s%s imports %s: %s", of, from, strings.TrimPrefix(imported, module), why)
+	}
+}
+
+// forbidden tells why one package of ours may not import another; empty if it may.
+func forbidden(from, to string, test bool) string {
+	below := layers[layer(from)]
+	if test {
+		below = slices.Concat(below, forTests[layer(from)])
+	}
+	if layer(from) != layer(to) {
+		if slices.Contains(below, layer(to)) {
+			return ""
+		}
+		return fmt.Sprintf("%s may import %s", layer(from), cmp.Or(strings.Join(below, ", "), "no other layer"))
+	}
+	if component(from) == component(to) || to == layer(to) {
+		return ""
+	}
+	for _, e := range exceptions {
+		if within(from, e.from) && within(to, e.to) && (test || !e.test) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("siblings in %s do not import each other", layer(from))
+}
+
+func TestForbidden(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		test, ok bool
+	}{
+		{"domain/tx", "domain/chain", false, true},
+		{"domain/chain", "domain/tx", false, false},
+		{"domain/group", "domain/tx", false, false},
+		{"domain/promise", "domain/tx", false, true},
+		{"domain/tx", "domain/promise", false, false},
+		{"domain/tx", "infra/testenv", true, false},
+		{"commands", "domain/tx", false, true},
+		{"commands", "commands/watcher", false, false},
+		{"commands/watcher", "commands", false, true},
+		{"commands/watcher", "commands/scheduler", false, false},
+		{"commands/watcher", "projections", false, false},
+		{"commands/watcher", "infra/postgres", false, false},
+		{"commands/watcher", "infra/embedded", true, true},
+		{"projections/groups", "commands", false, false},
+		{"projections/groups", "projections", false, true},
+		{"projections/groups", "projections/transactions", false, false},
+		{"infra/postgres", "migrations", false, true},
+		{"infra/postgres", "commands", false, false},
+		{"infra/postgres", "commands", true, true},
+		{"infra/postgres", "infra/testenv", false, false},
+		{"infra/postgres", "infra/testenv/server", true, true},
+		{"infra/postgres", "infra/embedded", true, false},
+		{"infra/chain/tempo", "infra/chain/rlp", false, true},
+		{"infra/chain/tempo", "infra/chain/ethereum", false, false},
+		{"infra/chain/rlp", "infra/chain/tempo", false, false},
+		{"infra/testenv/server", "infra/testenv", false, true},
+		{"api", "commands", false, true},
+		{"api", "infra/postgres", false, false},
+		{"cmd/watchtower", "cmd/watchtower/config", false, true},
+		{"cmd/watchtower", "cmd/devnet/wallet", false, false},
+		{"cmd/watchtower", "cmd/devnet/wallet", true, true},
+		{"api", "cmd/watchtower/config", false, false},
+	} {
+		why := forbidden(c.from, c.to, c.test)
+		if (why == "") != c.ok {
+			t.Errorf("%s imports %s (in a test: %v): %q", c.from, c.to, c.test, why)
+		}
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	for program, never := range mustNotLink {
+		for _, p := range list(t, "-deps", "./"+program) {
+			for name, reason := range never {
+				if within(p.ImportPath, name) {
+					t.Errorf("%s links %s: %s", program, p.ImportPath, reason)
+				}
+			}
+			if strings.Contains(p.ImportPath, "keystore") {
+				t.Errorf("%s links %s: a keystore holds private keys", program, p.ImportPath)
+			}
+		}
+	}
+}
+
+// list asks the go command about packages.
+func list(t *testing.T, args ...string) []goPackage {
+	t.Helper()
+	args = append([]string{"list", "-json=ImportPath,Imports,TestImports,XTestImports"}, args...)
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = ".." // the module's root
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, &stderr)
+	}
+	var packages []goPackage
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		if err := d.Decode(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+	if len(packages) == 0 {
+		t.Fatalf("go %s lists nothing", strings.Join(args, " "))
+	}
+	return packages
+}
+
+// layer is the first element of a path.
+func layer(p string) string {
+	first, _, _ := strings.Cut(p, "/")
+	return first
+}
+
+// component is the folder within which packages belong together: the second level,
+// and below infra/chain the third.
+func component(p string) string {
+	depth := 2
+	if within(p, "infra/chain") {
+		depth = 3
+	}
+	elements := strings.Split(p, "/")
+	return path.Join(elements[:min(depth, len(elements))]...)
+}
+
+// within tells whether a package is another, or lies below it.
+func within(p, folder string) bool { return p == folder || strings.HasPrefix(p, folder+"/") }
