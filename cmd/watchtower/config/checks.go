@@ -1,0 +1,83 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+)
+
+// check refuses values that are well by themselves and not together.
+func (r *resolver) check() {
+	d := &r.draft
+	plan := d.Scheduler.Schedule
+	r.atMost("scheduler.retry-min", "scheduler.retry-max", plan.RetryMin <= plan.RetryMax, "at most")
+	r.atMost("scheduler.rebroadcast-min", "scheduler.rebroadcast-max", plan.RebroadcastMin <= plan.RebroadcastMax, "at most")
+	// A lease must outlast two renewals that fail.
+	r.atMost("owner.lease-renew", "owner.lease-ttl", 3*d.Owner.LeaseRenew <= d.Owner.LeaseTTL, "at most a third of")
+	// An attempt is given nine tenths of its lease (scheduler.Worker), and must
+	// have room in it for one endpoint that does not answer.
+	r.atMost("broadcaster.timeout", "scheduler.lease-ttl", d.Broadcaster.Timeout < d.Scheduler.LeaseTTL*9/10, "less than nine tenths of")
+	// An attempt under way at a stop ends within its lease.
+	r.atMost("scheduler.lease-ttl", "shutdown-grace", d.Scheduler.LeaseTTL <= d.ShutdownGrace, "at most")
+	// The write deadline runs from the headers: a body that may come later than
+	// that could never be answered.
+	r.atMost("api.read-timeout", "api.write-timeout", d.API.ReadTimeout <= d.API.WriteTimeout, "at most")
+
+	if r.sound("listen", "metrics-listen") && overlap(d.Listen, d.MetricsListen) {
+		s := r.setting("metrics-listen")
+		r.refuse(s, s.origin, fmt.Sprintf("%s is taken by listen, %s (%s)", d.MetricsListen, d.Listen, r.setting("listen").origin))
+	}
+	// Checkpoints that outlive the log would skip the events of the next one.
+	if r.sound("store", "database") && d.Store.Engine == Memory && d.Database.Engine != Memory {
+		s := r.setting("database")
+		r.refuse(s, s.origin, "must not outlive the store, which is in memory")
+	}
+	if s := r.setting("confirmations"); r.sound("chains", "confirmations") {
+		for _, id := range slices.Sorted(maps.Keys(d.confirmations)) {
+			if !slices.ContainsFunc(d.Chains, func(c Chain) bool { return c.ID == id }) {
+				r.refuse(s, s.origin, fmt.Sprintf("chain %s is not among the chains", id))
+			}
+		}
+	}
+}
+
+// atMost refuses the first setting unless ok, naming the bound that the second
+// sets.
+func (r *resolver) atMost(path, bound string, ok bool, relation string) {
+	if ok || !r.sound(path, bound) {
+		return
+	}
+	s, limit := r.setting(path), r.setting(bound)
+	r.refuse(s, s.origin, fmt.Sprintf("%s must be %s %s, which is %s (%s)", s.show(), relation, bound, limit.show(), limit.origin))
+}
+
+// sound reports whether no value of these settings was refused.
+func (r *resolver) sound(paths ...string) bool {
+	for _, path := range paths {
+		if r.setting(path).bad {
+			return false
+		}
+	}
+	return true
+}
+
+// overlap reports whether two listeners would want the same port.
+func overlap(a, b string) bool {
+	hostA, portA, _ := net.SplitHostPort(a)
+	hostB, portB, _ := net.SplitHostPort(b)
+	numberA, _ := strconv.Atoi(portA)
+	numberB, _ := strconv.Atoi(portB)
+	return numberA == numberB && numberA != 0 &&
+		(isEvery(hostA) || isEvery(hostB) || loopback(hostA) == loopback(hostB))
+}
+
+func isEvery(host string) bool { return host == "" || net.ParseIP(host).IsUnspecified() }
+
+func loopback(host string) string {
+	if host == "localhost" {
+		return "127.0.0.1"
+	}
+	return host
+}

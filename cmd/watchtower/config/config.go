@@ -1,0 +1,112 @@
+// Package config is the configuration of the watchtower: what may be set, to
+// what, and where each value came from.
+//
+// A value is the default, unless the file says otherwise, unless the environment
+// does, unless a flag does. Every value that is given is checked, also one that
+// another overrides, and all problems are reported at once.
+package config
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/retention"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Config is a checked configuration. The reference in docs/configuration.md says
+// what each value means; it is made from the same table that fills this.
+type Config struct {
+	Listen        string
+	MetricsListen string
+	Store         Store
+	Database      Store // the store, unless it was set
+	// VaultKeyFile is where the vault's master key is. Empty with a store in
+	// memory: a key as short-lived as the store will do.
+	VaultKeyFile string
+
+	Chains         []Chain
+	Grouping       commands.Grouping
+	ExpiringWindow time.Duration
+
+	Scheduler   Scheduler
+	Watcher     Watcher
+	Broadcaster Broadcaster
+	Owner       Owner
+	API         API
+	Retention   retention.Settings
+
+	Log           Log
+	ShutdownGrace time.Duration
+}
+
+// Scheduler says when and how many attempts are made.
+type Scheduler struct {
+	PollInterval   time.Duration
+	LeaseTTL       time.Duration
+	MaxConcurrency int
+	Schedule       tx.Schedule
+	Window         int
+	Lead           time.Duration
+}
+
+// Watcher says how heads are seen.
+type Watcher struct {
+	PollInterval time.Duration
+	UseWebSocket bool
+}
+
+// Broadcaster says how bytes are handed to nodes.
+type Broadcaster struct {
+	Fanout  int
+	Timeout time.Duration
+}
+
+// Owner says how long what one replica does at a time stays that replica's.
+type Owner struct {
+	LeaseTTL   time.Duration
+	LeaseRenew time.Duration
+}
+
+// API holds the limits of the API's server.
+type API struct {
+	MaxBodyBytes   int64
+	MaxBatch       int
+	MaxConnections int
+	ReadTimeout    time.Duration
+	WriteTimeout   time.Duration
+	IdleTimeout    time.Duration
+}
+
+// Log says what is logged, and how.
+type Log struct {
+	Level  slog.Level
+	Format LogFormat
+}
+
+// LogFormat is how a line of the log is written.
+type LogFormat string
+
+const (
+	JSON LogFormat = "json"
+	Text LogFormat = "text"
+)
+
+// CheckServe says what serving needs beyond what every command needs: a chain.
+func (c Config) CheckServe() error {
+	if len(c.Chains) > 0 {
+		return nil
+	}
+	return Problems{{
+		Origin: "default", Setting: "chains",
+		Text: "no chain to serve: set WATCHTOWER_CHAINS, for instance to 42431=http://127.0.0.1:8545",
+	}}
+}
+
+// Setting is one value in force, for people to read.
+type Setting struct {
+	Name   string // its path in the file
+	Value  string // with secrets left out
+	Origin string // "default", file:line, "env NAME" or "flag --name"
+}

@@ -1,0 +1,101 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// chains reads the list of chains:
+//
+//	chains:
+//	  - id: 42431
+//	    name: tempo            # optional
+//	    confirmations: 12      # optional
+//	    endpoints:
+//	      - http://a
+//	      - {url: http://b, name: b, websocket: ws://b}
+func (f *file) chains(n ast.Node) []Chain {
+	var chains []Chain
+	var nodes []ast.Node
+	for i, item := range n.(*ast.SequenceNode).Values {
+		before := len(f.resolver.problems)
+		c := f.chain(fmt.Sprintf("chains[%d]", i), item)
+		if len(f.resolver.problems) == before {
+			chains, nodes = append(chains, c), append(nodes, item)
+		}
+	}
+	checkChains(chains, func(i int, problem error) { f.refuse(nodes[i], "chains", problem.Error()) })
+	return chains
+}
+
+func (f *file) chain(path string, n ast.Node) (c Chain) {
+	hasID := false
+	f.fields(path, n, []field{
+		{"id", func(n ast.Node) {
+			hasID = true
+			f.item(path+".id", n, number, func(text string) (err error) {
+				c.ID, err = parseChainID(text)
+				return err
+			})
+		}},
+		{"name", func(n ast.Node) { c.Name = f.text(path+".name", n) }},
+		{"confirmations", func(n ast.Node) {
+			f.item(path+".confirmations", n, number, func(text string) (err error) {
+				c.Confirmations, err = parseBlocks(text)
+				return err
+			})
+		}},
+		{"endpoints", func(n ast.Node) { c.Endpoints = f.endpoints(path+".endpoints", n) }},
+	})
+	if !hasID {
+		f.refuse(n, path, "has no id")
+	}
+	return c
+}
+
+func (f *file) endpoints(path string, n ast.Node) (endpoints []Endpoint) {
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		f.refuse(n, path, "must be a list of URLs")
+		return nil
+	}
+	for i, item := range list.Values {
+		path := fmt.Sprintf("%s[%d]", path, i)
+		e := Endpoint{}
+		if _, detailed := item.(*ast.MappingNode); !detailed {
+			e.URL = NewSecret(f.text(path, item))
+		} else {
+			f.fields(path, item, []field{
+				{"url", func(n ast.Node) { e.URL = NewSecret(f.text(path+".url", n)) }},
+				{"websocket", func(n ast.Node) { e.WebSocket = NewSecret(f.text(path+".websocket", n)) }},
+				{"name", func(n ast.Node) { e.Name = f.text(path+".name", n) }},
+			})
+		}
+		endpoints = append(endpoints, e)
+	}
+	return endpoints
+}
+
+// item reads one scalar of a list's entry.
+func (f *file) item(path string, n ast.Node, want kind, take func(text string) error) {
+	value, err := scalar(n, want)
+	switch {
+	case err == nil && value == "":
+		err = errors.New("has no value")
+	case err == nil:
+		err = take(value)
+	}
+	if err != nil {
+		f.refuse(n, path, err.Error())
+	}
+}
+
+func (f *file) text(path string, n ast.Node) (value string) {
+	f.item(path, n, text, func(text string) error {
+		value = text
+		return nil
+	})
+	return value
+}

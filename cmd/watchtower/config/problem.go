@@ -1,0 +1,71 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Problem is one thing that is wrong with the configuration.
+type Problem struct {
+	Origin  string // file:line, "env NAME", "flag --name" or "default"
+	Setting string // its path; empty when the problem is not one setting's
+	Text    string // shows no secret
+}
+
+func (p Problem) String() string {
+	if p.Setting == "" {
+		return p.Origin + ": " + p.Text
+	}
+	return p.Origin + ": " + p.Setting + ": " + p.Text
+}
+
+// Problems is the error of a configuration: everything that is wrong with it.
+type Problems []Problem
+
+func (p Problems) Error() string {
+	lines := make([]string, len(p))
+	for i, problem := range p {
+		lines[i] = "\n  " + problem.String()
+	}
+	count := "1 problem"
+	if len(p) != 1 {
+		count = fmt.Sprintf("%d problems", len(p))
+	}
+	return "configuration: " + count + strings.Join(lines, "")
+}
+
+// nearest is the name that is the fewest edits away from the given one.
+func nearest(name string, names []string) string {
+	const long = 128 // names are shorter; what is longer is like nothing here
+	if len(name) > long {
+		name = name[:long]
+	}
+	best, fewest := "", 0
+	for _, candidate := range names {
+		if n := edits(name, candidate); best == "" || n < fewest {
+			best, fewest = candidate, n
+		}
+	}
+	return best
+}
+
+// edits is the Levenshtein distance in bytes.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,93 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write docs/configuration.md")
+
+const (
+	referencePath = "../../../docs/configuration.md"
+	examplePath   = "../../../deploy/watchtower.yaml"
+	// preamblePath is the part of the reference that people write.
+	preamblePath = "testdata/preamble.md"
+)
+
+func TestReferenceIsCurrent(t *testing.T) {
+	preamble, err := os.ReadFile(preamblePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := string(preamble) + reference()
+	if *update {
+		if err := os.WriteFile(referencePath, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(filepath.FromSlash(referencePath))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("docs/configuration.md is not what the table says; run go test ./cmd/watchtower/config -update\n%s", diff)
+	}
+}
+
+// reference is the table as Markdown.
+func reference() string {
+	var out strings.Builder
+	out.WriteString("| setting | default | allowed | meaning |\n| --- | --- | --- | --- |\n")
+	for _, s := range new(draft).table() {
+		standard := s.absent
+		if s.standard != "" {
+			standard = "`" + s.standard + "`"
+		}
+		allowed := s.allowed
+		if s.kind == number || s.kind == duration {
+			low, high, _ := strings.Cut(allowed, " to ")
+			allowed = fmt.Sprintf("`%s` to `%s`", low, high)
+		}
+		fmt.Fprintf(&out, "| `%s`<br>`%s`<br>`--%s` | %s | %s | %s |\n", s.path, s.env(), s.flag(), standard, allowed, s.doc)
+	}
+	return out.String()
+}
+
+// Each block of YAML in the reference, and the example file, is a configuration.
+func TestExamplesAreConfigurations(t *testing.T) {
+	examples := map[string]string{}
+	page, err := os.ReadFile(preamblePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, rest := range strings.Split(string(page), "```yaml\n")[1:] {
+		block, _, _ := strings.Cut(rest, "```")
+		examples[fmt.Sprintf("block %d", i+1)] = block
+	}
+	example, err := os.ReadFile(examplePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples[examplePath] = string(example)
+	if len(examples) < 2 {
+		t.Fatal("the reference has no example")
+	}
+	for name, text := range examples {
+		c, _, err := input{file: text}.resolve(t)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if err := c.CheckServe(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	c, settings := input{file: string(example)}.mustResolve(t)
+	if c.Store.Engine != Postgres || len(c.Chains) != 2 || settings["chains"].Origin == "default" {
+		t.Errorf("the example does not say what it is for: %+v", c)
+	}
+}

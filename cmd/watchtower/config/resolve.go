@@ -1,0 +1,178 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// configFlag and configEnv name the file; the file itself cannot.
+const (
+	configFlag = "config"
+	configEnv  = envPrefix + "CONFIG"
+)
+
+// Flags adds a flag for each setting, and --config for the file.
+func Flags(flags *pflag.FlagSet) {
+	flags.Var(&given{kind: "file"}, configFlag, "the configuration file (YAML), also "+configEnv)
+	for _, s := range new(draft).table() {
+		usage := strings.ReplaceAll(s.doc, "`", "") // pflag takes a backquoted word for the value's name
+		flags.Var(&given{kind: string(s.kind), standard: s.standard}, s.flag(), usage)
+		if s.kind == toggle {
+			flags.Lookup(s.flag()).NoOptDefVal = "true"
+		}
+	}
+}
+
+// given keeps what a flag was given, to be judged together with everything else:
+// pflag's own errors would show the value.
+type given struct {
+	kind     string
+	standard string
+	texts    []string
+}
+
+func (g *given) Set(text string) error {
+	g.texts = append(g.texts, text)
+	return nil
+}
+
+func (g *given) Type() string { return g.kind }
+
+// String is the default; pflag shows it in the usage.
+func (g *given) String() string { return g.standard }
+
+// resolver gathers what was given for each setting.
+type resolver struct {
+	draft    draft
+	table    []*setting
+	problems Problems
+}
+
+// Resolve makes the configuration of flags that [Flags] declared, of an
+// environment in the form of os.Environ, and of the file that either names, which
+// readFile reads. The settings are in the order of the reference. The error is
+// [Problems]; nothing in it shows a secret.
+func Resolve(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte, error)) (Config, []Setting, error) {
+	r := &resolver{}
+	r.table = r.draft.table()
+	for _, s := range r.table {
+		if s.standard != "" {
+			if err := s.read(s.standard); err != nil {
+				panic(fmt.Sprintf("config: default of %s: %v", s.path, err))
+			}
+		}
+		s.origin = "default"
+	}
+	environment := r.environment(environ)
+	if name, origin := r.fileName(flags, environment); origin != "" {
+		r.readFile(name, origin, readFile)
+	}
+	for _, s := range r.table {
+		if value, ok := environment[s.env()]; ok {
+			r.take(s, "env "+s.env(), value)
+		}
+	}
+	for _, s := range r.table {
+		if value, ok := r.flag(flags, s.flag()); ok {
+			r.take(s, "flag --"+s.flag(), value)
+		}
+	}
+	r.derive()
+	r.check()
+	if len(r.problems) > 0 {
+		return Config{}, nil, r.problems
+	}
+	settings := make([]Setting, len(r.table))
+	for i, s := range r.table {
+		settings[i] = Setting{s.path, s.show(), s.origin}
+	}
+	return r.draft.Config, settings, nil
+}
+
+// take reads a value that was given for s.
+func (r *resolver) take(s *setting, origin, value string) {
+	s.origin = origin
+	if value == "" {
+		r.refuse(s, origin, "has no value; leave it out to get the default")
+		return
+	}
+	if err := s.read(value); err != nil {
+		for line := range strings.Lines(err.Error()) {
+			r.refuse(s, origin, strings.TrimSuffix(line, "\n"))
+		}
+	}
+}
+
+func (r *resolver) refuse(s *setting, origin, text string) {
+	s.bad = true
+	r.problems = append(r.problems, Problem{origin, s.path, text})
+}
+
+// flag is what a flag was given, if it was.
+func (r *resolver) flag(flags *pflag.FlagSet, name string) (value string, ok bool) {
+	if flags == nil {
+		return "", false
+	}
+	f := flags.Lookup(name)
+	if f == nil {
+		return "", false
+	}
+	g, ours := f.Value.(*given)
+	if !ours || len(g.texts) == 0 {
+		return "", false
+	}
+	if len(g.texts) > 1 {
+		r.problems = append(r.problems, Problem{"flag --" + name, "", "is there twice"})
+	}
+	return g.texts[len(g.texts)-1], true
+}
+
+// fileName is the file to read, and who named it; nobody did when that is empty.
+func (r *resolver) fileName(flags *pflag.FlagSet, environment map[string]string) (name, origin string) {
+	if name, ok := r.flag(flags, configFlag); ok {
+		return name, "flag --" + configFlag
+	}
+	if name, ok := environment[configEnv]; ok {
+		return name, "env " + configEnv
+	}
+	return "", ""
+}
+
+// setting finds a row of the table.
+func (r *resolver) setting(path string) *setting {
+	for _, s := range r.table {
+		if s.path == path {
+			return s
+		}
+	}
+	panic("config: no setting " + path)
+}
+
+// derive fills in the values that follow from others.
+func (r *resolver) derive() {
+	d := &r.draft
+	if database := r.setting("database"); database.origin == "default" {
+		d.Database, database.bad = d.Store, r.setting("store").bad
+	}
+	if r.setting("vault-key-file").origin == "default" {
+		switch d.Store.Engine {
+		case Embedded:
+			d.VaultKeyFile = filepath.Join(d.Store.Dir, "vault.key")
+		case Postgres:
+			d.VaultKeyFile = filepath.Join("watchtower-data", "vault.key")
+		}
+	}
+	confirmations := r.setting("confirmations")
+	for i := range d.Chains {
+		c := &d.Chains[i]
+		if c.Confirmations > 0 && confirmations.origin == "default" {
+			confirmations.origin = r.setting("chains").origin
+		}
+		if n, ok := d.confirmations[c.ID]; ok {
+			c.Confirmations = n
+		}
+	}
+}
