@@ -257,7 +257,8 @@ func orphans(t *testing.T, o Opened[PayloadRows]) {
 		}
 		seen = append(seen, page...)
 		after = page[len(page)-1]
-		check(t, p.Erase(ctx, after.Chain, []chain.Hash{after.Hash, page[0].Hash}))
+		check(t, p.Erase(ctx, after.Chain, []chain.Hash{after.Hash}))
+		check(t, p.Erase(ctx, page[0].Chain, []chain.Hash{page[0].Hash}))
 	}
 	if len(seen) != len(rows) || !slices.IsSortedFunc(seen, compareRefs) {
 		t.Fatalf("walked over %d rows of %d, sorted: %v", len(seen), len(rows), slices.IsSortedFunc(seen, compareRefs))
