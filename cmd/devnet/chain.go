@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/tools"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
+	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+)
+
+const (
+	chainID       = chain.ID(42431) // Tempo's test network
+	blockTime     = time.Second     // anvil counts in whole seconds
+	fetchPatience = 2 * time.Minute // for anvil, before auto takes the simulated chain
+)
+
+// chainKind is which chain to start.
+type chainKind string
+
+const (
+	autoChain      chainKind = "auto"
+	anvilChain     chainKind = "anvil"
+	simulatedChain chainKind = "simulated"
+)
+
+func parseChainKind(text string) (chainKind, error) {
+	switch kind := chainKind(text); kind {
+	case autoChain, anvilChain, simulatedChain:
+		return kind, nil
+	}
+	return "", fmt.Errorf("--chain is anvil, simulated or auto, not %q", text)
+}
+
+// devChain is a Tempo chain that runs as long as we do.
+type devChain struct {
+	about string // for people
+	url   string
+	stop  func() error
+}
+
+func startChain(ctx context.Context, o options, stderr io.Writer) (*devChain, error) {
+	if o.chain == simulatedChain {
+		return simulate(ctx, "as asked for")
+	}
+	fetching, cancel := context.WithTimeout(ctx, fetchPatience)
+	defer cancel()
+	anvil, err := tools.Box{Dir: o.tools, Say: stderr}.Anvil(fetching)
+	switch {
+	case err == nil:
+		return startAnvil(ctx, anvil, o.data)
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case o.chain == anvilChain || o.data != "":
+		return nil, fmt.Errorf("anvil cannot be had: %w", err)
+	}
+	return simulate(ctx, "for want of anvil: "+err.Error())
+}
+
+// startAnvil keeps the chain in the folder data, if there is one: the service's
+// log is of no use without the chain it tells of.
+func startAnvil(ctx context.Context, program tools.Tool, data string) (*devChain, error) {
+	flags := append(server.TempoFlags(), "--block-time", fmt.Sprint(blockTime.Seconds()))
+	if data != "" {
+		if err := os.MkdirAll(data, 0o700); err != nil {
+			return nil, err
+		}
+		flags = append(flags, "--state", filepath.Join(data, "chain.json"))
+	}
+	anvil, err := server.NewAnvil(program.Path, flags...)
+	if err != nil {
+		return nil, err
+	}
+	if err := anvil.Start(ctx); err != nil {
+		return nil, errors.Join(err, anvil.Remove())
+	}
+	return &devChain{
+		about: fmt.Sprintf("anvil %s (%s) --network tempo, a block a second", program.Version, program.From),
+		url:   anvil.URL(), stop: anvil.Remove,
+	}, nil
+}
+
+// simulate starts the chain that is built in. It has Tempo's rules for nonces and
+// windows, and runs no contract code.
+func simulate(ctx context.Context, why string) (*devChain, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	c := chaintest.New(chaintest.Options{Chain: chainID, Decode: app.Decode})
+	node := &http.Server{Handler: c.Node("simulated"), ReadHeaderTimeout: time.Second}
+	mining, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { c.Run(mining, blockTime) })
+	running.Go(func() { node.Serve(listener) }) //nolint:errcheck // it ends when it is closed
+	return &devChain{
+		about: "SIMULATED, " + why, url: "http://" + listener.Addr().String(),
+		stop: func() error {
+			cancel()
+			err := node.Close()
+			c.Close()
+			running.Wait()
+			return err
+		},
+	}, nil
+}

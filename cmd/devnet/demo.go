@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+const (
+	demoPatience = 60 * time.Second // for all three together
+	lookInterval = 100 * time.Millisecond
+)
+
+// demo signs three transactions, hands them to the service as any client would,
+// and tells what becomes of them.
+type demo struct {
+	service string // URL of the API
+	node    string // URL of the chain
+	out     *paper
+	codec   event.Codec[tx.Event]
+	random  io.Reader
+	// after is how far ahead the second one's validAfter is, and gap how long the
+	// third one's predecessor stays away.
+	after, gap time.Duration
+	patience   time.Duration
+}
+
+func newDemo(service, node string, out *paper) *demo {
+	return &demo{
+		service: service, node: node, out: out, codec: tx.Codec(), random: rand.Reader,
+		after: 5 * time.Second, gap: 3 * time.Second, patience: demoPatience,
+	}
+}
+
+// journey is one transaction as its followers see it.
+type journey struct {
+	label string
+	raw   []byte
+	hash  chain.Hash
+	seen  int    // events told
+	note  string // the last one told
+	ended bool
+	good  bool // executed, and not reverted
+}
+
+// run returns nil only if all three were executed.
+func (d *demo) run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
+	defer cancel()
+	journeys, predecessor, err := d.sign(time.Now())
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := d.post(ctx, journeys); err != nil {
+		return err
+	}
+	err = d.follow(ctx, start, journeys, predecessor)
+	delivered := 0
+	for _, j := range journeys {
+		if j.good {
+			delivered++
+		}
+	}
+	result := fmt.Sprintf("%d/%d delivered", delivered, len(journeys))
+	if delivered == len(journeys) {
+		d.out.line("  %s in %s", d.out.in(green, result), short(time.Since(start)))
+		return nil
+	}
+	return errors.Join(errors.New(result), err)
+}
+
+// sign makes the three, and the transaction that the third one has to wait for.
+// Each has a nonce key of its own: a sequence of nonces that nobody has used.
+func (d *demo) sign(now time.Time) (journeys []*journey, predecessor []byte, err error) {
+	var keys [3]chain.NonceKey
+	for i := range keys {
+		// The first byte stays 0: other values can mean something to Tempo.
+		if _, err := io.ReadFull(d.random, keys[i][1:]); err != nil {
+			return nil, nil, err
+		}
+	}
+	key := wallet.Dev(0)
+	payment := wallet.Tempo{
+		Chain: chainID, Gas: 2_000_000, MaxFee: 40e9, MaxPriorityFee: 1e9, // a key's first use takes most of the gas
+		Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, wallet.Dev(1).Address(), 1)},
+	}
+	signed := func(label string, k chain.NonceKey, nonce, after uint64) *journey {
+		p := payment
+		p.NonceKey, p.Nonce, p.Window.After = k, nonce, after
+		raw := p.Sign(key)
+		return &journey{label: label, raw: raw, hash: chain.Keccak(raw)}
+	}
+	opens := uint64(now.Add(d.after).Unix())
+	return []*journey{
+		signed("now", keys[0], 0, 0),
+		signed(fmt.Sprintf("valid in %.0f s", d.after.Seconds()), keys[1], 0, opens),
+		signed("nonce 1 before nonce 0", keys[2], 1, 0),
+	}, signed("", keys[2], 0, 0).raw, nil
+}
+
+const labelWidth = len("nonce 1 before nonce 0")
+
+func (d *demo) post(ctx context.Context, journeys []*journey) error {
+	var raws [][]byte
+	for _, j := range journeys {
+		raws = append(raws, j.raw)
+	}
+	results, err := rig.Submit(ctx, d.service, chainID, raws...)
+	if err != nil {
+		return err
+	}
+	for i, r := range results {
+		switch {
+		case !r.OK && r.Problem != nil:
+			return fmt.Errorf("%s: refused: %s: %s", journeys[i].label, r.Problem.Code, r.Problem.Detail)
+		case !r.OK || r.TxHash != journeys[i].hash:
+			return fmt.Errorf("%s: the service answers %+v", journeys[i].label, r)
+		}
+	}
+	return nil
+}
+
+// follow tells the journeys until all have ended. Meanwhile it hands the
+// predecessor to the node, past the service, as its owner might.
+func (d *demo) follow(ctx context.Context, start time.Time, journeys []*journey, predecessor []byte) error {
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	gap := time.NewTimer(d.gap)
+	defer gap.Stop()
+	for {
+		open := 0
+		for _, j := range journeys {
+			if err := d.look(ctx, start, j); err != nil {
+				return err
+			}
+			if !j.ended {
+				open++
+			}
+		}
+		if open == 0 {
+			return nil
+		}
+		select {
+		case <-look.C:
+		case <-gap.C:
+			if err := rig.Call(ctx, d.node, nil, "eth_sendRawTransaction", "0x"+hex.EncodeToString(predecessor)); err != nil {
+				return fmt.Errorf("nonce 0: %w", err)
+			}
+			last := journeys[len(journeys)-1]
+			d.out.step(last.hash, last.label, "(its owner sends nonce 0 to the node)", "", time.Since(start))
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// look tells what is new of one journey.
+func (d *demo) look(ctx context.Context, start time.Time, j *journey) error {
+	if j.ended {
+		return nil
+	}
+	events, err := rig.Events(ctx, d.service, j.hash)
+	if err != nil {
+		return err
+	}
+	for _, recorded := range events[min(j.seen, len(events)):] {
+		j.seen++
+		e, err := d.codec.Decode(recorded.Name, recorded.Data)
+		if err != nil {
+			return err
+		}
+		what, colour := j.take(e)
+		d.out.step(j.hash, j.label, what, colour, recorded.At.Sub(start))
+	}
+	if j.ended || j.seen < 2 { // nothing but accepted: there was no attempt that could have noted anything
+		return nil
+	}
+	t, err := rig.Get(ctx, d.service, j.hash)
+	if err != nil {
+		return err
+	}
+	if t.Note != j.note && strings.HasPrefix(t.Note, "waiting") {
+		j.note = t.Note
+		d.out.step(j.hash, j.label, t.Note, "", time.Since(start))
+	}
+	return nil
+}
+
+// take adds a fact to a journey and says it in words.
+func (j *journey) take(e tx.Event) (what, colour string) {
+	switch e := e.(type) {
+	case tx.Accepted:
+		if wait := time.Unix(int64(e.EligibleAt), 0).Sub(e.At); wait > 0 {
+			return fmt.Sprintf("accepted, kept for %s", short(wait)), ""
+		}
+		return "accepted", ""
+	case tx.Broadcast:
+		return fmt.Sprintf("broadcast, attempt %d", e.Attempt), ""
+	case tx.Rejected:
+		j.ended = e.Permanent
+		if e.Permanent {
+			return "refused for ever: " + e.Reason, red
+		}
+		return "not taken: " + e.Reason, ""
+	case tx.Mined:
+		j.ended, j.good = true, e.Receipt.Status == 1
+		if !j.good {
+			return fmt.Sprintf("reverted in block %d", e.Receipt.Block.Number), red
+		}
+		return fmt.Sprintf("executed in block %d", e.Receipt.Block.Number), green
+	case tx.StaleByNonce:
+		j.ended = true
+		return "its nonce was used by another", red
+	case tx.Expired:
+		j.ended = true
+		return "expired", red
+	default:
+		return fmt.Sprintf("%T", e), ""
+	}
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// rig's idle connections, which outlive the server by a moment.
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+	)
+}
+
+// bring brings a simulated chain and the service up for one test.
+func bring(t *testing.T) (*devChain, *delivery) {
+	t.Helper()
+	o := options{chain: simulatedChain, listen: "127.0.0.1:0", metrics: "127.0.0.1:0"}
+	c, err := startChain(t.Context(), o, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { check(t, c.stop()) })
+	s, err := startDelivery(t.Context(), o, c, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { check(t, s.stop()) })
+	return c, s
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDemoOnTheSimulatedChain(t *testing.T) {
+	c, s := bring(t)
+	var out bytes.Buffer
+	d := newDemo(s.url, c.url, newPaper(&out))
+	d.after, d.gap = 2*time.Second, 500*time.Millisecond
+	if err := d.run(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	for text, times := range map[string]int{
+		"accepted": 3, "kept for": 1, "attempt 1": 3, "executed in block": 3,
+		"its owner sends nonce 0": 1, "3/3 delivered": 1, "\x1b": 0,
+	} {
+		if got := strings.Count(out.String(), text); got != times {
+			t.Errorf("%q is there %d times, want %d", text, got, times)
+		}
+	}
+	if t.Failed() {
+		t.Log(out.String())
+	}
+}
+
+// Without its predecessor the third one is not delivered, and that is a failure.
+func TestDemoThatFails(t *testing.T) {
+	c, s := bring(t)
+	var out bytes.Buffer
+	d := newDemo(s.url, c.url, newPaper(&out))
+	d.after, d.gap, d.patience = 0, time.Hour, 4*time.Second
+	err := d.run(t.Context())
+	if err == nil || !strings.HasPrefix(err.Error(), "2/3 delivered") || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error is %v\n%s", err, out.String())
+	}
+}
+
+// The program as the README has it, on the real chain: twice on the same data.
+func TestDemoOnAnvil(t *testing.T) {
+	t.Setenv("PATH", filepath.Dir(testenv.Need(t, testenv.AnvilVar))) // no other, and none from npm
+	data := t.TempDir()
+	for range 2 {
+		var out bytes.Buffer
+		status := run(t.Context(), []string{"--demo", "--exit", "--chain", "anvil", "--data", data, "--tools", t.TempDir()}, &out, t.Output())
+		if status != 0 || !strings.Contains(out.String(), "3/3 delivered") {
+			t.Fatalf("status %d:\n%s", status, out.String())
+		}
+		t.Log(out.String())
+	}
+}
+
+// Told to stop, it takes everything down and says so by its status.
+func TestInterrupted(t *testing.T) {
+	for _, c := range []struct {
+		args   []string
+		status int
+	}{
+		{[]string{"--chain=simulated", "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0"}, 0},
+		{[]string{"--chain=simulated", "--demo", "--exit"}, statusInterrupted},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		out := newWatched("API ", cancel)
+		if status := run(ctx, c.args, out, t.Output()); status != c.status {
+			t.Errorf("%v: status %d, want %d", c.args, status, c.status)
+		}
+	}
+}
+
+// watched is an output that calls somebody when a text appears in it.
+type watched struct {
+	text string
+	call func()
+}
+
+func newWatched(text string, call func()) *watched { return &watched{text, call} }
+
+func (w *watched) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(w.text)) {
+		w.call()
+	}
+	return len(b), nil
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{
+		{"--exit"}, {"--chain=mainnet"}, {"extra"}, {"--log-level=loud"},
+		{"--chain=simulated", "--data=x"}, {"--nonsense"},
+	} {
+		var out, log bytes.Buffer
+		if status := run(t.Context(), args, &out, &log); status != statusUsage || log.Len() == 0 || out.Len() != 0 {
+			t.Errorf("%v: status %d, output %q, log %q", args, status, out.String(), log.String())
+		}
+	}
+}
+
+func TestPortTaken(t *testing.T) {
+	_, s := bring(t)
+	taken := strings.TrimPrefix(s.url, "http://")
+	var log bytes.Buffer
+	status := run(t.Context(), []string{"--chain=simulated", "--listen=" + taken, "--metrics-listen=127.0.0.1:0"}, t.Output(), &log)
+	if status != statusFailed || !strings.Contains(log.String(), "address already in use") {
+		t.Errorf("status %d, log %q", status, log.String())
+	}
+}
+
+// A journey ends with a verdict, and well only with a receipt of success.
+func TestJourneys(t *testing.T) {
+	mined := func(status uint64) tx.Mined {
+		return tx.Mined{Receipt: chain.Receipt{Block: chain.Block{Number: 4}, Status: status}}
+	}
+	for _, c := range []struct {
+		event       tx.Event
+		what        string
+		ended, good bool
+	}{
+		{tx.Accepted{EligibleAt: 10, At: time.Unix(10, 0)}, "accepted", false, false},
+		{tx.Accepted{EligibleAt: 12, At: time.Unix(10, 0)}, "accepted, kept for 2.00 s", false, false},
+		{tx.Broadcast{Attempt: 2}, "broadcast, attempt 2", false, false},
+		{tx.Rejected{Reason: "txpool is full"}, "not taken: txpool is full", false, false},
+		{tx.Rejected{Reason: "oversized data", Permanent: true}, "refused for ever: oversized data", true, false},
+		{mined(1), "executed in block 4", true, true},
+		{mined(0), "reverted in block 4", true, false},
+		{tx.StaleByNonce{}, "its nonce was used by another", true, false},
+		{tx.Expired{}, "expired", true, false},
+	} {
+		var j journey
+		what, _ := j.take(c.event)
+		if what != c.what || j.ended != c.ended || j.good != c.good {
+			t.Errorf("%T: %q, ended %v, good %v", c.event, what, j.ended, j.good)
+		}
+	}
+}

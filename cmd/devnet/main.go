@@ -1,0 +1,142 @@
+// Command devnet is the playground: a Tempo chain, the whole delivery service and
+// a wallet that signs, in one program. It is not for production: its keys are
+// public knowledge.
+//
+//	devnet                 chain and service, until Ctrl-C
+//	devnet --demo          also signs three transactions and shows how they fare
+//	devnet --demo --exit   then ends: with status 0 only if all three were executed
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+)
+
+const (
+	statusFailed      = 1
+	statusUsage       = 2
+	statusInterrupted = 130 // what a shell reports for Ctrl-C
+)
+
+func main() {
+	// A closed pipe ends us in order, too: writing to it then fails as any write may.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// options are what the command line says.
+type options struct {
+	demo, exit bool
+	chain      chainKind
+	data       string // folder to keep everything in; empty keeps nothing
+	tools      string // folder for fetched programs
+	listen     string
+	metrics    string
+	level      slog.Level
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if errors.Is(err, pflag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "devnet: %v\n", err)
+		return statusUsage
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	orphaned := endWithGoRun(ctx, cancel)
+	err = play(ctx, o, stdout, stderr)
+	interrupted := ctx.Err() != nil
+	cancel()
+	<-orphaned
+	switch {
+	case err != nil && !(interrupted && errors.Is(err, context.Canceled)):
+		fmt.Fprintf(stderr, "devnet: %v\n", err)
+		return statusFailed
+	case interrupted && o.exit:
+		return statusInterrupted // the demonstration was cut short
+	}
+	return 0
+}
+
+func parse(args []string, stderr io.Writer) (o options, err error) {
+	flags := pflag.NewFlagSet("devnet", pflag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.SortFlags = false
+	flags.BoolVar(&o.demo, "demo", false, "sign three transactions, post them, and show how they fare")
+	flags.BoolVar(&o.exit, "exit", false, "end after the demonstration: with status 0 only if all three were executed")
+	kind := flags.String("chain", string(autoChain), "anvil, simulated, or auto: anvil if it can be had")
+	flags.StringVar(&o.data, "data", "", "keep log, views and chain in this folder; anvil only (default: keep nothing)")
+	flags.StringVar(&o.tools, "tools", ".tools", "where anvil is put if it has to be fetched from npm")
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:8420", "where the API listens; any free port with --exit")
+	flags.StringVar(&o.metrics, "metrics-listen", "127.0.0.1:8421", "where /metrics listens; any free port with --exit")
+	level := flags.String("log-level", "warn", "debug, info, warn or error; the log goes to standard error")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	const freePort = "127.0.0.1:0"
+	if o.exit && !flags.Changed("listen") {
+		o.listen = freePort
+	}
+	if o.exit && !flags.Changed("metrics-listen") {
+		o.metrics = freePort
+	}
+	if o.chain, err = parseChainKind(*kind); err != nil {
+		return o, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case o.exit && !o.demo:
+		return o, errors.New("--exit is for --demo")
+	case o.data != "" && o.chain == simulatedChain:
+		return o, errors.New("--data needs anvil: a simulated chain is gone when it ends")
+	}
+	if err := o.level.UnmarshalText([]byte(*level)); err != nil {
+		return o, fmt.Errorf("--log-level: %w", err)
+	}
+	return o, nil
+}
+
+// play brings everything up, shows it, and takes it down again.
+func play(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
+	chain, err := startChain(ctx, o, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, chain.stop()) }()
+	s, err := startDelivery(ctx, o, chain, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+
+	out := newPaper(stdout)
+	out.banner(o, chain, s)
+	if o.demo {
+		err := newDemo(s.url, chain.url, out).run(ctx)
+		if o.exit || ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			out.line("  %s", out.in(red, err.Error()))
+		}
+	}
+	out.hints(s)
+	select {
+	case <-ctx.Done():
+	case <-s.ended: // stop tells why
+	}
+	return nil
+}
