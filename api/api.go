@@ -1,0 +1,189 @@
+// Package api is the REST API of delivery: it takes signed transactions on and
+// tells what became of them. openapi.yaml is its contract.
+//
+// Every error is an RFC 9457 problem with a code that never changes; the one
+// table from errors to HTTP is in problem.go. Times are Unix seconds, save those
+// of recorded events. Nothing in an answer depends on the Host header or on what
+// a proxy adds.
+package api
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/projections/transactions"
+)
+
+// Config is what the API is made from.
+type Config struct {
+	// Submit takes transactions on. Its log, vault and decoders are read too.
+	Submit *commands.Submit
+	// Query reads the rows of the read model.
+	Query transactions.Query
+	// Board is the due queue: it counts what is not worth an event.
+	Board Board
+	// Transient, when set, says which of the databases' errors may pass: they are
+	// answered by 503, where others are faults of ours.
+	Transient func(error) bool
+	Health    Health
+	Limits    Limits
+	// CursorKey authenticates the cursors of lists. Replicas that share their
+	// clients must share it. At least [CursorKeyBytes].
+	CursorKey []byte
+	Now       func() time.Time
+	Random    io.Reader // for request ids
+	Log       *slog.Logger
+	// Requested, when set, is told of each request that was answered: its route's
+	// template ("none" without one), its method ("other" for a strange one).
+	Requested func(route, method, code string, took time.Duration)
+	// Submitted, when set, is told what became of each raw transaction:
+	// accepted, known, refused or failed.
+	Submitted func(outcome string)
+}
+
+// Board shows the due queue's rows of a chain's transactions, in any order. A
+// transaction that it is done with has none.
+type Board interface {
+	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
+}
+
+// Limits bound what one client can make the service do.
+type Limits struct {
+	BodyBytes        int64 // of a request
+	BatchItems       int   // raw transactions in one request
+	TransactionBytes int   // of one raw transaction
+	HeaderBytes      int   // of a request's line and headers; net/http adds 4 KiB
+	Connections      int   // open at once
+	// HeaderTimeout and ReadTimeout bound how long a request's header, and the
+	// whole request, may take to arrive; WriteTimeout how long from its header
+	// to the end of the answer; IdleTimeout the pause between two requests.
+	HeaderTimeout, ReadTimeout, WriteTimeout, IdleTimeout time.Duration
+	// WorkTimeout bounds what is done between reading and answering. With
+	// ReadTimeout it must leave something of WriteTimeout to answer in.
+	WorkTimeout time.Duration
+}
+
+// DefaultLimits are those of an API that strangers can reach.
+func DefaultLimits() Limits {
+	return Limits{
+		BodyBytes: 1 << 20, BatchItems: 1000, TransactionBytes: 128 << 10,
+		HeaderBytes: 8 << 10, Connections: 4096,
+		HeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, WorkTimeout: 10 * time.Second,
+	}
+}
+
+// api is the configuration with the routes' methods.
+type api struct{ Config }
+
+// endpoint answers a request, or says with an error why not; then it has written
+// nothing.
+type endpoint func(w http.ResponseWriter, r *http.Request) error
+
+// A route is one method on one path.
+type route struct {
+	method, path string
+	endpoint     endpoint
+}
+
+func (a *api) routes() []route {
+	return []route{
+		{http.MethodPost, "/v1/transactions", a.submit},
+		{http.MethodGet, "/v1/transactions", a.list},
+		{http.MethodGet, "/v1/transactions/{hash}", a.transaction},
+		{http.MethodGet, "/v1/transactions/{hash}/events", a.events},
+		{http.MethodGet, "/health", a.health},
+		{http.MethodGet, "/livez", a.live},
+		{http.MethodGet, "/readyz", a.ready},
+	}
+}
+
+// New makes the handler of the public listener. A configuration that cannot work
+// panics.
+func New(c Config) http.Handler {
+	switch {
+	case len(c.CursorKey) < CursorKeyBytes:
+		panic("api: the cursor key is too short")
+	case c.Limits.BodyBytes <= 0 || c.Limits.BatchItems <= 0 || c.Limits.TransactionBytes <= 0 || c.Limits.WorkTimeout <= 0:
+		panic("api: a limit is not set")
+	}
+	a := &api{c}
+	return a.requests(router(a.routes()))
+}
+
+// Internal makes the handler of the listener that is not for clients: exposition
+// answers GET /metrics. Of the configuration it uses Now, Random, Log and Requested.
+func Internal(c Config, exposition http.Handler) http.Handler {
+	a := &api{c}
+	metrics := func(w http.ResponseWriter, r *http.Request) error {
+		exposition.ServeHTTP(w, r)
+		return nil
+	}
+	return a.requests(router([]route{{http.MethodGet, "/metrics", metrics}}))
+}
+
+// router matches paths as they were sent: it mends none and redirects nobody.
+func router(routes []route) http.Handler {
+	m := mux.NewRouter().SkipClean(true).UseEncodedPath()
+	allowed := map[string][]string{}
+	for _, t := range routes {
+		methods := []string{t.method}
+		if t.method == http.MethodGet {
+			methods = append(methods, http.MethodHead)
+		}
+		allowed[t.path] = append(allowed[t.path], methods...)
+		m.Path(t.path).Methods(methods...).HandlerFunc(t.serve)
+	}
+	for path, methods := range allowed {
+		slices.Sort(methods)
+		allow := strings.Join(methods, ", ")
+		m.Path(path).HandlerFunc(route{path: path, endpoint: func(w http.ResponseWriter, r *http.Request) error {
+			w.Header().Set("Allow", allow)
+			return ErrMethodNotAllowed.Because("%s answers to %s", path, allow)
+		}}.serve)
+	}
+	m.NotFoundHandler = http.HandlerFunc(route{endpoint: func(http.ResponseWriter, *http.Request) error {
+		return ErrNotFound
+	}}.serve)
+	return m
+}
+
+// serve answers a request, or shows the problem.
+func (t route) serve(w http.ResponseWriter, r *http.Request) {
+	on := exchangeOf(r)
+	if t.path != "" {
+		on.route = t.path
+	}
+	if err := t.endpoint(w, r); err != nil {
+		on.fail(w, err)
+	}
+}
+
+// work bounds what is done for a request once it has been read.
+func (a *api) work(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.Context(), a.Limits.WorkTimeout)
+}
+
+// hashOf reads the transaction hash in a request's path.
+func hashOf(r *http.Request) (chain.Hash, error) {
+	text, err := url.PathUnescape(mux.Vars(r)["hash"])
+	if err != nil {
+		return chain.Hash{}, ErrInvalidHash.Because("the path is not well escaped")
+	}
+	hash, err := chain.ParseHash(text)
+	if err != nil {
+		return hash, ErrInvalidHash.Because("%v", err)
+	}
+	return hash, nil
+}

@@ -1,0 +1,72 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// readBody reads a request's whole body before anything is made of it: what is
+// cut short never has an effect. What is refused by its headers is not read, so a
+// client that asks first (Expect: 100-continue) is not told to go on.
+func (a *api) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	limit := a.Limits.BodyBytes
+	if r.ContentLength > limit {
+		return nil, ErrPayloadTooLarge.Because("%d bytes are more than %d", r.ContentLength, limit)
+	}
+	if encoding := strings.Join(r.Header.Values("Content-Encoding"), ", "); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return nil, ErrUnsupportedEncoding.Because("Content-Encoding %s is not taken", quote(encoding))
+	}
+	if !isJSON(r.Header.Values("Content-Type")) {
+		return nil, ErrUnsupportedMediaType.Because("Content-Type must be application/json, in UTF-8")
+	}
+	body := make([]byte, 0, max(r.ContentLength+1, 512)) // one more shows the end without growing
+	body, err := readAll(http.MaxBytesReader(w, r.Body, limit), body)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, ErrPayloadTooLarge.Because("more than %d bytes", limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, ErrRequestTimeout.Because("%d bytes arrived within %s", len(body), a.Limits.ReadTimeout)
+	case err != nil:
+		return nil, ErrInvalidRequest.Because("the body ended after %d bytes, before its end", len(body))
+	}
+	return body, nil
+}
+
+// readAll is io.ReadAll into a given buffer.
+func readAll(from io.Reader, into []byte) ([]byte, error) {
+	for {
+		n, err := from.Read(into[len(into):cap(into)])
+		into = into[:len(into)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return into, nil
+		case err != nil:
+			return into, err
+		case len(into) == cap(into):
+			into = append(into, 0)[:len(into)]
+		}
+	}
+}
+
+// isJSON reports whether the one Content-Type is application/json, in UTF-8 where
+// it says so.
+func isJSON(contentTypes []string) bool {
+	if len(contentTypes) != 1 {
+		return false
+	}
+	media, params, err := mime.ParseMediaType(contentTypes[0])
+	if err != nil || media != "application/json" {
+		return false
+	}
+	for name, value := range params {
+		if name != "charset" || !strings.EqualFold(value, "utf-8") {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,105 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// eventsMax bounds how many events one answer shows.
+const eventsMax = 1000
+
+// trail is the answer to GET /v1/transactions/{hash}/events, oldest first.
+type trail struct {
+	ChainID chain.ID        `json:"chainId"`
+	TxHash  chain.Hash      `json:"txHash"`
+	Events  []recordedEvent `json:"events"`
+	HasMore bool            `json:"hasMore"`
+}
+
+// recordedEvent is an event as the log keeps it.
+type recordedEvent struct {
+	ID       event.ID        `json:"id"`
+	Name     string          `json:"name"`
+	Version  event.Version   `json:"version"`
+	Position event.Position  `json:"position"`
+	At       string          `json:"at"` // RFC 3339, UTC, by the store's clock
+	Data     json.RawMessage `json:"data"`
+	Meta     event.Meta      `json:"meta"`
+}
+
+// events answers GET /v1/transactions/{hash}/events. A client that has read up to
+// a version asks for what comes after it.
+func (a *api) events(w http.ResponseWriter, r *http.Request) error {
+	hash, id, q, err := named(r, "chainId", "after")
+	if err != nil {
+		return err
+	}
+	after, err := q.after()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.work(r)
+	defer cancel()
+	if id, err = a.locate(ctx, id, hash); err != nil {
+		return err
+	}
+	out := trail{ChainID: id, TxHash: hash, Events: []recordedEvent{}}
+	for recorded, err := range a.stream(ctx, tx.Stream(id, hash), after) {
+		if err != nil {
+			return fmt.Errorf("read events: %w", err)
+		}
+		if out.HasMore = len(out.Events) == eventsMax; out.HasMore {
+			break
+		}
+		out.Events = append(out.Events, recordedOf(recorded))
+	}
+	if out.HasMore {
+		last := out.Events[eventsMax-1].Version
+		w.Header().Set("Link", fmt.Sprintf(`</v1/transactions/%s/events?chainId=%s&after=%d>; rel="next"`, hash, id, last))
+	}
+	return reply(w, http.StatusOK, out)
+}
+
+// locate finds the chain on which a transaction has a stream. The log is asked,
+// not the read model alone: a retired transaction keeps its events.
+func (a *api) locate(ctx context.Context, id chain.ID, hash chain.Hash) (chain.ID, error) {
+	if id == 0 {
+		rows, err := a.Query.Find(ctx, 0, hash)
+		if err != nil {
+			return 0, err
+		}
+		if len(rows) > 0 {
+			return rows[0].State.Accepted.Chain, nil
+		}
+	}
+	for _, id := range a.candidates(id) {
+		for _, err := range a.stream(ctx, tx.Stream(id, hash), 0) {
+			return id, err
+		}
+	}
+	return 0, tx.ErrUnknown
+}
+
+// after is the version after which events are wanted; 0 for all of them.
+func (p parameters) after() (event.Version, error) {
+	if !p.values.Has("after") {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(p.one("after"), 10, 63)
+	if err != nil {
+		return 0, ErrInvalidFilter.Because("after must be a version, not %s", quote(p.one("after")))
+	}
+	return event.Version(n), nil
+}
+
+func recordedOf(r event.Recorded) recordedEvent {
+	return recordedEvent{r.ID, r.Name, r.Version, r.Position, r.At.UTC().Format(time.RFC3339Nano), r.Data, r.Meta}
+}

@@ -1,0 +1,223 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// An exchange is one request with what is learnt about it on the way.
+type exchange struct {
+	api   *api
+	id    string // echoed, shown in problems, logged
+	trace string // the W3C traceparent, if there is one
+	route string // the template of the path
+	err   error  // why it was not answered as wished
+	facts []slog.Attr
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKey{}).(*exchange) }
+
+// requests gives each request its id, catches panics, and tells log and metrics
+// how it ended.
+func (a *api) requests(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := a.Now()
+		on := &exchange{api: a, id: requestID(r, a.Random), trace: traceparent(r), route: "none"}
+		header := w.Header()
+		header.Set("X-Request-Id", on.id)
+		if on.trace != "" {
+			header.Set("Traceparent", on.trace)
+		}
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Cache-Control", "no-store")
+
+		answer := &answer{ResponseWriter: w}
+		defer func() {
+			if cause := recover(); cause != nil {
+				a.panicked(answer, on, cause)
+			}
+			a.ended(r, on, answer, a.Now().Sub(began))
+		}()
+		next.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, on)))
+	})
+}
+
+// panicked answers for a broken invariant. Only this request ends: it has left
+// nothing in memory that another could read.
+func (a *api) panicked(w *answer, on *exchange, cause any) {
+	on.err = fmt.Errorf("panic: %v", cause)
+	a.Log.Error("request panicked", "request", on.id, "cause", cause, "stack", string(debug.Stack()))
+	if w.status == 0 {
+		on.fail(w, on.err)
+	}
+}
+
+func (a *api) ended(r *http.Request, on *exchange, w *answer, took time.Duration) {
+	method := r.Method
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	default:
+		method = "other"
+	}
+	if a.Requested != nil {
+		a.Requested(on.route, method, strconv.Itoa(w.status), took)
+	}
+	level := slog.LevelDebug
+	switch {
+	case w.status == http.StatusServiceUnavailable:
+		level = slog.LevelWarn
+	case w.status >= http.StatusInternalServerError:
+		level = slog.LevelError
+	case w.status >= http.StatusBadRequest:
+		level = slog.LevelInfo
+	}
+	facts := append(on.facts,
+		slog.String("request", on.id), slog.String("method", method), slog.String("route", on.route),
+		slog.Int("status", w.status), slog.Duration("took", took))
+	if on.err != nil {
+		facts = append(facts, slog.Any("err", on.err))
+	}
+	a.Log.LogAttrs(r.Context(), level, "request", facts...)
+}
+
+// note adds a fact to the request's line in the log.
+func (on *exchange) note(facts ...slog.Attr) { on.facts = append(on.facts, facts...) }
+
+// fail shows the problem that an error comes to.
+func (on *exchange) fail(w http.ResponseWriter, err error) {
+	on.err = err
+	p := on.api.problem(err)
+	p.RequestID = on.id
+	header := w.Header()
+	if p.Retryable {
+		header.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+	}
+	if p.Status == http.StatusRequestTimeout || p.Status == http.StatusRequestEntityTooLarge {
+		header.Set("Connection", "close") // what is left of the body is not wanted
+	}
+	// A problem is always encodable.
+	_ = write(w, p.Status, "application/problem+json", p)
+}
+
+// retryAfter is how long a client should wait when a database cannot be reached:
+// a failover takes seconds.
+const retryAfter = 2 * time.Second
+
+// meta says in events which request caused them.
+func (on *exchange) meta() event.Meta {
+	return event.Meta{Correlation: correlation(on.id), Actor: "api", Trace: on.trace}
+}
+
+// correlation is the request's id itself when it is a UUID, else one made of it by
+// name: the same request id always gives the same correlation.
+func correlation(requestID string) (id event.ID) {
+	if id.UnmarshalText([]byte(requestID)) == nil && id.String() == strings.ToLower(requestID) {
+		return id
+	}
+	return event.DeriveID(event.Stream("request-"+requestID), event.ID{}, 0)
+}
+
+const requestIDMax = 128
+
+// requestID is the client's X-Request-Id if it has the one allowed form, else a
+// fresh one: a strange one is never echoed.
+func requestID(r *http.Request, random io.Reader) string {
+	if given := r.Header.Values("X-Request-Id"); len(given) == 1 && isRequestID(given[0]) {
+		return given[0]
+	}
+	var id event.ID
+	if _, err := io.ReadFull(random, id[:]); err != nil {
+		panic(fmt.Sprintf("api: draw a request id: %v", err))
+	}
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // RFC 9562, version 4
+	return id.String()
+}
+
+// isRequestID reports whether s is of the form [A-Za-z0-9._:-]{1,128}.
+func isRequestID(s string) bool {
+	return s != "" && len(s) <= requestIDMax && madeOf(s, func(c rune) bool {
+		return 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || strings.ContainsRune("._:-", c)
+	})
+}
+
+func isHex(s string, digits int) bool {
+	return len(s) == digits && madeOf(s, func(c rune) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' })
+}
+
+func madeOf(s string, allowed func(rune) bool) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return !allowed(c) })
+}
+
+// traceparent is the W3C trace context of a request, or empty if there is none or
+// it is not well formed. Source: W3C Trace Context, section 3.2.
+func traceparent(r *http.Request) string {
+	given := r.Header.Values("Traceparent")
+	if len(given) != 1 {
+		return ""
+	}
+	parts := strings.Split(given[0], "-")
+	wellFormed := len(parts) == 4 &&
+		isHex(parts[0], 2) && isHex(parts[1], 32) && isHex(parts[2], 16) && isHex(parts[3], 2) &&
+		parts[0] != "ff" && strings.Trim(parts[1], "0") != "" && strings.Trim(parts[2], "0") != ""
+	if !wellFormed {
+		return ""
+	}
+	return given[0]
+}
+
+// An answer remembers the status that was sent.
+type answer struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *answer) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *answer) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *answer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// reply sends a value as JSON.
+func reply(w http.ResponseWriter, status int, v any) error {
+	return write(w, status, "application/json", v)
+}
+
+// write encodes the whole answer before it sends the first byte of it: an answer
+// is whole or a problem.
+func write(w http.ResponseWriter, status int, contentType string, v any) error {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false) // recorded data goes out as it was recorded
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+	w.WriteHeader(status)
+	_, _ = body.WriteTo(w) // the client has gone: there is nobody to tell
+	return nil
+}

@@ -1,0 +1,231 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Health is what /health tells of, and where it learns it.
+type Health struct {
+	Version        string
+	GitSHA         string // empty when it was not given to the build
+	BuildTimestamp string // likewise; RFC 3339
+	StartedAt      time.Time
+	Chains         []chain.ID
+	RPCEndpoints   int
+	Scheduler      SchedulerSettings
+	Watcher        WatcherSettings
+	Broadcaster    BroadcasterSettings
+
+	// Database answers whether the store in use can be reached.
+	Database func(ctx context.Context) error
+	// Redis is nil when none is configured. Losing it loses no transaction.
+	Redis func(ctx context.Context) error
+	// Stopping, when set, reports that the service takes its leave.
+	Stopping func() bool
+	// Endpoints, when set, says how each node does.
+	Endpoints func() []Endpoint
+	// Heads, when set, says how far each chain has been watched by this process.
+	Heads func() []Head
+	// Readers, when set, says how far those who read the log have come.
+	Readers func(ctx context.Context) ([]Reader, error)
+}
+
+// SchedulerSettings are the settings in force, as are the next two.
+type SchedulerSettings struct {
+	PollInterval, LeaseTTL               time.Duration
+	MaxConcurrency                       int
+	RetryMin, RetryMax                   time.Duration
+	ExpirySoonWindow, ExpirySoonRetryMax time.Duration
+}
+
+// WatcherSettings say how heads are seen.
+type WatcherSettings struct {
+	PollInterval time.Duration
+	UseWebSocket bool
+}
+
+// BroadcasterSettings say how bytes are handed to nodes.
+type BroadcasterSettings struct {
+	Fanout  int
+	Timeout time.Duration
+}
+
+// Endpoint is how one node does. Nothing in it may show the node's URL.
+type Endpoint struct {
+	Chain   chain.ID `json:"chainId"`
+	Name    string   `json:"name"`
+	Healthy bool     `json:"healthy"`
+	Score   float64  `json:"score"` // 0 to 1, higher is better
+	Head    uint64   `json:"head"`  // the newest block it has shown
+	Problem string   `json:"problem,omitempty"`
+}
+
+// Head is how far one chain has been watched.
+type Head struct {
+	Chain chain.ID `json:"chainId"`
+	Head  uint64   `json:"head"`
+	Final uint64   `json:"final"` // no block up to this one can leave the chain
+}
+
+// Reader is how far one reader of the log has come.
+type Reader struct {
+	Name     string         `json:"name"`
+	Position event.Position `json:"position"`
+	Head     event.Position `json:"head"` // of the log
+	Lag      uint64         `json:"lag"`  // positions between the two
+}
+
+type healthReport struct {
+	Status        string     `json:"status"` // ok or degraded
+	Service       string     `json:"service"`
+	Version       string     `json:"version"`
+	Build         buildInfo  `json:"build"`
+	Now           int64      `json:"now"`
+	StartedAt     int64      `json:"startedAt"`
+	UptimeSeconds int64      `json:"uptimeSeconds"`
+	Chains        []chain.ID `json:"chains"`
+	RPCEndpoints  int        `json:"rpcEndpoints"`
+	Scheduler     struct {
+		PollIntervalMS          int64 `json:"pollIntervalMs"`
+		LeaseTTLSeconds         int64 `json:"leaseTtlSeconds"`
+		MaxConcurrency          int   `json:"maxConcurrency"`
+		RetryMinMS              int64 `json:"retryMinMs"`
+		RetryMaxMS              int64 `json:"retryMaxMs"`
+		ExpirySoonWindowSeconds int64 `json:"expirySoonWindowSeconds"`
+		ExpirySoonRetryMaxMS    int64 `json:"expirySoonRetryMaxMs"`
+	} `json:"scheduler"`
+	Watcher struct {
+		PollIntervalMS int64 `json:"pollIntervalMs"`
+		UseWebSocket   bool  `json:"useWebsocket"`
+	} `json:"watcher"`
+	Broadcaster struct {
+		Fanout    int   `json:"fanout"`
+		TimeoutMS int64 `json:"timeoutMs"`
+	} `json:"broadcaster"`
+	API struct {
+		MaxBodyBytes int64 `json:"maxBodyBytes"`
+	} `json:"api"`
+	Dependencies map[string]dependency `json:"dependencies"`
+	Endpoints    []Endpoint            `json:"endpoints,omitempty"`
+	Heads        []Head                `json:"heads,omitempty"`
+	Readers      []Reader              `json:"readers,omitempty"`
+}
+
+type buildInfo struct {
+	GitSHA         string `json:"gitSha,omitempty"`
+	BuildTimestamp string `json:"buildTimestamp,omitempty"`
+}
+
+type dependency struct {
+	OK bool `json:"ok"`
+}
+
+// healthTimeout bounds how long /health and /readyz wait for a dependency: a
+// prober's patience is short.
+const healthTimeout = 2 * time.Second
+
+// health answers GET /health: 503 when the database, or a Redis that is
+// configured, cannot be reached.
+func (a *api) health(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
+	defer cancel()
+	out := a.report()
+	checks := map[string]func(context.Context) error{"database": a.Health.Database}
+	if a.Health.Redis != nil {
+		checks["redis"] = a.Health.Redis
+	}
+	out.Dependencies = a.check(ctx, exchangeOf(r), checks)
+	status := http.StatusOK
+	for _, d := range out.Dependencies {
+		if !d.OK {
+			out.Status, status = "degraded", http.StatusServiceUnavailable
+		}
+	}
+	if a.Health.Endpoints != nil {
+		out.Endpoints = a.Health.Endpoints()
+	}
+	if a.Health.Heads != nil {
+		out.Heads = a.Health.Heads()
+	}
+	if a.Health.Readers != nil && status == http.StatusOK {
+		readers, err := a.Health.Readers(ctx)
+		if err != nil {
+			a.Log.WarnContext(ctx, "readers not asked", "err", err)
+		}
+		out.Readers = readers
+	}
+	return reply(w, status, out)
+}
+
+func (a *api) report() healthReport {
+	h, now := a.Health, a.Now()
+	out := healthReport{
+		Status: "ok", Service: "tempo-watchtower", Version: h.Version, Build: buildInfo{h.GitSHA, h.BuildTimestamp},
+		Now: now.Unix(), StartedAt: h.StartedAt.Unix(), UptimeSeconds: int64(now.Sub(h.StartedAt) / time.Second),
+		Chains: append([]chain.ID{}, h.Chains...), RPCEndpoints: h.RPCEndpoints,
+	}
+	s := &out.Scheduler
+	s.PollIntervalMS, s.LeaseTTLSeconds = h.Scheduler.PollInterval.Milliseconds(), int64(h.Scheduler.LeaseTTL/time.Second)
+	s.MaxConcurrency = h.Scheduler.MaxConcurrency
+	s.RetryMinMS, s.RetryMaxMS = h.Scheduler.RetryMin.Milliseconds(), h.Scheduler.RetryMax.Milliseconds()
+	s.ExpirySoonWindowSeconds = int64(h.Scheduler.ExpirySoonWindow / time.Second)
+	s.ExpirySoonRetryMaxMS = h.Scheduler.ExpirySoonRetryMax.Milliseconds()
+	out.Watcher.PollIntervalMS, out.Watcher.UseWebSocket = h.Watcher.PollInterval.Milliseconds(), h.Watcher.UseWebSocket
+	out.Broadcaster.Fanout, out.Broadcaster.TimeoutMS = h.Broadcaster.Fanout, h.Broadcaster.Timeout.Milliseconds()
+	out.API.MaxBodyBytes = a.Limits.BodyBytes
+	return out
+}
+
+// check asks the dependencies, all at once. What one answers goes into the log and
+// not to the client: it may tell of the inside.
+func (a *api) check(ctx context.Context, on *exchange, checks map[string]func(context.Context) error) map[string]dependency {
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	found := make(map[string]dependency, len(checks))
+	for name, ask := range checks {
+		asking.Go(func() {
+			err := ask(ctx)
+			if err != nil {
+				a.Log.LogAttrs(ctx, slog.LevelWarn, "dependency not reached",
+					slog.String("request", on.id), slog.String("dependency", name), slog.Any("err", err))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found[name] = dependency{OK: err == nil}
+		})
+	}
+	asking.Wait()
+	return found
+}
+
+// probe is the answer to /livez and /readyz.
+type probe struct {
+	Status string `json:"status"`
+}
+
+// live answers GET /livez: the process serves.
+func (a *api) live(w http.ResponseWriter, _ *http.Request) error {
+	return reply(w, http.StatusOK, probe{"ok"})
+}
+
+// ready answers GET /readyz: requests may be sent here. Redis is only an
+// accelerator, so it is not asked.
+func (a *api) ready(w http.ResponseWriter, r *http.Request) error {
+	if a.Health.Stopping != nil && a.Health.Stopping() {
+		return reply(w, http.StatusServiceUnavailable, probe{"stopping"})
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
+	defer cancel()
+	checks := map[string]func(context.Context) error{"database": a.Health.Database}
+	if !a.check(ctx, exchangeOf(r), checks)["database"].OK {
+		return reply(w, http.StatusServiceUnavailable, probe{"unavailable"})
+	}
+	return reply(w, http.StatusOK, probe{"ok"})
+}

@@ -1,0 +1,159 @@
+package api
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// What the API itself refuses. docs/problems.md tells clients what each means.
+const (
+	ErrMalformedJSON        = event.Refusal("malformed-json")
+	ErrInvalidRequest       = event.Refusal("invalid-request")
+	ErrPayloadTooLarge      = event.Refusal("payload-too-large")
+	ErrRequestTimeout       = event.Refusal("request-timeout")
+	ErrUnsupportedMediaType = event.Refusal("unsupported-media-type")
+	ErrUnsupportedEncoding  = event.Refusal("unsupported-encoding")
+	ErrEmptyBatch           = event.Refusal("empty-batch")
+	ErrBatchTooLarge        = event.Refusal("batch-too-large")
+	ErrInvalidHash          = event.Refusal("invalid-hash")
+	ErrInvalidFilter        = event.Refusal("invalid-filter")
+	ErrInvalidLimit         = event.Refusal("invalid-limit")
+	ErrInvalidCursor        = event.Refusal("invalid-cursor")
+	ErrNotFound             = event.Refusal("not-found")
+	ErrMethodNotAllowed     = event.Refusal("method-not-allowed")
+)
+
+// What is not a refusal, but shown like one.
+const (
+	invalidTransaction = event.Refusal("invalid-transaction") // a *chain.Malformed
+	wrongChain         = event.Refusal("wrong-chain")         // likewise
+	txTooLarge         = event.Refusal("tx-too-large")        // likewise
+	unavailable        = event.Refusal("unavailable")
+	outcomeUnknown     = event.Refusal("outcome-unknown")
+	internal           = event.Refusal("internal")
+)
+
+// A kind is one row of the table from errors to HTTP. Its code is for ever: a
+// client's program branches on it.
+type kind struct {
+	code   event.Refusal
+	status int
+	title  string
+}
+
+// kinds is the table. An error that finds no row is internal.
+var kinds = [...]kind{
+	{ErrMalformedJSON, http.StatusBadRequest, "The body is not JSON"},
+	{ErrInvalidRequest, http.StatusBadRequest, "The request does not have the form that is expected"},
+	{ErrPayloadTooLarge, http.StatusRequestEntityTooLarge, "The body is too large"},
+	{ErrRequestTimeout, http.StatusRequestTimeout, "The body did not arrive in time"},
+	{ErrUnsupportedMediaType, http.StatusUnsupportedMediaType, "The body must be application/json"},
+	{ErrUnsupportedEncoding, http.StatusUnsupportedMediaType, "The body must not be compressed"},
+	{ErrEmptyBatch, http.StatusBadRequest, "The batch is empty"},
+	{ErrBatchTooLarge, http.StatusRequestEntityTooLarge, "The batch holds too many transactions"},
+	{ErrInvalidHash, http.StatusBadRequest, "This is not a transaction hash"},
+	{ErrInvalidFilter, http.StatusBadRequest, "A query parameter cannot be used like this"},
+	{ErrInvalidLimit, http.StatusBadRequest, "The limit is out of range"},
+	{ErrInvalidCursor, http.StatusBadRequest, "The cursor is not one of this list"},
+	{ErrNotFound, http.StatusNotFound, "There is nothing here"},
+	{ErrMethodNotAllowed, http.StatusMethodNotAllowed, "The method is not allowed here"},
+	{tx.ErrUnknown, http.StatusNotFound, "The transaction is not known"},
+	{tx.ErrAlreadyExpired, http.StatusUnprocessableEntity, "The transaction has expired already"},
+	{commands.ErrUnsupportedChain, http.StatusUnprocessableEntity, "The chain is not served here"},
+	{invalidTransaction, http.StatusUnprocessableEntity, "The transaction can never be valid"},
+	{wrongChain, http.StatusUnprocessableEntity, "The transaction is signed for another chain"},
+	{txTooLarge, http.StatusRequestEntityTooLarge, "The transaction is too large"},
+	{unavailable, http.StatusServiceUnavailable, "The service cannot do this now"},
+	{outcomeUnknown, http.StatusServiceUnavailable, "Nobody can say whether this was done"},
+	{internal, http.StatusInternalServerError, "Something is wrong with the service"},
+}
+
+// Problem is an answer that says no, by RFC 9457.
+type Problem struct {
+	Type      string `json:"type"` // a relative reference: /problems/ and the code
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Detail    string `json:"detail,omitempty"`
+	Code      string `json:"code"`
+	Reason    string `json:"reason,omitempty"` // of an invalid transaction: a chain.Fault
+	Retryable bool   `json:"retryable,omitempty"`
+	RequestID string `json:"requestId,omitempty"`
+}
+
+// The details of what the log tells in full.
+const (
+	unavailableDetail = "A database that is needed cannot be reached. Nothing was changed; repeat the request."
+	unknownDetail     = "The answer of the database was lost. Repeat the request: the same transaction is taken on once, however often it is sent."
+	internalDetail    = "The service's log says more under the request id."
+)
+
+// problem finds an error's row. Only a refusal's own sentence is shown: every
+// other error's text may tell of the inside.
+func (a *api) problem(err error) Problem {
+	var refusal event.Refusal
+	var refused *event.Refused
+	var malformed *chain.Malformed
+	switch {
+	case errors.As(err, &malformed):
+		return malformedProblem(malformed)
+	case errors.As(err, &refused):
+		return filled(refused.Refusal, refused.Detail)
+	case errors.As(err, &refusal):
+		return filled(refusal, "")
+	case errors.Is(err, event.ErrUnknown):
+		return filled(outcomeUnknown, unknownDetail)
+	case isUnavailable(err), a.Transient != nil && a.Transient(err):
+		return filled(unavailable, unavailableDetail)
+	}
+	return filled(internal, internalDetail)
+}
+
+func malformedProblem(m *chain.Malformed) Problem {
+	code := invalidTransaction
+	switch m.Fault {
+	case chain.FaultWrongChain:
+		code = wrongChain
+	case chain.FaultTooLarge:
+		code = txTooLarge
+	}
+	p := filled(code, m.Detail)
+	p.Reason = string(m.Fault)
+	return p
+}
+
+func filled(code event.Refusal, detail string) Problem {
+	for _, k := range kinds {
+		if k.code == code {
+			return Problem{
+				Type: "/problems/" + string(k.code), Title: k.title, Status: k.status, Detail: detail,
+				Code: string(k.code), Retryable: k.status == http.StatusServiceUnavailable || k.status == http.StatusRequestTimeout,
+			}
+		}
+	}
+	return filled(internal, internalDetail)
+}
+
+// isUnavailable reports whether an error says, whatever the database, that it is
+// not there or not in time, so that nothing was changed and trying again may help.
+func isUnavailable(err error) bool {
+	for _, sign := range []error{
+		event.ErrClosed, context.DeadlineExceeded, context.Canceled,
+		driver.ErrBadConn, sql.ErrConnDone, net.ErrClosed, io.EOF, io.ErrUnexpectedEOF,
+	} {
+		if errors.Is(err, sign) {
+			return true
+		}
+	}
+	var network net.Error
+	return errors.As(err, &network)
+}

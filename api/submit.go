@@ -1,0 +1,186 @@
+package api
+
+import (
+	"encoding/hex"
+	"log/slog"
+	"net/http"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// submission is the body of POST /v1/transactions.
+type submission struct {
+	chain chain.ID
+	items []item
+}
+
+// item is one raw transaction, or why the text is none.
+type item struct {
+	raw []byte
+	err error
+}
+
+// results is the answer: one result for each item, in the order of the request.
+type results struct {
+	Results []any `json:"results"` // taken or refused
+}
+
+// taken answers for a transaction that is recorded.
+type taken struct {
+	OK           bool           `json:"ok"` // true
+	TxHash       chain.Hash     `json:"txHash"`
+	Sender       chain.Address  `json:"sender"`
+	NonceKey     chain.NonceKey `json:"nonceKey"`
+	Nonce        uint64         `json:"nonce"`
+	GroupID      *chain.GroupID `json:"groupId,omitempty"`
+	EligibleAt   uint64         `json:"eligibleAt"`
+	ExpiresAt    uint64         `json:"expiresAt,omitempty"`
+	Status       tx.Status      `json:"status"`
+	AlreadyKnown bool           `json:"alreadyKnown"`
+}
+
+// refused answers for one that is not.
+type refused struct {
+	OK      bool    `json:"ok"` // false
+	Problem Problem `json:"problem"`
+}
+
+// submit answers POST /v1/transactions. What is wrong with the request as a whole
+// refuses it whole; what is wrong with one item is said in that item's place.
+func (a *api) submit(w http.ResponseWriter, r *http.Request) error {
+	body, err := a.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	in, err := readSubmission(body, a.Limits)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.work(r)
+	defer cancel()
+
+	var raws [][]byte
+	var places []int // in the request, of each of raws
+	for i, it := range in.items {
+		if it.err == nil {
+			raws, places = append(raws, it.raw), append(places, i)
+		}
+	}
+	on := exchangeOf(r)
+	answers, err := a.Submit.Batch(ctx, in.chain, raws, on.meta())
+	if err != nil {
+		return err
+	}
+	all := make([]commands.Submission, len(in.items))
+	for i, it := range in.items {
+		all[i].Err = it.err
+	}
+	for i, place := range places {
+		all[place] = answers[i]
+	}
+	return a.answerSubmission(w, on, all)
+}
+
+// answerSubmission answers item by item. If nothing was taken on and it was not
+// for the items' own faults, the request as a whole has failed.
+func (a *api) answerSubmission(w http.ResponseWriter, on *exchange, all []commands.Submission) error {
+	out := results{make([]any, len(all))}
+	counts := map[string]int{}
+	var badLuck error
+	for i, s := range all {
+		outcome := outcomeOf(s)
+		counts[outcome]++
+		if a.Submitted != nil {
+			a.Submitted(outcome)
+		}
+		if s.Err == nil {
+			out.Results[i] = takenOf(s)
+			continue
+		}
+		p := a.problem(s.Err)
+		p.RequestID = on.id
+		out.Results[i] = refused{Problem: p}
+		if outcome == "failed" && (badLuck == nil || p.Code == string(outcomeUnknown)) {
+			badLuck = s.Err
+		}
+	}
+	for _, outcome := range []string{"accepted", "known", "refused", "failed"} {
+		on.note(slog.Int(outcome, counts[outcome]))
+	}
+	if badLuck != nil && counts["accepted"]+counts["known"] == 0 {
+		return badLuck
+	}
+	on.err = badLuck
+	return reply(w, http.StatusOK, out)
+}
+
+func outcomeOf(s commands.Submission) string {
+	switch {
+	case s.Err == nil && s.Known:
+		return "known"
+	case s.Err == nil:
+		return "accepted"
+	case commands.IsRefusal(s.Err):
+		return "refused"
+	}
+	return "failed"
+}
+
+func takenOf(s commands.Submission) taken {
+	t := s.State.Accepted
+	return taken{
+		OK: true, TxHash: t.Hash, Sender: t.Sender, NonceKey: t.NonceKey, Nonce: t.Nonce, GroupID: t.Group,
+		EligibleAt: t.EligibleAt, ExpiresAt: t.Window.Before, Status: s.State.Status, AlreadyKnown: s.Known,
+	}
+}
+
+func readSubmission(body []byte, limits Limits) (submission, error) {
+	var in submission
+	r := reader{data: body}
+	err := r.readDocument(
+		member{"chainId", func() error {
+			id, err := r.uint64()
+			in.chain = chain.ID(id)
+			return err
+		}},
+		member{"transactions", func() error {
+			return r.list(func(i int) error {
+				if i == limits.BatchItems {
+					return ErrBatchTooLarge.Because("a batch holds at most %d transactions", limits.BatchItems)
+				}
+				text, err := r.string()
+				if err == nil {
+					in.items = append(in.items, readItem(text, limits.TransactionBytes))
+				}
+				return err
+			})
+		}},
+	)
+	switch {
+	case err != nil:
+		return submission{}, err
+	case len(in.items) == 0:
+		return submission{}, ErrEmptyBatch
+	}
+	return in, nil
+}
+
+// readItem reads 0x and an even number of hex digits of either case, at least two.
+func readItem(text []byte, bytesMax int) item {
+	malformed := func(fault chain.Fault, detail string) item {
+		return item{err: &chain.Malformed{Fault: fault, Detail: detail}}
+	}
+	switch {
+	case len(text) < 4 || len(text)%2 != 0 || text[0] != '0' || text[1] != 'x':
+		return malformed(chain.FaultHex, "a transaction is written as 0x and an even number of hex digits")
+	case len(text)/2-1 > bytesMax:
+		return malformed(chain.FaultTooLarge, "the transaction is over the size limit")
+	}
+	raw := make([]byte, len(text)/2-1)
+	if _, err := hex.Decode(raw, text[2:]); err != nil {
+		return malformed(chain.FaultHex, "there is something among the hex digits that is none")
+	}
+	return item{raw: raw}
+}

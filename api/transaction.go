@@ -1,0 +1,157 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/projections/transactions"
+)
+
+// transaction answers GET /v1/transactions/{hash}.
+func (a *api) transaction(w http.ResponseWriter, r *http.Request) error {
+	hash, id, _, err := named(r, "chainId")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.work(r)
+	defer cancel()
+	row, err := a.find(ctx, id, hash)
+	if err != nil {
+		return err
+	}
+	described, err := a.describe(ctx, []transactions.Row{row})
+	if err != nil {
+		return err
+	}
+	shown := described[0]
+	if !row.State.Erased {
+		if signed, ok := a.signed(ctx, exchangeOf(r), row.State.Accepted); ok {
+			shown.addContent(signed)
+		}
+	}
+	return reply(w, http.StatusOK, shown)
+}
+
+// named reads which transaction a request is about. The chain is 0 when the
+// request leaves it open; a hash occurs on one chain only, because the chain's id
+// is under it.
+func named(r *http.Request, known ...string) (hash chain.Hash, id chain.ID, q parameters, err error) {
+	if hash, err = hashOf(r); err != nil {
+		return hash, 0, q, err
+	}
+	if q, err = readParameters(r, known...); err != nil {
+		return hash, 0, q, err
+	}
+	id, err = q.chain()
+	return hash, id, q, err
+}
+
+// find returns a transaction's row. One that the read model does not have yet is
+// folded from its stream, so that whoever submitted it can read it at once.
+func (a *api) find(ctx context.Context, id chain.ID, hash chain.Hash) (transactions.Row, error) {
+	rows, err := a.Query.Find(ctx, id, hash)
+	switch {
+	case err != nil:
+		return transactions.Row{}, err
+	case len(rows) > 0:
+		return rows[0], nil
+	}
+	for _, id := range a.candidates(id) {
+		row, err := a.fold(ctx, tx.Stream(id, hash))
+		switch {
+		case err != nil:
+			return row, err
+		case row.State.Retired:
+			return row, tx.ErrUnknown.Because("it is past retention; its events are still there")
+		case row.Version > 0:
+			return row, nil
+		}
+	}
+	return transactions.Row{}, tx.ErrUnknown
+}
+
+// candidates are the chains on which a hash that the read model does not have may be.
+func (a *api) candidates(id chain.ID) []chain.ID {
+	if id != 0 {
+		return []chain.ID{id}
+	}
+	return slices.Sorted(maps.Keys(a.Submit.Decoders))
+}
+
+func (a *api) fold(ctx context.Context, stream event.Stream) (row transactions.Row, err error) {
+	for recorded, err := range a.stream(ctx, stream, 0) {
+		if err != nil {
+			return row, err
+		}
+		if row, err = row.Evolve(recorded, a.Submit.Transactions.Codec); err != nil {
+			return row, err
+		}
+	}
+	return row, nil
+}
+
+func (a *api) stream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+	return a.Submit.Transactions.Store.ReadStream(ctx, stream, after)
+}
+
+// describe shows rows, each with what the due queue has counted since.
+func (a *api) describe(ctx context.Context, rows []transactions.Row) ([]*transaction, error) {
+	hashes := map[chain.ID][]chain.Hash{}
+	for _, row := range rows {
+		t := row.State.Accepted
+		hashes[t.Chain] = append(hashes[t.Chain], t.Hash)
+	}
+	work := map[payload.Ref]tx.Work{}
+	for _, id := range slices.Sorted(maps.Keys(hashes)) {
+		found, err := a.Board.Find(ctx, id, hashes[id])
+		if err != nil {
+			return nil, fmt.Errorf("due queue of chain %s: %w", id, err)
+		}
+		for _, w := range found {
+			work[payload.Ref{Chain: w.Chain, Hash: w.Hash}] = w
+		}
+	}
+	shown := make([]*transaction, len(rows))
+	for i, row := range rows {
+		shown[i] = shownOf(row)
+		if w, ok := work[payload.Ref{Chain: row.State.Accepted.Chain, Hash: row.State.Accepted.Hash}]; ok {
+			shown[i].addWork(w)
+		}
+	}
+	return shown, nil
+}
+
+// signed reads what is in the bytes, while they are kept. Bytes that are gone are
+// nothing to speak of; bytes that cannot be read are the operator's matter and do
+// not hide the rest.
+func (a *api) signed(ctx context.Context, on *exchange, t tx.Accepted) (s chain.Signed, ok bool) {
+	decode := a.Submit.Decoders[t.Chain]
+	if decode == nil {
+		return s, false
+	}
+	raw, err := a.Submit.Vault.Bytes(ctx, payload.Ref{Chain: t.Chain, Hash: t.Hash})
+	if err == nil {
+		select {
+		case a.Submit.Slots <- struct{}{}: // decoding checks a signature
+			s, err = decode(raw)
+			<-a.Submit.Slots
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	if err != nil && !errors.Is(err, payload.ErrGone) {
+		a.Log.LogAttrs(ctx, slog.LevelError, "payload not readable",
+			slog.String("request", on.id), slog.String("tx", t.Hash.String()), slog.Any("err", err))
+	}
+	return s, err == nil
+}
