@@ -1,0 +1,186 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Apply makes changes, in order, and moves the reader's checkpoint in one database
+// transaction; event.ErrMoved if the checkpoint is not at from.
+func (s *Work) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
+	return retryRefused(ctx, func() error {
+		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
+			if err := moveCheckpoint(ctx, dbtx, reader, from, to); err != nil || len(changes) == 0 {
+				return err
+			}
+			f, err := s.load(ctx, dbtx, changes)
+			if err != nil {
+				return err
+			}
+			for _, c := range changes {
+				f.apply(c)
+			}
+			return s.write(ctx, dbtx, f)
+		})
+	})
+}
+
+const lockWork = `SELECT ` + workColumns + `, q.holder, q.leased_until
+FROM unnest($1::bigint[], $2::bytea[]) u (chain, hash) JOIN work.queue q USING (chain, hash) FOR UPDATE OF q`
+
+// load locks the chains and the rows that the changes speak of.
+func (s *Work) load(ctx context.Context, dbtx pgx.Tx, changes []tx.Change) (*fold, error) {
+	seen := map[rowRef]bool{}
+	var chains []chain.ID
+	var id []int64
+	var hash [][]byte
+	for _, c := range changes {
+		if ref := (rowRef{c.Chain, c.Hash}); !seen[ref] {
+			seen[ref] = true
+			chains = append(chains, c.Chain)
+			id, hash = append(id, int64(c.Chain)), append(hash, c.Hash[:]) //nolint:gosec // keeps every bit
+		}
+	}
+	q := &pgx.Batch{}
+	lockChains(q, lockExclusive, chains)
+	f := newFold()
+	q.Queue(`SELECT clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&f.now) })
+	q.Queue(lockWork, id, hash).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			r := &workRow{}
+			var err error
+			if r.Work, err = scanWork(rows, &r.holder, &r.until); err != nil {
+				return err
+			}
+			f.have(r)
+		}
+		return rows.Err()
+	})
+	return f, dbtx.SendBatch(ctx, q).Close()
+}
+
+const (
+	deleteWork = `DELETE FROM work.queue q USING unnest($1::bigint[], $2::bytea[]) u (chain, hash)
+WHERE q.chain = u.chain AND q.hash = u.hash`
+
+	insertWork = `INSERT INTO work.queue (chain, hash, sequence, sender, nonce_key, nonce, eligible_at, expires_at,
+  phase, parked, verdict, block_number, block_hash, next_at, attempts, note, sent_at, wait_nonce, wait_since)
+SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::uuid[], $4::bytea[], $5::bytea[], $6::bigint[], $7::bigint[], $8::bigint[],
+  $9::text[], $10::boolean[], $11::text[], $12::bigint[], $13::bytea[], $14::timestamptz[], $15::integer[], $16::text[],
+  $17::timestamptz[], $18::bigint[], $19::timestamptz[])`
+
+	updateWork = `UPDATE work.queue q SET phase = u.phase, parked = u.parked, verdict = u.verdict,
+  block_number = u.block_number, block_hash = u.block_hash, next_at = u.next_at, attempts = u.attempts, note = u.note,
+  sent_at = u.sent_at, holder = u.holder, leased_until = u.leased_until
+FROM unnest($1::bigint[], $2::bytea[], $3::text[], $4::boolean[], $5::text[], $6::bigint[], $7::bytea[], $8::timestamptz[],
+  $9::integer[], $10::text[], $11::timestamptz[], $12::text[], $13::timestamptz[])
+  u (chain, hash, phase, parked, verdict, block_number, block_hash, next_at, attempts, note, sent_at, holder, leased_until)
+WHERE q.chain = u.chain AND q.hash = u.hash`
+
+	// Rows that Apply had at hand have been woken, or moved on, there.
+	wakeOthers = `UPDATE work.queue q SET next_at = clock_timestamp() FROM unnest($1::uuid[]) u (sequence)
+WHERE q.sequence = u.sequence AND q.phase = 'open' AND q.wait_nonce IS NOT NULL AND q.next_at > clock_timestamp()
+  AND q.hash <> ALL ($2::bytea[])`
+
+	// The edge of a sequence's window is the nonce of its window-th open row: rows
+	// above it are parked, the others are not. Both kinds of rows are in order in
+	// the index, so that finding the edge, and who is on the wrong side of it,
+	// reads a window's worth of rows however long the sequence is.
+	windowEdge = `WITH edge AS MATERIALIZED (
+  SELECT u.sequence, (
+    SELECT low.nonce FROM (
+      (SELECT nonce FROM work.queue WHERE sequence = u.sequence AND phase = 'open' AND NOT parked ORDER BY nonce LIMIT $2)
+      UNION ALL
+      (SELECT nonce FROM work.queue WHERE sequence = u.sequence AND phase = 'open' AND parked ORDER BY nonce LIMIT $2)
+    ) low ORDER BY low.nonce OFFSET $2 - 1 LIMIT 1
+  ) AS nonce FROM unnest($1::uuid[]) u (sequence)
+)
+`
+	unparkRows = windowEdge + `UPDATE work.queue q SET parked = false FROM edge e
+WHERE q.sequence = e.sequence AND q.phase = 'open' AND q.parked AND q.nonce <= coalesce(e.nonce, 9223372036854775807)`
+
+	parkRows = windowEdge + `UPDATE work.queue q SET parked = true FROM edge e
+WHERE q.sequence = e.sequence AND q.phase = 'open' AND NOT q.parked AND q.nonce > e.nonce`
+)
+
+// write brings the table to where the fold is.
+func (s *Work) write(ctx context.Context, dbtx pgx.Tx, f *fold) error {
+	q := &pgx.Batch{}
+	if len(f.dropped) > 0 {
+		var id []int64
+		var hash [][]byte
+		for _, ref := range f.dropped {
+			id, hash = append(id, int64(ref.chain)), append(hash, ref.hash[:]) //nolint:gosec // keeps every bit
+		}
+		q.Queue(deleteWork, id, hash)
+	}
+	if fresh := f.fresh(s.window); len(fresh) > 0 {
+		queueInsert(q, fresh)
+	}
+	if changed := f.changed(); len(changed) > 0 {
+		queueUpdate(q, changed)
+	}
+	if len(f.woken) > 0 {
+		atHand := make([][]byte, 0, len(f.rows))
+		for ref := range f.rows {
+			atHand = append(atHand, ref.hash[:])
+		}
+		q.Queue(wakeOthers, ids(f.woken), atHand)
+	}
+	if len(f.shifted) > 0 {
+		shifted := ids(f.shifted)
+		q.Queue(unparkRows, shifted, s.window)
+		q.Queue(parkRows, shifted, s.window)
+	}
+	return dbtx.SendBatch(ctx, q).Close()
+}
+
+// workColumn collects rows' columns for unnest.
+type workColumn struct {
+	id, nonce, eligible, expires, block []int64
+	hash, sender, key, blockHash        [][]byte
+	sequence                            []pgtype.UUID
+	phase, verdict, note                []string
+	parked                              []bool
+	next                                []time.Time
+	attempts                            []int32
+	sent, since, until                  []pgtype.Timestamptz
+	wait                                []pgtype.Int8
+	holder                              []pgtype.Text
+}
+
+func columns(rows []*workRow) (c workColumn) {
+	for _, r := range rows {
+		c.id, c.nonce = append(c.id, int64(r.Chain)), append(c.nonce, flip(r.Nonce)) //nolint:gosec // keeps every bit
+		c.eligible, c.expires = append(c.eligible, flip(r.EligibleAt)), append(c.expires, flip(r.ExpiresAt))
+		c.block, c.blockHash = append(c.block, flip(r.Block.Number)), append(c.blockHash, r.Block.Hash[:])
+		c.hash, c.sender, c.key = append(c.hash, r.Hash[:]), append(c.sender, r.Sender[:]), append(c.key, r.NonceKey[:])
+		c.sequence = append(c.sequence, sequenceID(r.Sequence()))
+		c.phase, c.verdict = append(c.phase, string(r.Phase)), append(c.verdict, string(r.Verdict))
+		c.note, c.parked = append(c.note, storedText(r.Note)), append(c.parked, r.Parked)
+		c.next, c.attempts = append(c.next, storedTime(r.NextAt)), append(c.attempts, storedCount(r.Attempts))
+		c.sent, c.since = append(c.sent, optionalTime(r.SentAt)), append(c.since, optionalTime(r.WaitSince))
+		c.wait = append(c.wait, optionalNonce(r.WaitNonce))
+		c.holder, c.until = append(c.holder, r.holder), append(c.until, r.until)
+	}
+	return c
+}
+
+func queueInsert(q *pgx.Batch, rows []*workRow) {
+	c := columns(rows)
+	q.Queue(insertWork, c.id, c.hash, c.sequence, c.sender, c.key, c.nonce, c.eligible, c.expires,
+		c.phase, c.parked, c.verdict, c.block, c.blockHash, c.next, c.attempts, c.note, c.sent, c.wait, c.since)
+}
+
+func queueUpdate(q *pgx.Batch, rows []*workRow) {
+	c := columns(rows)
+	q.Queue(updateWork, c.id, c.hash, c.phase, c.parked, c.verdict, c.block, c.blockHash, c.next,
+		c.attempts, c.note, c.sent, c.holder, c.until)
+}

@@ -1,0 +1,142 @@
+package postgres
+
+import (
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// batch decides appends one after the other and collects the rows that make the
+// accepted ones stand. It does no IO: everything it must know has been read under
+// the head row's lock.
+type batch struct {
+	head  int64 // the last position given out
+	tails map[event.Stream]*tail
+	grown []*tail // in the order in which they first grew
+
+	pos, stream, version   []int64
+	id                     []pgtype.UUID
+	name                   []string
+	data                   [][]byte
+	correlation, causation []pgtype.UUID
+	actor, trace           []string
+}
+
+// tail is where a stream stands.
+type tail struct {
+	name    event.Stream
+	no      int64         // position of its first event; 0: it does not exist yet
+	last    int64         // position of its last event
+	version event.Version // with what this batch adds
+	stored  event.Version // in the database
+	added   []place       // by this batch: versions stored+1 ..
+}
+
+// place is which event stands where.
+type place struct {
+	id  event.ID
+	pos int64
+}
+
+func newBatch(head int64) *batch {
+	return &batch{head: head, tails: map[event.Stream]*tail{}}
+}
+
+// tail is the tail of a stream, which does not exist unless the database has said so.
+func (b *batch) tail(name event.Stream) *tail {
+	t := b.tails[name]
+	if t == nil {
+		t = &tail{name: name}
+		b.tails[name] = t
+	}
+	return t
+}
+
+// decide gives an append its answer and, if it is accepted, its rows.
+func (b *batch) decide(p *pending) {
+	t := b.tail(p.stream)
+	if p.expected == t.version {
+		b.add(t, p.events)
+		p.answer.appended = event.Appended{Version: t.version, Position: event.Position(t.last)} //nolint:gosec // positions are positive
+		return
+	}
+	if at, ok := t.repeats(p); ok {
+		p.answer.appended = event.Appended{
+			Version:  p.expected + event.Version(len(p.events)),
+			Position: event.Position(at), //nolint:gosec // as above
+			Repeated: true,
+		}
+		return
+	}
+	p.answer.err = &event.ConflictError{Stream: p.stream, Expected: p.expected, Actual: t.version}
+}
+
+// repeats reports whether an append's events stand already where it wants them,
+// and at which position the last does.
+func (t *tail) repeats(p *pending) (at int64, ok bool) {
+	count := event.Version(len(p.events))
+	if p.expected > t.version || t.version-p.expected < count {
+		return 0, false
+	}
+	for i, e := range p.events {
+		var stands place
+		switch v := p.expected + 1 + event.Version(i); {
+		case v > t.stored:
+			stands = t.added[v-t.stored-1]
+		case i < len(p.standing):
+			stands = p.standing[i]
+		default: // the database does not have what its own version says
+			return 0, false
+		}
+		if stands.id != e.ID {
+			return 0, false
+		}
+		at = stands.pos
+	}
+	return at, true
+}
+
+func (b *batch) add(t *tail, events []event.Event) {
+	if len(t.added) == 0 {
+		b.grown = append(b.grown, t)
+	}
+	for _, e := range events {
+		b.head++
+		t.version++
+		if t.no == 0 {
+			t.no = b.head
+		}
+		t.last = b.head
+		t.added = append(t.added, place{e.ID, b.head})
+
+		b.pos = append(b.pos, b.head)
+		b.stream = append(b.stream, t.no)
+		b.version = append(b.version, int64(t.version)) //nolint:gosec // counts events
+		b.id = append(b.id, pgtype.UUID{Bytes: e.ID, Valid: true})
+		b.name = append(b.name, e.Name)
+		b.data = append(b.data, notNull(e.Data))
+		b.correlation = append(b.correlation, pgtype.UUID{Bytes: e.Meta.Correlation, Valid: !e.Meta.Correlation.IsZero()})
+		b.causation = append(b.causation, pgtype.UUID{Bytes: e.Meta.Causation, Valid: !e.Meta.Causation.IsZero()})
+		b.actor = append(b.actor, e.Meta.Actor)
+		b.trace = append(b.trace, e.Meta.Trace)
+	}
+}
+
+// notNull keeps no bytes from becoming NULL.
+func notNull(data []byte) []byte {
+	if data == nil {
+		return []byte{}
+	}
+	return data
+}
+
+// streams are the rows of log.streams to add, or to move on.
+func (b *batch) streams(fresh bool) (no, version, last []int64, name []string) {
+	for _, t := range b.grown {
+		if (t.stored == 0) == fresh {
+			no, version, last = append(no, t.no), append(version, int64(t.version)), append(last, t.last) //nolint:gosec // counts events
+			name = append(name, string(t.name))
+		}
+	}
+	return no, version, last, name
+}

@@ -1,0 +1,176 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// perSequence turns numbers by sequence on their side for unnest.
+func perSequence(numbers map[chain.Sequence]uint64) (id []pgtype.UUID, number []int64, chains []chain.ID) {
+	for s, n := range numbers {
+		id, number, chains = append(id, sequenceID(s)), append(number, flip(n)), append(chains, s.Chain)
+	}
+	return id, number, chains
+}
+
+// Rivals returns open, watched and announced rows of sequences with nonces below
+// the one given for each, announced ones last.
+func (s *Work) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error) {
+	if len(used) == 0 || limit <= 0 {
+		return nil, nil
+	}
+	id, below, _ := perSequence(used)
+	return s.rows(ctx, `SELECT `+workColumns+` FROM unnest($1::uuid[], $2::bigint[]) u (sequence, below)
+		CROSS JOIN LATERAL (
+			SELECT * FROM work.queue WHERE sequence = u.sequence AND phase = 'open' AND NOT parked AND nonce < u.below
+			UNION ALL
+			SELECT * FROM work.queue WHERE sequence = u.sequence AND phase = 'open' AND parked AND nonce < u.below
+			UNION ALL
+			SELECT * FROM work.queue WHERE sequence = u.sequence AND phase = 'watched' AND NOT parked AND nonce < u.below
+			UNION ALL
+			SELECT * FROM work.queue WHERE sequence = u.sequence AND phase = 'announced' AND NOT parked AND nonce < u.below
+		) q ORDER BY q.phase = 'announced' LIMIT $3`, id, below, limit)
+}
+
+// Verdicts returns rows in a phase whose verdict rests on a block of number
+// from..to, lowest first.
+func (s *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, limit int) ([]tx.Work, error) {
+	return s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q
+		WHERE q.chain = $1 AND q.phase = $2 AND q.phase IN ('announced', 'sealed') AND q.block_number BETWEEN $3 AND $4
+		ORDER BY q.block_number LIMIT $5`,
+		int64(id), string(phase), flip(from), flip(to), max(limit, 0)) //nolint:gosec // keeps every bit
+}
+
+// Expiring returns open and watched rows with 0 < ExpiresAt <= time, earliest first.
+func (s *Work) Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error) {
+	return s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q
+		WHERE q.chain = $1 AND q.phase IN ('open', 'watched') AND q.expires_at > (-9223372036854775808)::bigint AND q.expires_at <= $2
+		ORDER BY q.expires_at LIMIT $3`,
+		int64(id), flip(time), max(limit, 0)) //nolint:gosec // keeps every bit
+}
+
+// Wake makes rows due now: those of the sequences whose WaitNonce the nonce given
+// for each has reached.
+func (s *Work) Wake(ctx context.Context, now map[chain.Sequence]uint64) (woken int, err error) {
+	if len(now) == 0 {
+		return 0, nil
+	}
+	id, nonce, chains := perSequence(now)
+	err = retry(ctx, func() error {
+		q := &pgx.Batch{}
+		lockChains(q, lockExclusive, chains)
+		q.Queue(`UPDATE work.queue q SET next_at = clock_timestamp() FROM unnest($1::uuid[], $2::bigint[]) u (sequence, now)
+			WHERE q.sequence = u.sequence AND q.phase = 'open' AND q.wait_nonce IS NOT NULL AND q.wait_nonce <= u.now
+			  AND q.next_at > clock_timestamp()`, id, nonce).Exec(counted(&woken))
+		return s.pool.SendBatch(ctx, q).Close()
+	})
+	return woken, err
+}
+
+const (
+	pageOfWaiting = `SELECT w.sequence, w.sender, w.nonce_key, EXISTS (
+  SELECT FROM work.queue q WHERE q.sequence = w.sequence AND q.phase = 'open' AND q.wait_nonce IS NOT NULL
+) FROM work.waiting w WHERE w.chain = $1 AND w.seen <= $2 ORDER BY w.seen LIMIT $3`
+
+	sawWaiting = `UPDATE work.waiting SET seen = clock_timestamp() WHERE sequence = ANY ($1::uuid[])`
+	endWaiting = `DELETE FROM work.waiting WHERE sequence = ANY ($1::uuid[])`
+)
+
+// Waiting returns sequences with rows that wait for a nonce, longest unseen first,
+// and marks them seen.
+func (s *Work) Waiting(ctx context.Context, id chain.ID, limit int) (waiting []chain.Sequence, err error) {
+	err = retry(ctx, func() error {
+		waiting = nil
+		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
+			var started pgtype.Timestamptz
+			q := &pgx.Batch{}
+			lockChains(q, lockExclusive, []chain.ID{id})
+			q.Queue(`SELECT clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&started) })
+			if err := dbtx.SendBatch(ctx, q).Close(); err != nil {
+				return err
+			}
+			for len(waiting) < limit {
+				page, idle, err := waitingPage(ctx, dbtx, id, started, limit-len(waiting))
+				waiting = append(waiting, page...)
+				if err != nil || idle == 0 { // else the idle ones made no way for others
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	return waiting, err
+}
+
+// waitingPage takes the sequences longest unseen, of those not seen since started.
+// It forgets those in which nothing waits any more, and tells how many they were.
+func waitingPage(ctx context.Context, dbtx pgx.Tx, id chain.ID, started pgtype.Timestamptz, limit int) (page []chain.Sequence, idle int, err error) {
+	rows, err := dbtx.Query(ctx, pageOfWaiting, int64(id), started, limit) //nolint:gosec // keeps every bit
+	if err != nil {
+		return nil, 0, err
+	}
+	defer rows.Close()
+	var seen, ended []pgtype.UUID
+	for rows.Next() {
+		var short pgtype.UUID
+		var sender, key []byte
+		var waits bool
+		if err := rows.Scan(&short, &sender, &key, &waits); err != nil {
+			return nil, 0, err
+		}
+		if !waits {
+			ended = append(ended, short)
+			continue
+		}
+		seen = append(seen, short)
+		page = append(page, chain.Sequence{Chain: id, Sender: chain.Address(sender), Key: chain.NonceKey(key)})
+	}
+	if err := rows.Err(); err != nil {
+		return nil, 0, err
+	}
+	q := &pgx.Batch{}
+	q.Queue(sawWaiting, seen)
+	q.Queue(endWaiting, ended)
+	return page, len(ended), dbtx.SendBatch(ctx, q).Close()
+}
+
+// changeMost bounds how many rows one statement changes that concerns a whole chain.
+const changeMost = 5000
+
+// chunks repeats a statement that changes at most changeMost rows until it finds no more.
+func (s *Work) chunks(ctx context.Context, sql string, args ...any) (total int, err error) {
+	args = append(args, changeMost)
+	for n := changeMost; n == changeMost && err == nil; total += n {
+		n = 0
+		err = retry(ctx, func() error {
+			tag, err := s.pool.Exec(ctx, sql, args...)
+			n = int(tag.RowsAffected())
+			return err
+		})
+	}
+	return total, err
+}
+
+// Advance makes rows never attempted due now whose EligibleAt the head's block time
+// has reached, though the wall clock has not.
+func (s *Work) Advance(ctx context.Context, id chain.ID, blockTime uint64) (int, error) {
+	return s.chunks(ctx, `UPDATE work.queue q SET next_at = clock_timestamp()
+		WHERE q.chain = $1 AND q.hash = ANY (ARRAY(
+			SELECT hash FROM work.queue WHERE chain = $1 AND phase = 'open' AND attempts = 0
+			  AND eligible_at > (SELECT floor(extract(epoch FROM clock_timestamp()))::bigint - 9223372036854775807 - 1) AND eligible_at <= $2
+			  AND next_at > clock_timestamp() LIMIT $3 FOR UPDATE SKIP LOCKED))`,
+		int64(id), flip(blockTime)) //nolint:gosec // keeps every bit
+}
+
+// DropSealed removes sealed rows whose block is below a number.
+func (s *Work) DropSealed(ctx context.Context, id chain.ID, below uint64) (int, error) {
+	return s.chunks(ctx, `DELETE FROM work.queue q WHERE q.chain = $1 AND q.hash = ANY (ARRAY(
+			SELECT hash FROM work.queue WHERE chain = $1 AND phase = 'sealed' AND block_number < $2
+			LIMIT $3 FOR UPDATE SKIP LOCKED))`,
+		int64(id), flip(below)) //nolint:gosec // keeps every bit
+}

@@ -1,0 +1,52 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Checkpoints keeps readers' positions. A crash of the server may set one back by
+// what the last instant moved it: its reader does that work again.
+type Checkpoints struct{ pool *pgxpool.Pool }
+
+// Checkpoint is where a reader stands; 0 if it never moved.
+func (s *Checkpoints) Checkpoint(ctx context.Context, reader string) (event.Position, error) {
+	var pos int64
+	err := retry(ctx, func() error {
+		return s.pool.QueryRow(ctx, `SELECT pos FROM work.checkpoints WHERE reader = $1`, reader).Scan(&pos)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	return event.Position(pos), err //nolint:gosec // kept from a Position
+}
+
+// MoveCheckpoint is compare-and-set: event.ErrMoved if it is not at from. An
+// event.ErrUnknown leaves it to the reader to look where it stands.
+func (s *Checkpoints) MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error {
+	return retryRefused(ctx, func() error { return moveCheckpoint(ctx, s.pool, reader, from, to) })
+}
+
+// execer is a pool or a database transaction.
+type execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+func moveCheckpoint(ctx context.Context, db execer, reader string, from, to event.Position) error {
+	sql := `UPDATE work.checkpoints SET pos = $3 WHERE reader = $1 AND pos = $2`
+	if from == 0 { // it may not be there yet
+		sql = `INSERT INTO work.checkpoints AS c (reader, pos) VALUES ($1, $3)
+			ON CONFLICT (reader) DO UPDATE SET pos = $3 WHERE c.pos = $2`
+	}
+	tag, err := db.Exec(ctx, sql, reader, clamp(uint64(from)), clamp(uint64(to)))
+	if err == nil && tag.RowsAffected() == 0 {
+		err = event.ErrMoved
+	}
+	return err
+}

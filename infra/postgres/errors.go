@@ -1,0 +1,158 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/puddle/v2"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Transient reports whether the same call may well succeed a little later: the
+// connection broke, the server restarts or is short of something, a lock was not
+// to be had. The caller's own context coming to its end is not transient.
+func Transient(err error) bool {
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		return transientCode(server.Code)
+	}
+	var network net.Error
+	var connect *pgconn.ConnectError
+	switch {
+	case err == nil, errors.Is(err, context.Canceled),
+		errors.Is(err, event.ErrClosed), errors.Is(err, puddle.ErrClosedPool):
+		return false
+	case errors.As(err, &connect): // its own time limit shows as a context's deadline
+		return true
+	case errors.Is(err, context.DeadlineExceeded):
+		return false
+	}
+	return errors.As(err, &network) || pgconn.SafeToRetry(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, pgconn.ErrConnClosed)
+}
+
+// transientCode sorts SQLSTATEs; see appendix A of the Postgres manual.
+func transientCode(code string) bool {
+	switch code {
+	case "40001", "40P01", // serialization failure, deadlock
+		"55P03",                            // lock not available
+		"57P01", "57P02", "57P03", "57P05", // the server ends the session or is starting
+		"57014", // statement timeout: our contexts never cancel at the server
+		"25006", // read only: we are talking to what was the primary
+		"25P03": // idle in transaction for too long
+		return true
+	}
+	switch code[:min(2, len(code))] {
+	case "08", "53", "58": // connection, insufficient resources, system error
+		return true
+	}
+	return false
+}
+
+// refused reports whether the server itself said that the statement failed and that
+// the session goes on: then the database transaction has not been committed. A FATAL
+// answer does not say so: it may follow a commit.
+func refused(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && server.SeverityUnlocalized == "ERROR"
+}
+
+// classed gives an error the class that the ports speak of.
+func classed(err error) error {
+	if errors.Is(err, puddle.ErrClosedPool) {
+		return event.ErrClosed
+	}
+	return err
+}
+
+// unsure classes the error of a write: unless it is plain that the server did not
+// commit, nobody knows.
+func unsure(err error) error {
+	err = classed(err)
+	switch {
+	case err == nil, errors.Is(err, event.ErrClosed), errors.Is(err, event.ErrMoved),
+		refused(err), pgconn.SafeToRetry(err):
+		return err
+	}
+	var connect *pgconn.ConnectError
+	var before *uncommittedError
+	if errors.As(err, &connect) || errors.As(err, &before) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", event.ErrUnknown, err)
+}
+
+// uncommittedError is any error of a database transaction before its COMMIT was sent.
+type uncommittedError struct{ error }
+
+func (e *uncommittedError) Unwrap() error { return e.error }
+
+// inTx runs a database transaction. Of its errors, those that are not
+// uncommittedErrors came when the server had been told to commit.
+func inTx(ctx context.Context, pool *pgxpool.Pool, do func(dbtx pgx.Tx) error) error {
+	dbtx, err := pool.Begin(ctx)
+	if err != nil {
+		return &uncommittedError{err}
+	}
+	if err := do(dbtx); err != nil {
+		// The caller's context may have ended, and a connection that cannot roll
+		// back is closed, with the same effect.
+		rollback, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		_ = dbtx.Rollback(rollback)
+		return &uncommittedError{err}
+	}
+	return dbtx.Commit(ctx)
+}
+
+// Retrying: a few times in quick succession, for about two seconds in all.
+const (
+	retries    = 8
+	retryFirst = 10 * time.Millisecond
+	retryMost  = 500 * time.Millisecond
+)
+
+// retry repeats what may be done twice while its error is transient.
+func retry(ctx context.Context, do func() error) error {
+	return repeat(ctx, do, Transient)
+}
+
+// retryRefused repeats a write while it is plain that it was not committed.
+func retryRefused(ctx context.Context, do func() error) error {
+	err := repeat(ctx, do, func(err error) bool {
+		return Transient(err) && !errors.Is(unsure(err), event.ErrUnknown)
+	})
+	return unsure(err)
+}
+
+func repeat(ctx context.Context, do func() error, again func(error) bool) error {
+	wait := retryFirst
+	for tries := 1; ; tries++ {
+		err := do()
+		if err == nil || tries == retries || !again(err) || pause(ctx, wait) != nil {
+			return classed(err)
+		}
+		wait = min(2*wait, retryMost)
+	}
+}
+
+// pause waits, or returns the context's error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,46 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Leases hands out rights that lapse by the server's clock. Its commits wait for
+// the disk: a token that was given must never be given again.
+type Leases struct{ pool *pgxpool.Pool }
+
+// The clock is read while the row is locked, and not at the statement's start: after
+// a wait for the lock, now() is in the past.
+const acquireLease = `
+INSERT INTO work.leases AS l (name, holder, token, until)
+VALUES ($1, $2, 1, clock_timestamp() + $3)
+ON CONFLICT (name) DO UPDATE SET
+  holder = excluded.holder,
+  token = CASE WHEN l.holder = excluded.holder AND l.until > clock_timestamp() THEN l.token ELSE l.token + 1 END,
+  until = clock_timestamp() + $3
+WHERE l.holder = excluded.holder OR l.until <= clock_timestamp()
+RETURNING token`
+
+// Acquire takes or renews a lease for ttl. The token grows with each new holder, and
+// when a holder comes back after its lease has lapsed.
+func (s *Leases) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, held bool, err error) {
+	var n int64
+	err = retry(ctx, func() error { return s.pool.QueryRow(ctx, acquireLease, name, holder, ttl).Scan(&n) })
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, false, nil
+	}
+	return uint64(n), err == nil, err //nolint:gosec // counts from 1
+}
+
+// Release gives a lease up at once; not holding it is no error. The row stays, for
+// its token.
+func (s *Leases) Release(ctx context.Context, name, holder string) error {
+	return retry(ctx, func() error {
+		_, err := s.pool.Exec(ctx, `UPDATE work.leases SET until = '-infinity' WHERE name = $1 AND holder = $2`, name, holder)
+		return err
+	})
+}

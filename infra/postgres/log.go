@@ -1,0 +1,167 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Log is the event store.
+type Log struct {
+	pool   *pgxpool.Pool
+	config *pgx.ConnConfig
+	logger *slog.Logger
+	bell   *bell
+
+	queue   chan *pending      // unbuffered: what the committer has not received, it has not taken
+	open    context.Context    // ends when Close begins
+	shut    context.CancelFunc // ends open
+	alive   context.Context    // ends when nothing may go on
+	kill    context.CancelFunc // ends alive
+	running sync.WaitGroup     // the committer and the listener
+	listen  sync.Once          // the first subscription starts the listener
+}
+
+func openLog(pool *pgxpool.Pool, config *pgx.ConnConfig, o Options) *Log {
+	l := &Log{pool: pool, config: config, logger: o.Logger, bell: newBell(), queue: make(chan *pending)}
+	l.open, l.shut = context.WithCancel(context.Background())
+	l.alive, l.kill = context.WithCancel(context.Background())
+	c := &committer{log: l, partition: o.Partition, crash: o.Crash}
+	l.running.Go(c.run)
+	return l
+}
+
+// close ends the log once what was taken is committed, or when ctx ends.
+func (l *Log) close(ctx context.Context) error {
+	l.shut()
+	l.listen.Do(func() {}) // from here on nobody starts the listener
+	cut := context.AfterFunc(ctx, l.kill)
+	l.running.Wait()
+	defer l.kill()
+	if !cut() {
+		return fmt.Errorf("postgres: closed before all appends were committed: %w", ctx.Err())
+	}
+	return nil
+}
+
+// Append adds events to a stream that is at the expected version. When ctx ends
+// before the append was sent to the server, nothing is written.
+func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+	if err := admissible(stream, events); err != nil {
+		return event.Appended{}, err
+	}
+	switch {
+	case l.open.Err() != nil:
+		return event.Appended{}, event.ErrClosed
+	case ctx.Err() != nil:
+		return event.Appended{}, ctx.Err()
+	}
+	p := &pending{stream: stream, expected: expected, events: events, told: make(chan answer, 1)}
+	select {
+	case l.queue <- p:
+	case <-l.open.Done():
+		return event.Appended{}, event.ErrClosed
+	case <-ctx.Done():
+		return event.Appended{}, ctx.Err()
+	}
+	select {
+	case a := <-p.told:
+		return a.appended, a.err
+	case <-ctx.Done():
+		return p.leave(ctx.Err())
+	}
+}
+
+// admissible refuses what the store must not take, or what the database would not:
+// in a batch that would fail the neighbours.
+func admissible(stream event.Stream, events []event.Event) error {
+	switch {
+	case len(stream) > event.MaxStreamBytes:
+		return fmt.Errorf("%w: stream name of %d bytes", event.ErrTooLarge, len(stream))
+	case len(events) > event.MaxAppend:
+		return fmt.Errorf("%w: %d events", event.ErrTooLarge, len(events))
+	case stream == "" || !storable(string(stream)):
+		return fmt.Errorf("%q is no name of a stream", stream)
+	case len(events) == 0:
+		return errors.New("an append without events")
+	}
+	for _, e := range events {
+		if len(e.Data) > event.MaxEventBytes {
+			return fmt.Errorf("%w: event of %d bytes", event.ErrTooLarge, len(e.Data))
+		}
+		if !storable(e.Name) || !storable(e.Meta.Actor) || !storable(e.Meta.Trace) {
+			return fmt.Errorf("event %s has text that is not UTF-8, or holds a zero", e.ID)
+		}
+	}
+	return nil
+}
+
+// storable reports whether Postgres takes a string as text.
+func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+
+// pending is an append between its caller and the committer.
+type pending struct {
+	stream   event.Stream
+	expected event.Version
+	events   []event.Event
+	told     chan answer // holds one, so the committer never waits
+	state    atomic.Int32
+
+	standing []place // what the database has after the expected version, if it has anything
+	answer   answer  // once decided
+}
+
+// The states of a pending append. The caller moves it to left, for good; the rest
+// is the committer's.
+const (
+	held int32 = iota // the committer has it, the server knows nothing of it
+	sent              // it may be committed at any moment
+	left              // its caller has gone
+)
+
+// answer is what the caller gets.
+type answer struct {
+	appended event.Appended
+	err      error
+}
+
+// leave is the caller's end when its context has ended: a plain error while the
+// server knows nothing, else nobody knows.
+func (p *pending) leave(why error) (event.Appended, error) {
+	for {
+		if p.state.CompareAndSwap(held, left) {
+			break
+		}
+		if p.state.CompareAndSwap(sent, left) {
+			why = fmt.Errorf("%w: %w", event.ErrUnknown, why)
+			break
+		}
+	}
+	select {
+	case a := <-p.told: // it came just now
+		return a.appended, a.err
+	default:
+		return event.Appended{}, why
+	}
+}
+
+func (p *pending) tell(a answer) { p.told <- a }
+
+// weight is about how many bytes the append makes up in a batch.
+func (p *pending) weight() (n int) {
+	const overhead = 128 // ids, numbers, lengths
+	for _, e := range p.events {
+		n += overhead + len(e.Name) + len(e.Data) + len(e.Meta.Actor) + len(e.Meta.Trace)
+	}
+	return n
+}

@@ -1,0 +1,191 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+)
+
+// Payloads keeps sealed payloads in one table and the wrapped keys that open them in
+// another. What Erase removes is gone for every reader; its bytes may lie in the
+// server's files, its WAL archive and backups for longer, sealed. The way to make
+// those useless is to leave log.payload_keys out of backups, or to change the
+// master key.
+type Payloads struct{ pool *pgxpool.Pool }
+
+// A key is written only for a row that this very statement has added, so that
+// bytes and key of two sealings of one payload never meet. A key that is there
+// already has lost its row.
+const putPayloads = `
+WITH kept AS (
+  INSERT INTO log.payloads (chain, hash, sealed)
+  SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])
+  ON CONFLICT DO NOTHING RETURNING chain, hash
+), keys AS (
+  INSERT INTO log.payload_keys (chain, hash, master, wrapped)
+  SELECT u.* FROM unnest($1::bigint[], $2::bytea[], $4::bigint[], $5::bytea[]) u (chain, hash, master, wrapped)
+  JOIN kept USING (chain, hash)
+  ON CONFLICT (chain, hash) DO UPDATE SET master = excluded.master, wrapped = excluded.wrapped
+)
+SELECT count(*) FROM kept`
+
+// Put keeps rows, durable when it returns; one that is there already stays.
+func (s *Payloads) Put(ctx context.Context, rows []payload.Sealed) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	c := columnsOf(rows)
+	return retry(ctx, func() error {
+		var added int
+		err := s.pool.QueryRow(ctx, putPayloads, c.chain, c.hash, c.sealed, c.master, c.wrapped).Scan(&added)
+		if err != nil || added == len(c.chain) {
+			return err
+		}
+		return s.mend(ctx, c)
+	})
+}
+
+// Rows whose key is gone, as after a restore from a backup that left the keys out,
+// are as good as not there. Their lock keeps two that mend from mixing.
+const (
+	lockKeyless = `
+SELECT u.ord FROM unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY u (chain, hash, ord)
+JOIN log.payloads p USING (chain, hash)
+WHERE NOT EXISTS (SELECT FROM log.payload_keys k WHERE k.chain = p.chain AND k.hash = p.hash)
+ORDER BY p.chain, p.hash FOR UPDATE OF p`
+
+	mendPayloads = `
+WITH kept AS (
+  UPDATE log.payloads p SET sealed = u.sealed, kept = clock_timestamp()
+  FROM unnest($1::bigint[], $2::bytea[], $3::bytea[]) u (chain, hash, sealed)
+  WHERE p.chain = u.chain AND p.hash = u.hash
+    AND NOT EXISTS (SELECT FROM log.payload_keys k WHERE k.chain = p.chain AND k.hash = p.hash)
+  RETURNING p.chain, p.hash
+)
+INSERT INTO log.payload_keys (chain, hash, master, wrapped)
+SELECT u.* FROM unnest($1::bigint[], $2::bytea[], $4::bigint[], $5::bytea[]) u (chain, hash, master, wrapped)
+JOIN kept USING (chain, hash)`
+)
+
+// mend replaces rows without a key.
+func (s *Payloads) mend(ctx context.Context, c payloadColumns) error {
+	return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
+		rows, err := dbtx.Query(ctx, lockKeyless, c.chain, c.hash)
+		if err != nil {
+			return err
+		}
+		keyless, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		if err != nil || len(keyless) == 0 {
+			return err
+		}
+		// A statement of its own: it sees the keys that others wrote while we waited.
+		_, err = dbtx.Exec(ctx, mendPayloads, c.chain, c.hash, c.sealed, c.master, c.wrapped)
+		return err
+	})
+}
+
+// payloadColumns are rows turned on their side: each payload once, and in one order
+// for all, so that two who put the same rows never wait for each other in a circle.
+type payloadColumns struct {
+	chain, master         []int64
+	hash, sealed, wrapped [][]byte
+}
+
+func columnsOf(rows []payload.Sealed) (c payloadColumns) {
+	order := func(a, b payload.Sealed) int {
+		return cmp.Or(cmp.Compare(a.Chain, b.Chain), bytes.Compare(a.Hash[:], b.Hash[:]))
+	}
+	rows = slices.SortedStableFunc(slices.Values(rows), order)
+	for i, r := range rows {
+		if i > 0 && r.Ref == rows[i-1].Ref {
+			continue
+		}
+		c.chain, c.hash = append(c.chain, int64(r.Chain)), append(c.hash, r.Hash[:]) //nolint:gosec // keeps every bit
+		c.master, c.wrapped = append(c.master, int64(r.KeyID)), append(c.wrapped, notNull(r.Wrapped))
+		c.sealed = append(c.sealed, notNull(r.Bytes))
+	}
+	return c
+}
+
+// Get answers payload.ErrGone when the row, or its key, is not there.
+func (s *Payloads) Get(ctx context.Context, id chain.ID, hash chain.Hash) (payload.Sealed, error) {
+	sealed := payload.Sealed{Ref: payload.Ref{Chain: id, Hash: hash}}
+	err := retry(ctx, func() error {
+		return s.pool.QueryRow(ctx, `SELECT p.sealed, k.master, k.wrapped FROM log.payloads p
+			JOIN log.payload_keys k USING (chain, hash) WHERE chain = $1 AND hash = $2`,
+			int64(id), hash[:]).Scan(&sealed.Bytes, &sealed.KeyID, &sealed.Wrapped) //nolint:gosec // keeps every bit
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return payload.Sealed{}, payload.ErrGone
+	}
+	return sealed, err
+}
+
+// Rows first, then their keys, as Put has it: two that meet wait for each other in
+// one direction only. The second statement is for keys whose row is gone already.
+const (
+	erasePayloads = `
+WITH gone AS (
+  DELETE FROM log.payloads WHERE chain = $1 AND hash = ANY ($2::bytea[]) RETURNING chain, hash
+)
+DELETE FROM log.payload_keys k USING gone WHERE k.chain = gone.chain AND k.hash = gone.hash`
+
+	eraseKeys = `
+DELETE FROM log.payload_keys k WHERE chain = $1 AND hash = ANY ($2::bytea[])
+  AND NOT EXISTS (SELECT FROM log.payloads p WHERE p.chain = k.chain AND p.hash = k.hash)`
+)
+
+// Erase removes rows and keys for good; a row that is not there is no error.
+func (s *Payloads) Erase(ctx context.Context, id chain.ID, hashes []chain.Hash) error {
+	if len(hashes) == 0 {
+		return nil
+	}
+	sorted := slices.SortedFunc(slices.Values(hashes), func(a, b chain.Hash) int { return bytes.Compare(a[:], b[:]) })
+	return retry(ctx, func() error {
+		q := &pgx.Batch{}
+		q.Queue(erasePayloads, int64(id), bytesOf(sorted)) //nolint:gosec // keeps every bit
+		q.Queue(eraseKeys, int64(id), bytesOf(sorted))     //nolint:gosec // as above
+		return s.pool.SendBatch(ctx, q).Close()
+	})
+}
+
+// Orphans lists payloads kept before a time, in the order of (chain, hash) and after
+// a cursor.
+func (s *Payloads) Orphans(ctx context.Context, before time.Time, after payload.Ref, limit int) ([]payload.Ref, error) {
+	var refs []payload.Ref
+	err := retry(ctx, func() error {
+		rows, err := s.pool.Query(ctx, `SELECT chain, hash FROM log.payloads
+			WHERE kept < $1 AND (chain, hash) > ($2, $3) ORDER BY chain, hash LIMIT $4`,
+			before, int64(after.Chain), after.Hash[:], max(limit, 0)) //nolint:gosec // keeps every bit
+		if err != nil {
+			return err
+		}
+		refs, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (ref payload.Ref, err error) {
+			var id int64
+			var hash []byte
+			err = row.Scan(&id, &hash)
+			ref.Chain = chain.ID(id) //nolint:gosec // as it was kept
+			copy(ref.Hash[:], hash)
+			return ref, err
+		})
+		return err
+	})
+	return refs, err
+}
+
+func bytesOf(hashes []chain.Hash) [][]byte {
+	all := make([][]byte, len(hashes))
+	for i := range hashes {
+		all[i] = hashes[i][:]
+	}
+	return all
+}

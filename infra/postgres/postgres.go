@@ -1,0 +1,259 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// Options are the settings of [Open]. A zero field takes the default given beside it.
+type Options struct {
+	Application string // application_name: who we are in pg_stat_activity; "watchtower"
+
+	// Connections at most: for the log's readers, payloads and leases (16); for
+	// the work schema (16); for read models (8). Two more carry the committer
+	// and LISTEN.
+	LogConns, WorkConns, ViewConns int
+
+	Window    int   // open transactions of a sequence that are not parked; 16
+	Partition int64 // positions in a new partition of the log; 20 million
+
+	ConnectTimeout   time.Duration // 5 s
+	StatementTimeout time.Duration // 30 s
+	LockTimeout      time.Duration // 10 s
+	// IdleTimeout is how long the server lets a process sit inside a database
+	// transaction, as one does that was stopped while it held the log's lock; 5 s.
+	IdleTimeout time.Duration
+
+	// AllowDataLoss opens a server whose settings lose acknowledged commits in a
+	// power cut (synchronous_commit = off, fsync = off).
+	AllowDataLoss bool
+
+	// Crash, when set, is called at each of [CrashPoints]: a test ends the process there.
+	Crash  func(point string)
+	Logger *slog.Logger // slog.DiscardHandler
+}
+
+// CrashPoints lists the places at which a test may end the process.
+func CrashPoints() []string { return []string{beforeCommit, afterCommit} }
+
+const (
+	beforeCommit = "log.before-commit" // the batch has its positions, nothing is sent
+	afterCommit  = "log.after-commit"  // the batch is durable, nobody was told
+)
+
+// Limits on what one process takes of the server.
+const (
+	defaultConns     = 16
+	defaultViewConns = 8
+	defaultWindow    = 16
+	defaultPartition = 20_000_000
+	minVersion       = 130000 // server_version_num
+)
+
+func (o Options) withDefaults() Options {
+	or := func(d *time.Duration, value time.Duration) {
+		if *d <= 0 {
+			*d = value
+		}
+	}
+	or(&o.ConnectTimeout, 5*time.Second)
+	or(&o.StatementTimeout, 30*time.Second)
+	or(&o.LockTimeout, 10*time.Second)
+	or(&o.IdleTimeout, 5*time.Second)
+	orInt := func(n *int, value int) {
+		if *n <= 0 {
+			*n = value
+		}
+	}
+	orInt(&o.LogConns, defaultConns)
+	orInt(&o.WorkConns, defaultConns)
+	orInt(&o.ViewConns, defaultViewConns)
+	orInt(&o.Window, defaultWindow)
+	if o.Partition <= 0 {
+		o.Partition = defaultPartition
+	}
+	if o.Application == "" {
+		o.Application = "watchtower"
+	}
+	if o.Crash == nil {
+		o.Crash = func(string) {}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// DB is one process's hold on a database: each part satisfies the port of its name.
+type DB struct {
+	Log         *Log
+	Payloads    *Payloads
+	Checkpoints *Checkpoints
+	Leases      *Leases
+	Work        *Work // the due queue and the watcher's board
+
+	config *pgx.ConnConfig
+	log    *pgxpool.Pool // commits are durable
+	work   *pgxpool.Pool // commits do not wait for the disk
+	view   *sql.DB
+	closed sync.Once
+}
+
+// Open connects to a database and checks that it can keep the promises. The tables
+// are [DB.Migrate]'s business and need not be there yet. The URL's own parameters
+// win over the options.
+func Open(ctx context.Context, url string, options Options) (*DB, error) {
+	o := options.withDefaults()
+	config, err := connConfig(url, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(ctx, config, o); err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	db := &DB{config: config}
+	if db.log, err = pool(ctx, url, config, o.LogConns, nil); err != nil {
+		return nil, err
+	}
+	lazy := map[string]string{"synchronous_commit": "off"}
+	if db.work, err = pool(ctx, url, config, o.WorkConns, lazy); err != nil {
+		db.log.Close()
+		return nil, err
+	}
+	view := withParams(config, map[string]string{"search_path": "view"})
+	db.view = stdlib.OpenDB(*view)
+	db.view.SetMaxOpenConns(o.ViewConns)
+	db.view.SetMaxIdleConns(o.ViewConns)
+
+	db.Log = openLog(db.log, config, o)
+	db.Payloads = &Payloads{db.log}
+	db.Checkpoints = &Checkpoints{db.work}
+	db.Leases = &Leases{db.log}
+	db.Work = &Work{db.work, o.Window}
+	return db, nil
+}
+
+// View is a handle for read models: unqualified names mean the view schema.
+func (db *DB) View() *sql.DB { return db.view }
+
+// Ping asks the server for a sign of life.
+func (db *DB) Ping(ctx context.Context) error { return classed(db.log.Ping(ctx)) }
+
+// Close takes no more appends, commits those it has taken, ends subscriptions with
+// event.ErrClosed and gives the connections back. ctx bounds the commits: appends
+// not committed when it ends are answered by an error. Close again does nothing.
+func (db *DB) Close(ctx context.Context) error {
+	var err error
+	db.closed.Do(func() {
+		err = db.Log.close(ctx)
+		err = errors.Join(err, db.view.Close())
+		db.work.Close()
+		db.log.Close()
+	})
+	return err
+}
+
+// connConfig is what every connection of this process has in common.
+func connConfig(url string, o Options) (*pgx.ConnConfig, error) {
+	parsed, err := pgxpool.ParseConfig(url) // not pgx's: the URL may hold pool settings
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	config := parsed.ConnConfig
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = o.ConnectTimeout
+	}
+	config.DialFunc = dial
+	if config.ValidateConnect == nil { // a URL with several hosts finds the primary
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	milliseconds := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+	for name, value := range map[string]string{
+		"application_name":                    o.Application,
+		"statement_timeout":                   milliseconds(o.StatementTimeout),
+		"lock_timeout":                        milliseconds(o.LockTimeout),
+		"idle_in_transaction_session_timeout": milliseconds(o.IdleTimeout),
+		"timezone":                            "UTC",
+	} {
+		if _, set := config.RuntimeParams[name]; !set {
+			config.RuntimeParams[name] = value
+		}
+	}
+	return config, nil
+}
+
+// withParams is a copy of a configuration with other session parameters.
+func withParams(config *pgx.ConnConfig, params map[string]string) *pgx.ConnConfig {
+	c := config.Copy()
+	for name, value := range params {
+		c.RuntimeParams[name] = value
+	}
+	return c
+}
+
+func pool(ctx context.Context, url string, config *pgx.ConnConfig, conns int, params map[string]string) (*pgxpool.Pool, error) {
+	c, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	c.ConnConfig = withParams(config, params)
+	c.MaxConns = int32(min(conns, 1000)) //nolint:gosec // bounded
+	p, err := pgxpool.NewWithConfig(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	return p, nil
+}
+
+// check refuses a server that cannot keep the promises.
+func check(ctx context.Context, config *pgx.ConnConfig, o Options) error {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer closeConn(conn)
+	var version int
+	var encoding, sync, flush string
+	err = conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
+		current_setting('synchronous_commit'), current_setting('fsync')`).Scan(&version, &encoding, &sync, &flush)
+	switch {
+	case err != nil:
+		return err
+	case version < minVersion:
+		return fmt.Errorf("server version %d is older than %d", version/10000, minVersion/10000)
+	case encoding != "UTF8":
+		return fmt.Errorf("the database's encoding is %s, not UTF8", encoding)
+	case o.AllowDataLoss:
+		return nil
+	case sync == "off":
+		return errors.New("synchronous_commit is off: the server would acknowledge events and lose them in a power cut; set it to on for this database or role")
+	case flush == "off":
+		return errors.New("fsync is off: a power cut would destroy the database; set it to on")
+	}
+	return nil
+}
+
+// closeTimeout bounds how long a connection's farewell may take.
+const closeTimeout = 2 * time.Second
+
+// closeConn ends a connection, whatever the state of the contexts around.
+func closeConn(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_ = conn.Close(ctx) // a connection that cannot say farewell is closed all the same
+	select {
+	case <-conn.PgConn().CleanupDone():
+	case <-ctx.Done():
+	}
+}

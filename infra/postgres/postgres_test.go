@@ -1,0 +1,121 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+	"github.com/tempo-watchtower/watchtower/infra/storetest"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// window is small so that suites fill it with few rows.
+const window = 4
+
+// opener opens a database anew each time it is closed.
+type opener struct {
+	t   testing.TB
+	url string
+	o   postgres.Options
+	db  *postgres.DB
+}
+
+// open makes a database with its tables. The test closes it.
+func open(t testing.TB, o postgres.Options) *opener {
+	t.Helper()
+	if o.Window == 0 {
+		o.Window = window
+	}
+	o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	op := &opener{t: t, url: testenv.Postgres(t), o: o}
+	op.start()
+	if err := op.db.Migrate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { op.close() }) //nolint:errcheck // the tests that care have looked
+	return op
+}
+
+func (op *opener) start() {
+	op.t.Helper()
+	var err error
+	if op.db, err = postgres.Open(context.Background(), op.url, op.o); err != nil {
+		op.t.Fatal(err)
+	}
+}
+
+// again opens the same database as another process would.
+func (op *opener) again() *opener {
+	op.t.Helper()
+	other := &opener{t: op.t, url: op.url, o: op.o}
+	other.start()
+	op.t.Cleanup(func() { other.close() }) //nolint:errcheck // as above
+	return other
+}
+
+func (op *opener) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	return op.db.Close(ctx)
+}
+
+// opened is what a suite wants of it.
+func opened[P any](op *opener, port func(*postgres.DB) P) storetest.Opened[P] {
+	return storetest.Opened[P]{
+		Port:  port(op.db),
+		Close: op.close,
+		Reopen: func() P {
+			if err := op.close(); err != nil {
+				op.t.Fatal(err)
+			}
+			op.start()
+			return port(op.db)
+		},
+		Window: op.o.Window,
+	}
+}
+
+func TestStore(t *testing.T) {
+	storetest.Store(t, func(t *testing.T) storetest.Opened[storetest.Log] {
+		return opened(open(t, postgres.Options{}), func(db *postgres.DB) storetest.Log { return db.Log })
+	})
+}
+
+func TestPayloads(t *testing.T) {
+	storetest.Payloads(t, func(t *testing.T) storetest.Opened[storetest.PayloadRows] {
+		return opened(open(t, postgres.Options{}), func(db *postgres.DB) storetest.PayloadRows { return db.Payloads })
+	})
+}
+
+func TestCheckpoints(t *testing.T) {
+	storetest.Checkpoints(t, func(t *testing.T) storetest.Opened[storetest.CheckpointRows] {
+		return opened(open(t, postgres.Options{}), func(db *postgres.DB) storetest.CheckpointRows { return db.Checkpoints })
+	})
+}
+
+func TestLeases(t *testing.T) {
+	storetest.Leases(t, func(t *testing.T) storetest.Opened[storetest.LeaseRows] {
+		return opened(open(t, postgres.Options{}), func(db *postgres.DB) storetest.LeaseRows { return db.Leases })
+	})
+}
+
+func TestQueue(t *testing.T) {
+	type rows struct {
+		*postgres.Work
+		*postgres.Checkpoints
+	}
+	storetest.Queue(t, func(t *testing.T) storetest.Opened[storetest.WorkRows] {
+		return opened(open(t, postgres.Options{}), func(db *postgres.DB) storetest.WorkRows { return rows{db.Work, db.Checkpoints} })
+	})
+}
+
+var _ = errors.Is
+var _ = pgx.ErrNoRows

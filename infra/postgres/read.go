@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"context"
+	"iter"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Limits of one read. No connection is held while a reader works on what it got.
+const (
+	streamPage = 256    // events of a stream
+	pageMost   = 2000   // events of the log, whatever the reader asks for
+	scanMost   = 20_000 // positions looked at under a filter
+)
+
+// A place of the log in SQL: columns that scanEvent reads.
+const eventColumns = `e.pos, e.version, e.at, e.id, e.name, e.data, e.correlation, e.causation, e.actor, e.trace`
+
+const selectHead = `SELECT pos FROM log.head`
+
+// Head is the position of the last event; 0 when there is none.
+func (l *Log) Head(ctx context.Context) (event.Position, error) {
+	var head int64
+	err := retry(ctx, func() error { return l.pool.QueryRow(ctx, selectHead).Scan(&head) })
+	return event.Position(head), err //nolint:gosec // positions are positive
+}
+
+// The bounds on pos let the planner's executor pass over partitions.
+const selectStream = `
+SELECT ` + eventColumns + `, s.name FROM log.streams s
+CROSS JOIN LATERAL (
+  SELECT * FROM log.events e
+  WHERE e.stream = s.no AND e.version > $2 AND e.pos BETWEEN s.no AND s.last_pos
+  ORDER BY e.version LIMIT $3
+) e WHERE s.name = $1 ORDER BY e.version`
+
+// ReadStream yields the stream's events with version > after.
+func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+	return func(yield func(event.Recorded, error) bool) {
+		for {
+			var page []event.Recorded
+			err := retry(ctx, func() (err error) {
+				rows, err := l.pool.Query(ctx, selectStream, string(stream), clamp(uint64(after)), streamPage)
+				if err != nil {
+					return err
+				}
+				page, err = scanEvents(rows, page[:0])
+				return err
+			})
+			if err != nil {
+				yield(event.Recorded{}, err)
+				return
+			}
+			for _, r := range page {
+				if !yield(r, nil) {
+					return
+				}
+				after = r.Version
+			}
+			if len(page) < streamPage {
+				return
+			}
+		}
+	}
+}
+
+// Reads of the whole log. A stream's name is looked up for each event that passes,
+// by its index: a join would be the planner's to choose, and it may choose to hash
+// all streams there are.
+const (
+	streamName = `(SELECT s.name FROM log.streams s WHERE s.no = e.stream)`
+
+	selectAll = `SELECT ` + eventColumns + `, ` + streamName + ` FROM log.events e
+WHERE e.pos > $1 ORDER BY e.pos LIMIT $2`
+
+	selectNames = `SELECT ` + eventColumns + `, ` + streamName + ` FROM log.events e
+WHERE e.pos > $1 AND e.pos <= $3 AND e.name ^@ ANY ($4::text[]) ORDER BY e.pos LIMIT $2`
+
+	selectStreams = `SELECT * FROM (
+  SELECT ` + eventColumns + `, ` + streamName + ` AS stream FROM log.events e
+  WHERE e.pos > $1 AND e.pos <= $3 ORDER BY e.pos OFFSET 0
+) e WHERE e.stream ^@ ANY ($5::text[]) OR e.name ^@ ANY ($4::text[]) LIMIT $2`
+)
+
+// page reads at most so many events after a position. It asks for the head first: what
+// is committed up to there is visible to the second statement, so an event that is
+// missing in between does not pass the filter.
+func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, most int) (event.Batch, error) {
+	from := clamp(uint64(after))
+	limit := min(max(most, 1), pageMost)
+	upto := from + min(scanMost, math.MaxInt64-from)
+	var head int64
+	var events []event.Recorded
+	read := func() error {
+		events = nil
+		q := &pgx.Batch{}
+		q.Queue(selectHead).QueryRow(func(row pgx.Row) error { return row.Scan(&head) })
+		var body *pgx.QueuedQuery
+		switch {
+		case len(f.Streams) > 0:
+			body = q.Queue(selectStreams, from, limit, upto, notNil(f.Names), notNil(f.Streams))
+		case len(f.Names) > 0:
+			body = q.Queue(selectNames, from, limit, upto, f.Names)
+		default:
+			body = q.Queue(selectAll, from, limit)
+		}
+		body.Query(func(rows pgx.Rows) (err error) {
+			events, err = scanEvents(rows, make([]event.Recorded, 0, min(limit, 64)))
+			return err
+		})
+		return l.pool.SendBatch(ctx, q).Close()
+	}
+	if err := retry(ctx, read); err != nil {
+		return event.Batch{}, err
+	}
+	b := event.Batch{Events: events, Next: after}
+	if n := len(events); n > 0 {
+		b.Next = events[n-1].Position
+	}
+	if len(events) < limit { // nothing more up to the end of the stretch, or of the log
+		end := event.Position(head) //nolint:gosec // positions are positive
+		if len(f.Streams)+len(f.Names) > 0 {
+			end = min(end, event.Position(upto)) //nolint:gosec // as above
+		}
+		b.Next = max(b.Next, end)
+	}
+	b.Live = b.Next >= event.Position(head) //nolint:gosec // as above
+	return b, nil
+}
+
+// ReadAll yields batches after a position up to the log's head.
+func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
+	return func(yield func(event.Batch, error) bool) {
+		for {
+			b, err := l.page(ctx, after, f, max)
+			if !yield(b, err) || err != nil || b.Live {
+				return
+			}
+			after = b.Next
+		}
+	}
+}
+
+func scanEvents(rows pgx.Rows, into []event.Recorded) ([]event.Recorded, error) {
+	defer rows.Close()
+	for rows.Next() {
+		var r event.Recorded
+		var pos, version int64
+		var correlation, causation pgtype.UUID
+		var data []byte
+		var stream string
+		var at time.Time
+		err := rows.Scan(&pos, &version, &at, (*[16]byte)(&r.ID), &r.Name, &data, &correlation, &causation,
+			&r.Meta.Actor, &r.Meta.Trace, &stream)
+		if err != nil {
+			return into, err
+		}
+		r.Position, r.Version = event.Position(pos), event.Version(version) //nolint:gosec // both are positive
+		r.Stream, r.Data, r.At = event.Stream(stream), data, at.UTC()
+		r.Meta.Correlation, r.Meta.Causation = correlation.Bytes, causation.Bytes
+		into = append(into, r)
+	}
+	return into, rows.Err()
+}
+
+// notNil keeps no prefixes from becoming NULL.
+func notNil(prefixes []string) []string {
+	if prefixes == nil {
+		return []string{}
+	}
+	return prefixes
+}

@@ -1,0 +1,137 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Work is the due queue and the watcher's board: two views of the same rows.
+//
+// Who changes rows and waits for others' locks does so under an advisory lock of
+// the chain: exclusive for Apply, Wake and Waiting, shared for Done, whose rows
+// belong to one holder anyway. So nobody waits in a circle. The rest never waits:
+// it skips rows that are locked.
+type Work struct {
+	pool   *pgxpool.Pool
+	window int
+}
+
+// workColumns are those that scanWork reads.
+const workColumns = `q.chain, q.hash, q.sender, q.nonce_key, q.nonce, q.eligible_at, q.expires_at, q.phase,
+q.verdict, q.block_number, q.block_hash, q.next_at, q.attempts, q.note, q.sent_at, q.parked, q.wait_nonce, q.wait_since`
+
+// scanWork reads a row, and whatever columns follow into more.
+func scanWork(row pgx.Row, more ...any) (w tx.Work, err error) {
+	var id, nonce, eligible, expires, block int64
+	var hash, sender, key, blockHash []byte
+	var phase, verdict string
+	var sent, since pgtype.Timestamptz
+	var wait pgtype.Int8
+	err = row.Scan(append([]any{&id, &hash, &sender, &key, &nonce, &eligible, &expires, &phase,
+		&verdict, &block, &blockHash, &w.NextAt, &w.Attempts, &w.Note, &sent, &w.Parked, &wait, &since}, more...)...)
+	if err != nil {
+		return w, err
+	}
+	w.Chain, w.Phase, w.Verdict = chain.ID(id), tx.Phase(phase), tx.Status(verdict) //nolint:gosec // as it was kept
+	copy(w.Hash[:], hash)
+	copy(w.Sender[:], sender)
+	copy(w.NonceKey[:], key)
+	copy(w.Block.Hash[:], blockHash)
+	w.Nonce, w.EligibleAt, w.ExpiresAt, w.Block.Number = unflip(nonce), unflip(eligible), unflip(expires), unflip(block)
+	w.NextAt = w.NextAt.UTC()
+	if sent.Valid {
+		w.SentAt = sent.Time.UTC()
+	}
+	if wait.Valid {
+		w.WaitNonce, w.WaitSince = unflip(wait.Int64), since.Time.UTC()
+	}
+	return w, nil
+}
+
+// rows runs a query for workColumns.
+func (s *Work) rows(ctx context.Context, sql string, args ...any) (all []tx.Work, err error) {
+	err = retry(ctx, func() error {
+		rows, err := s.pool.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (tx.Work, error) { return scanWork(row) })
+		return err
+	})
+	return all, err
+}
+
+// Find returns the rows of a chain with these hashes, in any phase.
+func (s *Work) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error) {
+	if len(hashes) == 0 {
+		return nil, nil
+	}
+	return s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q WHERE q.chain = $1 AND q.hash = ANY ($2::bytea[])`,
+		int64(id), bytesOf(hashes)) //nolint:gosec // keeps every bit
+}
+
+// sequenceID is the short name of a sequence.
+func sequenceID(s chain.Sequence) pgtype.UUID {
+	digest := chain.Keccak(binary.BigEndian.AppendUint64(nil, uint64(s.Chain)), s.Sender[:], s.Key[:])
+	return pgtype.UUID{Bytes: [16]byte(digest[:16]), Valid: true}
+}
+
+// The advisory locks of the chains.
+const (
+	workLock      = 0x77746368 // "wtch"
+	lockExclusive = `SELECT pg_advisory_xact_lock($1, $2)`
+	lockShared    = `SELECT pg_advisory_xact_lock_shared($1, $2)`
+)
+
+// lockChains queues the locks of chains, in one order for all.
+func lockChains(q *pgx.Batch, lock string, chains []chain.ID) {
+	keys := make([]int32, len(chains))
+	for i, id := range chains {
+		keys[i] = lockKey(id)
+	}
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		q.Queue(lock, workLock, key)
+	}
+}
+
+// lockKey names a chain in an advisory lock. Chains that meet share a lock.
+func lockKey(id chain.ID) int32 { return int32(uint32(id) ^ uint32(id>>32)) } //nolint:gosec // a digest
+
+// lastTime is the latest time the queue keeps: a chain's times may be beyond any calendar.
+var lastTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// storedTime is a time as the queue keeps it.
+func storedTime(t time.Time) time.Time {
+	if t.After(lastTime) {
+		return lastTime
+	}
+	return t
+}
+
+// optionalTime keeps the zero time as NULL.
+func optionalTime(t time.Time) pgtype.Timestamptz {
+	return pgtype.Timestamptz{Time: storedTime(t), Valid: !t.IsZero()}
+}
+
+// optionalNonce keeps 0, "not waiting", as NULL.
+func optionalNonce(n uint64) pgtype.Int8 { return pgtype.Int8{Int64: flip(n), Valid: n != 0} }
+
+// storedCount is a count as the queue keeps it.
+func storedCount(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) } //nolint:gosec // bounded
+
+// storedText is what Postgres can keep of a text that may come from a node.
+func storedText(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+}
