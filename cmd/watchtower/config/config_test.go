@@ -125,6 +125,14 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
+// A variable that is there twice is what os.Getenv says it is.
+func TestFirstVariableWins(t *testing.T) {
+	c, _ := input{env: []string{"WATCHTOWER_LISTEN=127.0.0.1:1", "WATCHTOWER_LISTEN=127.0.0.1:2"}}.mustResolve(t)
+	if c.Listen != "127.0.0.1:1" {
+		t.Error(c.Listen)
+	}
+}
+
 // Each setting can be said in each of the three ways, and is then in force.
 func TestEverySettingEveryWay(t *testing.T) {
 	other := map[string]string{

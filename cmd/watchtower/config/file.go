@@ -12,8 +12,9 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// fileMax bounds the configuration file, in bytes.
-const fileMax = 1 << 20
+// fileMax bounds the configuration file, in bytes: room for every chain with
+// every endpoint.
+const fileMax = 256 << 10
 
 // file is a configuration file being read. It is walked as a syntax tree, not
 // decoded into a struct: so every value has its line, and every problem is found.

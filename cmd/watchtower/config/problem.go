@@ -22,10 +22,16 @@ func (p Problem) String() string {
 // Problems is the error of a configuration: everything that is wrong with it.
 type Problems []Problem
 
+// problemsShown bounds how many are spelt out.
+const problemsShown = 100
+
 func (p Problems) Error() string {
-	lines := make([]string, len(p))
-	for i, problem := range p {
-		lines[i] = "\n  " + problem.String()
+	var lines []string
+	for _, problem := range p[:min(len(p), problemsShown)] {
+		lines = append(lines, "\n  "+problem.String())
+	}
+	if more := len(p) - problemsShown; more > 0 {
+		lines = append(lines, fmt.Sprintf("\n  and %d more", more))
 	}
 	count := "1 problem"
 	if len(p) != 1 {

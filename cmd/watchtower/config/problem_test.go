@@ -83,7 +83,7 @@ func TestRefusedFiles(t *testing.T) {
 		{"deeper", "listen: {on: x}\n", "w.yaml:1: listen: must be text"},
 		{"byte order mark", "\ufefflisten: 127.0.0.1:1\n", "unknown setting"},
 		{"not UTF-8", "listen: \xff\n", "w.yaml is not UTF-8"},
-		{"too large", "#" + strings.Repeat("x", fileMax), "more than 1048576 bytes"},
+		{"too large", "#" + strings.Repeat("x", fileMax), "more than 262144 bytes"},
 		{"alias", "listen: &a 127.0.0.1:1\nmetrics-listen: *a\n", "w.yaml:2: metrics-listen: anchors, aliases and tags are not supported"},
 		{"tag", "listen: !!str 127.0.0.1:1\n", "w.yaml:1: listen: anchors"},
 		{"merge", "<<: {listen: x}\n", "w.yaml:1: a name must be plain text"},
@@ -178,6 +178,7 @@ func TestRefusedValues(t *testing.T) {
 		{"SCHEDULER_RETRY_MAX=100ms", "scheduler.retry-min: 250ms must be at most scheduler.retry-max, which is 100ms (env WATCHTOWER_SCHEDULER_RETRY_MAX)"},
 		{"SCHEDULER_REBROADCAST_MIN=16s", "scheduler.rebroadcast-min: 16s must be at most"},
 		{"SCHEDULER_LEASE_TTL=2s", "broadcaster.timeout: 2s must be less than nine tenths of scheduler.lease-ttl"},
+		{"BROADCASTER_TIMEOUT=2700ms", "broadcaster.timeout: 2.7s must be less than nine tenths of scheduler.lease-ttl, which is 3s (default)"},
 		{"SCHEDULER_LEASE_TTL=21s", "scheduler.lease-ttl: 21s must be at most shutdown-grace"},
 		{"OWNER_LEASE_TTL=2900ms", "owner.lease-renew: 1s must be at most a third of owner.lease-ttl"},
 		{"API_WRITE_TIMEOUT=14s", "api.read-timeout: 15s must be at most api.write-timeout"},
@@ -213,6 +214,13 @@ func refused(t *testing.T, in input, want string) {
 	}
 }
 
+func TestManyProblems(t *testing.T) {
+	_, _, err := input{file: strings.Repeat("x: 1\n", 150)}.resolve(t)
+	if err == nil || !strings.HasPrefix(err.Error(), "configuration: 150 problems\n") || !strings.HasSuffix(err.Error(), "\n  and 50 more") {
+		t.Error(err)
+	}
+}
+
 // A refused value is not compared with others: one mistake is one problem.
 func TestOneMistakeIsOneProblem(t *testing.T) {
 	for _, in := range []input{
@@ -220,6 +228,7 @@ func TestOneMistakeIsOneProblem(t *testing.T) {
 		{env: []string{"WATCHTOWER_STORE=embedded::memory:", "WATCHTOWER_DATABASE=x"}},
 		{env: []string{"WATCHTOWER_CHAINS=x", "WATCHTOWER_CONFIRMATIONS=1=1"}},
 		{file: "chains: [{id: 1}]\nconfirmations: 1=1\n"},
+		{file: "chains: [{id: 1, endpoints: x}]\nconfirmations: 1=1\n"},
 		{file: "owner: {lease-ttl: x}\n", env: []string{"WATCHTOWER_OWNER_LEASE_RENEW=20s"}},
 		{file: "listen: x\n", env: []string{"WATCHTOWER_LISTEN=127.0.0.1:1"}}, // overridden, and still wrong
 	} {
@@ -229,6 +238,14 @@ func TestOneMistakeIsOneProblem(t *testing.T) {
 			t.Errorf("%+v: %v", in, err)
 		}
 	}
+}
+
+// What is just within what another setting allows is taken.
+func TestLimitsBetweenSettings(t *testing.T) {
+	input{env: []string{
+		"WATCHTOWER_BROADCASTER_TIMEOUT=2699ms", "WATCHTOWER_SHUTDOWN_GRACE=3s", "WATCHTOWER_API_READ_TIMEOUT=30s",
+		"WATCHTOWER_SCHEDULER_RETRY_MIN=5s", "WATCHTOWER_SCHEDULER_REBROADCAST_MIN=15s", "WATCHTOWER_OWNER_LEASE_RENEW=1s",
+	}}.mustResolve(t)
 }
 
 func TestForeignVariables(t *testing.T) {

@@ -154,8 +154,8 @@ func (r *resolver) setting(path string) *setting {
 // derive fills in the values that follow from others.
 func (r *resolver) derive() {
 	d := &r.draft
-	if database := r.setting("database"); database.origin == "default" {
-		d.Database, database.bad = d.Store, r.setting("store").bad
+	if r.setting("database").origin == "default" {
+		d.Database = d.Store
 	}
 	if r.setting("vault-key-file").origin == "default" {
 		switch d.Store.Engine {

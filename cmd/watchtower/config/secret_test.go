@@ -86,8 +86,25 @@ func TestConfigKeepsItsSecrets(t *testing.T) {
 			t.Errorf("shown: %s", shown[max(i-200, 0):min(i+50, len(shown))])
 		}
 	}
-	if !strings.Contains(shown, "postgres://h/…") {
-		t.Error("not even the host is shown")
+}
+
+func TestSecretInEveryOutput(t *testing.T) {
+	secret := NewSecret("postgres://u:p@h/db")
+	const want = "postgres://h/…"
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x", "%08.3f"} {
+		if got := fmt.Sprintf(verb, secret); got != want {
+			t.Errorf("%s prints %s", verb, got)
+		}
+	}
+	text, err := json.Marshal(map[string]any{"url": secret})
+	if got := string(text); err != nil || got != `{"url":"`+want+`"}` {
+		t.Errorf("JSON is %s, %v", got, err)
+	}
+	if got := slog.AnyValue(secret).Resolve(); got.Kind() != slog.KindString || got.String() != want {
+		t.Errorf("logged as %v", got)
+	}
+	if got := fmt.Sprintf("%#v", Secret{}); got != "" {
+		t.Errorf("no URL prints %s", got)
 	}
 }
 
@@ -122,6 +139,8 @@ func TestProblemsKeepSecrets(t *testing.T) {
 		{env: []string{"WATCHTOWER_CONFIRMATIONS=1=" + url}},
 		{env: []string{"WATCHTOWER_LOG_LEVEL=" + url}},
 		{env: []string{"WATCHTOWER_VAULT_KEY_FILE=" + strings.Repeat("ab", 32)}},
+		{env: []string{"WATCHTOWER_LISTEN=u:" + canary + "@h"}},
+		{env: []string{"WATCHTOWER_LISTEN=" + strings.Repeat(canary, 3)}},
 		{flags: []string{"--store=" + url, "--store=" + url}},
 		{flags: []string{"--watcher-use-websocket=" + url}},
 		{flags: []string{"--scheduler-window=" + url}},
