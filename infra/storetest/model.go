@@ -142,9 +142,6 @@ func (m *model) end(row *modelRow, phase tx.Phase, b chain.Block) {
 // wake makes due whoever waits in a row's sequence. When the row was where it is
 // already, the rule leaves open whether that is news.
 func (m *model) wake(by *modelRow, open bool) {
-	if by.NonceKey.IsExpiring() {
-		return
-	}
 	for _, row := range m.rows {
 		if row.Phase == tx.Open && row.WaitNonce != 0 && row.Sequence() == by.Sequence() {
 			row.woken, row.loose = !open, open
@@ -213,7 +210,10 @@ func (m *model) done() {
 		}
 		d := tx.Done{
 			Chain: 1, Hash: row.Hash, Attempts: row.Attempts + m.draw.IntN(2), NextAt: m.someTime(),
-			Note: fmt.Sprint("said ", n), SentAt: m.past(), WaitNonce: uint64(m.draw.IntN(3)),
+			Note: fmt.Sprint("said ", n), SentAt: m.past(),
+		}
+		if !row.NonceKey.IsExpiring() { // which is no sequence, so that nothing waits in it
+			d.WaitNonce = uint64(m.draw.IntN(3))
 		}
 		said = append(said, d)
 		if row.holder != holder {

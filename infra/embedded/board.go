@@ -1,0 +1,163 @@
+package embedded
+
+import (
+	"context"
+	"math"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Rivals returns rows of these sequences, not sealed, with a nonce below the one given.
+func (w *Work) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error) {
+	return w.read(ctx, func(conn *sqlite.Conn, into *[]tx.Work) error {
+		for s, nonce := range used {
+			err := rows(conn, into, `WHERE chain = ? AND sender = ? AND nonce_key = ?
+				AND phase IN ('open', 'watched', 'announced') AND nonce < ? LIMIT ?`,
+				int64(s.Chain), s.Sender[:], s.Key[:], ordered(nonce), int64(limit-len(*into)))
+			if err != nil || len(*into) >= limit {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Verdicts returns rows whose verdict rests on a block of these, lowest first.
+func (w *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, limit int) ([]tx.Work, error) {
+	return w.read(ctx, func(conn *sqlite.Conn, into *[]tx.Work) error {
+		return rows(conn, into, "WHERE chain = ? AND phase = ? AND block_number BETWEEN ? AND ? ORDER BY block_number LIMIT ?",
+			int64(id), string(phase), ordered(from), ordered(to), int64(limit))
+	})
+}
+
+// Expiring returns open and watched rows that are past their time.
+func (w *Work) Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error) {
+	return w.read(ctx, func(conn *sqlite.Conn, into *[]tx.Work) error {
+		for _, phase := range []tx.Phase{tx.Open, tx.Watched} {
+			err := rows(conn, into, "WHERE chain = ? AND phase = ? AND expires_at <= ? ORDER BY expires_at LIMIT ?",
+				int64(id), string(phase), ordered(time), int64(limit-len(*into)))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Waiting returns sequences that wait, longest unseen first, and marks them seen.
+func (w *Work) Waiting(ctx context.Context, id chain.ID, limit int) ([]chain.Sequence, error) {
+	return write(ctx, w.file, "look at who waits", func(conn *sqlite.Conn) (found []chain.Sequence, err error) {
+		known := map[chain.Sequence]bool{}
+		// Rows of one sequence lie together, for they were seen together.
+		err = query(conn, "SELECT sender, nonce_key FROM work WHERE chain = ? AND wait_nonce IS NOT NULL ORDER BY seen",
+			func(q *sqlite.Stmt) bool {
+				if len(found) >= limit {
+					return false
+				}
+				s := chain.Sequence{Chain: id}
+				q.ColumnBytes(0, s.Sender[:])
+				q.ColumnBytes(1, s.Key[:])
+				if !known[s] {
+					known[s], found = true, append(found, s)
+				}
+				return true
+			}, int64(id))
+		if err != nil {
+			return nil, err
+		}
+		now := w.now()
+		for _, s := range found {
+			err := exec(conn, `UPDATE work SET seen = ?4
+				WHERE chain = ?1 AND sender = ?2 AND nonce_key = ?3 AND wait_nonce IS NOT NULL`,
+				int64(id), s.Sender[:], s.Key[:], w.nextTurn(now))
+			if err != nil {
+				return nil, err
+			}
+		}
+		return found, nil
+	})
+}
+
+// Wake makes due the rows that wait for a nonce which the chain, by the nonce it
+// wants now, has gone past.
+func (w *Work) Wake(ctx context.Context, now map[chain.Sequence]uint64) (int, error) {
+	if len(now) == 0 {
+		return 0, nil
+	}
+	return write(ctx, w.file, "wake", func(conn *sqlite.Conn) (woken int, err error) {
+		at := micros(w.now())
+		for s, nonce := range now {
+			err := exec(conn, `UPDATE work SET next_at = ?5
+				WHERE chain = ?1 AND sender = ?2 AND nonce_key = ?3 AND wait_nonce <= ?4 AND next_at > ?5`,
+				int64(s.Chain), s.Sender[:], s.Key[:], ordered(nonce), at)
+			if err != nil {
+				return 0, err
+			}
+			woken += conn.Changes()
+		}
+		return woken, nil
+	})
+}
+
+// Advance makes due what the chain's clock says is eligible before ours does.
+func (w *Work) Advance(ctx context.Context, id chain.ID, blockTime uint64) (int, error) {
+	return write(ctx, w.file, "advance", func(conn *sqlite.Conn) (int, error) {
+		now := w.now()
+		err := exec(conn, `UPDATE work SET next_at = ?4
+			WHERE chain = ?1 AND phase = 'open' AND attempts = 0 AND eligible_at > ?2 AND eligible_at <= ?3 AND next_at > ?4`,
+			int64(id), ordered(uint64(now.Unix())), ordered(blockTime), micros(now))
+		return conn.Changes(), err
+	})
+}
+
+// DropSealed removes sealed rows below a block.
+func (w *Work) DropSealed(ctx context.Context, id chain.ID, below uint64) (int, error) {
+	return write(ctx, w.file, "drop sealed rows", func(conn *sqlite.Conn) (int, error) {
+		err := exec(conn, "DELETE FROM work WHERE chain = ? AND phase = 'sealed' AND block_number < ?", int64(id), ordered(below))
+		return conn.Changes(), err
+	})
+}
+
+// Blocks returns the remembered blocks of a chain, lowest first.
+func (w *Work) Blocks(ctx context.Context, id chain.ID) (blocks []chain.Block, err error) {
+	err = w.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		blocks = nil
+		return query(conn, "SELECT number, hash, parent, time FROM blocks WHERE chain = ? ORDER BY number", func(s *sqlite.Stmt) bool {
+			b := chain.Block{Number: unordered(s.ColumnInt64(0)), Time: unordered(s.ColumnInt64(3))}
+			s.ColumnBytes(1, b.Hash[:])
+			s.ColumnBytes(2, b.Parent[:])
+			blocks = append(blocks, b)
+			return true
+		}, int64(id))
+	})
+	return blocks, err
+}
+
+// Remember replaces the blocks from the first of these on, and forgets those below keep.
+func (w *Work) Remember(ctx context.Context, id chain.ID, blocks []chain.Block, keep uint64) error {
+	_, err := write(ctx, w.file, "remember blocks", func(conn *sqlite.Conn) (struct{}, error) {
+		from := int64(math.MaxInt64)
+		if len(blocks) > 0 {
+			from = ordered(blocks[0].Number)
+		}
+		err := exec(conn, "DELETE FROM blocks WHERE chain = ? AND (number >= ? OR number < ?)", int64(id), from, ordered(keep))
+		if err != nil {
+			return struct{}{}, err
+		}
+		for _, b := range blocks {
+			if b.Number < keep {
+				continue
+			}
+			err := exec(conn, "INSERT INTO blocks (chain, number, hash, parent, time) VALUES (?, ?, ?, ?, ?)",
+				int64(id), ordered(b.Number), b.Hash[:], b.Parent[:], ordered(b.Time))
+			if err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, nil
+	})
+	return err
+}

@@ -1,0 +1,118 @@
+package embedded_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const window = 4
+
+// clock is a clock that the test moves. It also runs by itself, as clocks do.
+type clock struct {
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func (c *clock) elapse(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+}
+
+// opened opens a fresh directory for a suite.
+func opened[P any](t *testing.T, port func(*embedded.DB) P) storetest.Opened[P] {
+	t.Helper()
+	dir := t.TempDir()
+	c := &clock{}
+	var db *embedded.DB
+	open := func() P {
+		var err error
+		if db, err = embedded.Open(dir, embedded.Options{Now: c.now, Window: window}); err != nil {
+			t.Fatal(err)
+		}
+		return port(db)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return storetest.Opened[P]{
+		Port:  open(),
+		Close: func() error { return db.Close() },
+		Reopen: func() P {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+			return open()
+		},
+		Clock:  storetest.Clock{Now: c.now, Elapse: c.elapse},
+		Window: window,
+		Medium: func() []byte { return medium(t, dir) },
+	}
+}
+
+// medium is every byte of every file in a directory.
+func medium(t *testing.T, dir string) []byte {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) < 4 {
+		t.Fatalf("files in %s: %v, %v", dir, files, err)
+	}
+	var all bytes.Buffer
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(b)
+	}
+	return all.Bytes()
+}
+
+func TestLog(t *testing.T) {
+	storetest.Store(t, func(t *testing.T) storetest.Opened[storetest.Log] {
+		return opened(t, func(db *embedded.DB) storetest.Log { return db.Log() })
+	})
+}
+
+func TestPayloads(t *testing.T) {
+	storetest.Payloads(t, func(t *testing.T) storetest.Opened[storetest.PayloadRows] {
+		return opened(t, func(db *embedded.DB) storetest.PayloadRows { return db.Payloads() })
+	})
+}
+
+func TestQueue(t *testing.T) {
+	storetest.Queue(t, func(t *testing.T) storetest.Opened[storetest.WorkRows] {
+		return opened(t, func(db *embedded.DB) storetest.WorkRows { return db.Work() })
+	})
+}
+
+func TestLeases(t *testing.T) {
+	storetest.Leases(t, func(t *testing.T) storetest.Opened[storetest.LeaseRows] {
+		return opened(t, func(db *embedded.DB) storetest.LeaseRows { return db.Work() })
+	})
+}
+
+func TestCheckpoints(t *testing.T) {
+	storetest.Checkpoints(t, func(t *testing.T) storetest.Opened[storetest.CheckpointRows] {
+		return opened(t, func(db *embedded.DB) storetest.CheckpointRows { return db.Work() })
+	})
+}

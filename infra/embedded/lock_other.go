@@ -1,0 +1,15 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// lock refuses: two processes on one directory would corrupt each other's view of
+// it, and this system has no lock that ends with its process and was tested here.
+func lock(dir string) (*os.File, error) {
+	return nil, fmt.Errorf("embedded store %s: %w on this operating system; use Postgres", dir, errors.ErrUnsupported)
+}

@@ -1,0 +1,213 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Log is the event store in events.db.
+type Log struct {
+	file *file
+	now  func() time.Time
+
+	// Owned by the writer.
+	last  event.Position // of the events written, committed or not
+	heads map[event.Stream]head
+
+	committed atomic.Uint64 // the position up to which readers see
+	news      news
+	closing   chan struct{}
+	once      sync.Once
+}
+
+// head is where a stream stands: what an append has to know of it.
+type head struct {
+	no      int64
+	version event.Version
+}
+
+// headsMost bounds the streams that the writer remembers. Forgetting costs a look.
+const headsMost = 1 << 16
+
+func openLog(path string, c care, o Options) (*Log, error) {
+	l := &Log{now: o.Now, heads: map[event.Stream]head{}, closing: make(chan struct{})}
+	var err error
+	l.file, err = openFile(path, c, tables("log"), logReaders, hooks{
+		before: func() { o.Crash(beforeCommit) },
+		after:  func() { o.Crash(afterCommit) },
+		committed: func() {
+			if l.committed.Swap(uint64(l.last)) != uint64(l.last) {
+				l.news.tell()
+			}
+		},
+		rolledBack: func() {
+			l.last = event.Position(l.committed.Load())
+			clear(l.heads)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Nothing has been sent to the writer yet, so what it owns may be set here.
+	err = l.file.readers.read(context.Background(), func(conn *sqlite.Conn) error {
+		return query(conn, "SELECT coalesce(max(pos), 0) FROM events", func(s *sqlite.Stmt) bool {
+			l.last = event.Position(s.ColumnInt64(0))
+			return false
+		})
+	})
+	if err != nil {
+		return nil, errors.Join(err, l.file.close())
+	}
+	l.committed.Store(uint64(l.last))
+	return l, nil
+}
+
+// stop ends subscriptions.
+func (l *Log) stop() { l.once.Do(func() { close(l.closing) }) }
+
+// Append adds events to a stream; see the port for what it promises.
+func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+	size, err := weigh(stream, events)
+	if err != nil {
+		return event.Appended{}, err
+	}
+	answer := struct {
+		appended event.Appended
+		conflict *event.ConflictError
+	}{}
+	err = l.file.writer.do(ctx, &job{bytes: size, do: func(conn *sqlite.Conn) (err error) {
+		answer.appended, answer.conflict, err = l.append(conn, stream, expected, events)
+		return err
+	}})
+	switch {
+	case err != nil: // and answer may yet be written to
+		return event.Appended{}, fmt.Errorf("append to %s: %w", stream, err)
+	case answer.conflict != nil:
+		return event.Appended{}, answer.conflict
+	}
+	return answer.appended, nil
+}
+
+// rowBytes is about what an event's row and index entries take beside its data.
+const rowBytes = 200
+
+// weigh checks the limits and says about how much is to be written.
+func weigh(stream event.Stream, events []event.Event) (size int, err error) {
+	switch {
+	case stream == "" || len(events) == 0:
+		return 0, fmt.Errorf("append of %d events to stream %q", len(events), stream)
+	case len(stream) > event.MaxStreamBytes:
+		return 0, fmt.Errorf("%w: a stream name of %d bytes", event.ErrTooLarge, len(stream))
+	case len(events) > event.MaxAppend:
+		return 0, fmt.Errorf("%w: %d events for %s", event.ErrTooLarge, len(events), stream)
+	}
+	for _, e := range events {
+		if len(e.Data) > event.MaxEventBytes {
+			return 0, fmt.Errorf("%w: %s of %d bytes for %s", event.ErrTooLarge, e.Name, len(e.Data), stream)
+		}
+		size += len(e.Data) + rowBytes
+	}
+	return size, nil
+}
+
+// append is the writer's part: it checks the version and writes the events.
+func (l *Log) append(conn *sqlite.Conn, stream event.Stream, expected event.Version, events []event.Event) (event.Appended, *event.ConflictError, error) {
+	at, err := l.head(conn, stream)
+	if err != nil {
+		return event.Appended{}, nil, err
+	}
+	if at.version != expected {
+		a, err := repeated(conn, at, expected, events)
+		if err != nil || a.Repeated {
+			return a, nil, err
+		}
+		return a, &event.ConflictError{Stream: stream, Expected: expected, Actual: at.version}, nil
+	}
+	if at.no == 0 {
+		if err := exec(conn, "INSERT INTO streams (name) VALUES (?)", string(stream)); err != nil {
+			return event.Appended{}, nil, err
+		}
+		at.no = conn.LastInsertRowID()
+	}
+	now := l.now().UnixMicro()
+	for _, e := range events {
+		l.last++
+		at.version++
+		err := exec(conn, `INSERT INTO events (pos, stream, version, at, id, name, data, correlation, causation, actor, trace)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			int64(l.last), at.no, int64(at.version), now, e.ID[:], e.Name, []byte(e.Data),
+			idOrNull(e.Meta.Correlation), idOrNull(e.Meta.Causation), e.Meta.Actor, e.Meta.Trace)
+		if err != nil {
+			return event.Appended{}, nil, err
+		}
+	}
+	if len(l.heads) >= headsMost {
+		clear(l.heads)
+	}
+	l.heads[stream] = at
+	return event.Appended{Version: at.version, Position: l.last}, nil, nil
+}
+
+func idOrNull(id event.ID) any {
+	if id.IsZero() {
+		return nil
+	}
+	return id[:]
+}
+
+// head looks up where a stream stands; the zero head is a stream that is not there.
+func (l *Log) head(conn *sqlite.Conn, stream event.Stream) (head, error) {
+	if at, ok := l.heads[stream]; ok {
+		return at, nil
+	}
+	var at head
+	err := query(conn, `SELECT s.no, e.version FROM streams s JOIN events e ON e.stream = s.no
+		WHERE s.name = ? ORDER BY e.version DESC LIMIT 1`,
+		func(s *sqlite.Stmt) bool {
+			at = head{s.ColumnInt64(0), event.Version(s.ColumnInt64(1))}
+			return false
+		}, string(stream))
+	return at, err
+}
+
+// repeated tells whether what follows the expected version is these very events:
+// then an earlier try has been there.
+func repeated(conn *sqlite.Conn, at head, expected event.Version, events []event.Event) (a event.Appended, err error) {
+	if expected+event.Version(len(events)) > at.version {
+		return a, nil
+	}
+	same := 0
+	err = query(conn, "SELECT id, pos FROM events WHERE stream = ? AND version > ? ORDER BY version LIMIT ?",
+		func(s *sqlite.Stmt) bool {
+			if !bytes.Equal(columnBytes(s, 0), events[same].ID[:]) {
+				return false
+			}
+			same++
+			a.Position = event.Position(s.ColumnInt64(1))
+			return true
+		}, at.no, int64(expected), int64(len(events)))
+	if err != nil || same < len(events) {
+		return event.Appended{}, err
+	}
+	a.Version, a.Repeated = expected+event.Version(len(events)), true
+	return a, nil
+}
+
+// Head is the position of the last event that is committed.
+func (l *Log) Head(ctx context.Context) (event.Position, error) {
+	select {
+	case <-l.closing:
+		return 0, event.ErrClosed
+	default:
+		return event.Position(l.committed.Load()), ctx.Err()
+	}
+}

@@ -1,0 +1,171 @@
+package embedded
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Limits of one page, which is read without letting go of its connection.
+const (
+	pageEvents  = 1000    // events
+	pageScanned = 10_000  // events looked at, when a filter passes few of them
+	pageData    = 8 << 20 // bytes of events' data
+)
+
+const eventColumns = `s.name, e.name, e.pos, e.version, e.at, e.id, e.data, e.correlation, e.causation, e.actor, e.trace`
+
+func scanEvent(s *sqlite.Stmt) event.Recorded {
+	r := event.Recorded{
+		Stream: event.Stream(s.ColumnText(0)), Position: event.Position(s.ColumnInt64(2)),
+		Version: event.Version(s.ColumnInt64(3)), At: time.UnixMicro(s.ColumnInt64(4)).UTC(),
+	}
+	r.Name = s.ColumnText(1)
+	s.ColumnBytes(5, r.ID[:])
+	r.Data = json.RawMessage(columnBytes(s, 6))
+	s.ColumnBytes(7, r.Meta.Correlation[:]) // null leaves it zero
+	s.ColumnBytes(8, r.Meta.Causation[:])
+	r.Meta.Actor, r.Meta.Trace = s.ColumnText(9), s.ColumnText(10)
+	return r
+}
+
+// ReadStream yields a stream's events after a version.
+func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+	return func(yield func(event.Recorded, error) bool) {
+		for more := true; more; {
+			var page []event.Recorded
+			more = false
+			err := l.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+				bytes := 0
+				return query(conn, `SELECT `+eventColumns+` FROM streams s CROSS JOIN events e ON e.stream = s.no
+					WHERE s.name = ? AND e.version > ? ORDER BY e.version`,
+					func(s *sqlite.Stmt) bool {
+						page = append(page, scanEvent(s))
+						bytes += len(page[len(page)-1].Data)
+						more = bytes >= pageData || len(page) == pageEvents
+						return !more
+					}, string(stream), int64(after))
+			})
+			if err != nil {
+				yield(event.Recorded{}, fmt.Errorf("read %s: %w", stream, err))
+				return
+			}
+			for _, r := range page {
+				if !yield(r, nil) {
+					return
+				}
+				after = r.Version
+			}
+		}
+	}
+}
+
+// ReadAll yields batches up to the head of the log.
+func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
+	return func(yield func(event.Batch, error) bool) {
+		for {
+			b, err := l.page(ctx, after, f, max)
+			if err != nil {
+				yield(event.Batch{}, err)
+				return
+			}
+			if !yield(b, nil) || b.Live {
+				return
+			}
+			after = b.Next
+		}
+	}
+}
+
+// Subscribe yields batches for ever. Once live, it yields a batch for every
+// stretch of the log that follows, also when the filter lets nothing through.
+func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
+	return func(yield func(event.Batch, error) bool) {
+		for {
+			changed := l.news.wait() // before reading, so as to miss nothing
+			for b, err := range l.ReadAll(ctx, after, f, max) {
+				if !yield(b, err) || err != nil {
+					return
+				}
+				after = b.Next
+			}
+			if after != event.Position(l.committed.Load()) {
+				continue
+			}
+			select {
+			case <-changed:
+			case <-l.closing:
+				yield(event.Batch{}, event.ErrClosed)
+				return
+			case <-ctx.Done():
+				yield(event.Batch{}, ctx.Err())
+				return
+			}
+		}
+	}
+}
+
+// page reads one batch.
+func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, max int) (event.Batch, error) {
+	if head := event.Position(l.committed.Load()); after > head {
+		return event.Batch{}, fmt.Errorf("position %d is beyond the head of this log, %d: if events.db was restored from a backup, remove work.db and view.db, which are made again", after, head)
+	}
+	if max < 1 {
+		return event.Batch{}, fmt.Errorf("read of at most %d events", max)
+	}
+	b := event.Batch{Next: after, Live: true}
+	err := l.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		bytes, scanned := 0, 0
+		return query(conn, `SELECT `+eventColumns+` FROM events e CROSS JOIN streams s ON s.no = e.stream
+			WHERE e.pos > ? ORDER BY e.pos`,
+			func(s *sqlite.Stmt) bool {
+				if len(b.Events) >= min(max, pageEvents) || bytes >= pageData || scanned >= pageScanned {
+					b.Live = false // this row is left for the next page
+					return false
+				}
+				scanned++
+				b.Next = event.Position(s.ColumnInt64(2))
+				if f.Passes(event.Stream(s.ColumnText(0)), s.ColumnText(1)) {
+					b.Events = append(b.Events, scanEvent(s))
+					bytes += len(b.Events[len(b.Events)-1].Data)
+				}
+				return true
+			}, int64(after))
+	})
+	if err != nil {
+		return event.Batch{}, fmt.Errorf("read after position %d: %w", after, err)
+	}
+	return b, nil
+}
+
+// news wakes whoever waits. The zero news is ready.
+type news struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+// wait returns a channel that is closed at the next tell.
+func (n *news) wait() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ch == nil {
+		n.ch = make(chan struct{})
+	}
+	return n.ch
+}
+
+func (n *news) tell() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ch != nil {
+		close(n.ch)
+		n.ch = nil
+	}
+}

@@ -1,0 +1,61 @@
+package embedded
+
+import (
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path/filepath"
+
+	"modernc.org/sqlite"
+)
+
+// viewConns bounds the read models' connections. One writes at a time; the others
+// read beside it.
+const viewConns = 8
+
+func openView(path string, c care) (*sql.DB, error) {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	settings := url.Values{
+		"_pragma": {
+			// First, for the ones that follow may have to wait too.
+			fmt.Sprintf("busy_timeout(%d)", busyPatience.Milliseconds()),
+			"journal_mode(WAL)",
+			fmt.Sprintf("synchronous(%s)", c),
+			"temp_store(MEMORY)",
+			fmt.Sprintf("cache_size(-%d)", writerCacheKiB),
+		},
+		// A transaction that reads first and writes later could not become a
+		// writer while another is one; so it is one from its start.
+		"_txlock": {"immediate"},
+	}
+	name := url.URL{Scheme: "file", Path: filepath.ToSlash(full), RawQuery: settings.Encode()}
+	connector, err := sqlite.NewConnector(name.String())
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	view := sql.OpenDB(connector)
+	view.SetMaxOpenConns(viewConns)
+	view.SetMaxIdleConns(viewConns)
+	if err := view.Ping(); err != nil {
+		view.Close() //nolint:errcheck // the first error is told
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return view, nil
+}
+
+// MigrateView applies a folder of migrations to the read models' file.
+func (d *DB) MigrateView(tables fs.FS) error {
+	conn, err := connect(d.path("view.db"), consistent, readerCacheKiB)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // what was to be written has been committed
+	if err := migrate(conn, tables); err != nil {
+		return fmt.Errorf("view.db: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Work is what work.db holds: the due queue, the watcher's board, leases and
+// checkpoints.
+type Work struct {
+	file   *file
+	now    func() time.Time
+	window int
+	turn   int64 // owned by the writer: the last number given to seen
+}
+
+func openWork(path string, c care, o Options) (*Work, error) {
+	f, err := openFile(path, c, tables("work"), workReaders, hooks{})
+	if err != nil {
+		return nil, err
+	}
+	return &Work{file: f, now: o.Now, window: o.Window}, nil
+}
+
+// ordered stores an unsigned number so that SQLite's signed integers are in the
+// same order; unordered is its inverse.
+func ordered(n uint64) int64   { return int64(n ^ 1<<63) }
+func unordered(n int64) uint64 { return uint64(n) ^ 1<<63 }
+
+// orNull stores 0 as null.
+func orNull(n uint64) any {
+	if n == 0 {
+		return nil
+	}
+	return ordered(n)
+}
+
+// lastTime is what a later time is stored as.
+var lastTime = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func micros(t time.Time) int64 {
+	if t.After(lastTime) {
+		t = lastTime
+	}
+	return t.UnixMicro()
+}
+
+func microsOrNull(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return micros(t)
+}
+
+const workColumns = `no, chain, hash, sender, nonce_key, nonce, eligible_at, expires_at, phase, verdict,
+	block_number, block_hash, next_at, attempts, note, sent_at, parked, wait_nonce, wait_since`
+
+// row is a work row with its number.
+type row struct {
+	no int64
+	tx.Work
+}
+
+func scanRow(s *sqlite.Stmt) row {
+	uintOrZero := func(col int) uint64 {
+		if s.ColumnIsNull(col) {
+			return 0
+		}
+		return unordered(s.ColumnInt64(col))
+	}
+	timeOrZero := func(col int) time.Time {
+		if s.ColumnIsNull(col) {
+			return time.Time{}
+		}
+		return time.UnixMicro(s.ColumnInt64(col)).UTC()
+	}
+	r := row{no: s.ColumnInt64(0), Work: tx.Work{
+		Chain: chain.ID(s.ColumnInt64(1)), Nonce: unordered(s.ColumnInt64(5)),
+		EligibleAt: unordered(s.ColumnInt64(6)), ExpiresAt: uintOrZero(7),
+		Phase: tx.Phase(s.ColumnText(8)), Verdict: tx.Status(s.ColumnText(9)),
+		Block:  chain.Block{Number: uintOrZero(10)},
+		NextAt: timeOrZero(12), Attempts: s.ColumnInt(13), Note: s.ColumnText(14), SentAt: timeOrZero(15),
+		Parked: s.ColumnBool(16), WaitNonce: uintOrZero(17), WaitSince: timeOrZero(18),
+	}}
+	s.ColumnBytes(2, r.Hash[:])
+	s.ColumnBytes(3, r.Sender[:])
+	s.ColumnBytes(4, r.NonceKey[:])
+	s.ColumnBytes(11, r.Block.Hash[:])
+	return r
+}
+
+// rows collects what a query of workColumns answers.
+func rows(conn *sqlite.Conn, into *[]tx.Work, text string, args ...any) error {
+	return query(conn, "SELECT "+workColumns+" FROM work "+text, func(s *sqlite.Stmt) bool {
+		*into = append(*into, scanRow(s).Work)
+		return true
+	}, args...)
+}
+
+// read collects rows with a reading connection.
+func (w *Work) read(ctx context.Context, f func(conn *sqlite.Conn, into *[]tx.Work) error) ([]tx.Work, error) {
+	var found []tx.Work
+	err := w.file.readers.read(ctx, func(conn *sqlite.Conn) error { return f(conn, &found) })
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// write has a job done whose answer is a T. An error that refuse makes is an
+// answer too: the job has written nothing, and others' jobs are not concerned.
+func write[T any](ctx context.Context, f *file, what string, do func(conn *sqlite.Conn) (T, error)) (T, error) {
+	type outcome struct {
+		answer  T
+		refused error
+	}
+	o := new(outcome) // not the caller's: a caller who has gone must not see it written
+	err := f.writer.do(ctx, &job{do: func(conn *sqlite.Conn) error {
+		answer, err := do(conn)
+		*o = outcome{answer: answer}
+		if errors.Is(err, event.ErrMoved) {
+			o.refused, err = err, nil
+		}
+		return err
+	}})
+	var none T
+	switch {
+	case err != nil:
+		return none, fmt.Errorf("%s: %w", what, err)
+	case o.refused != nil:
+		return none, fmt.Errorf("%s: %w", what, o.refused)
+	}
+	return o.answer, nil
+}
+
+// Checkpoint is how far a reader has come; 0 for one that was never heard of.
+func (w *Work) Checkpoint(ctx context.Context, reader string) (at event.Position, err error) {
+	err = w.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
+		at, err = checkpointOf(conn, reader)
+		return err
+	})
+	return at, err
+}
+
+func checkpointOf(conn *sqlite.Conn, reader string) (at event.Position, err error) {
+	err = query(conn, "SELECT position FROM checkpoints WHERE reader = ?", func(s *sqlite.Stmt) bool {
+		at = event.Position(s.ColumnInt64(0))
+		return false
+	}, reader)
+	return at, err
+}
+
+// MoveCheckpoint moves a checkpoint that stands at from; else event.ErrMoved.
+func (w *Work) MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error {
+	return w.Apply(ctx, reader, from, to, nil)
+}
+
+func moveCheckpoint(conn *sqlite.Conn, reader string, to event.Position) error {
+	return exec(conn, `INSERT INTO checkpoints (reader, position) VALUES (?1, ?2)
+		ON CONFLICT (reader) DO UPDATE SET position = ?2`, reader, int64(to))
+}
+
+// Acquire takes or renews a lease. A lease that has lapsed is taken anew, with a
+// new token, even by its last holder: others may have come and gone meanwhile.
+func (w *Work) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, held bool, err error) {
+	type answer struct {
+		token uint64
+		held  bool
+	}
+	a, err := write(ctx, w.file, "lease "+name, func(conn *sqlite.Conn) (answer, error) {
+		now := w.now()
+		var last answer
+		free := true
+		err := query(conn, "SELECT holder, token, until FROM leases WHERE name = ?", func(s *sqlite.Stmt) bool {
+			lapsed := s.ColumnIsNull(0) || s.ColumnInt64(2) <= micros(now)
+			last = answer{uint64(s.ColumnInt64(1)), !lapsed && s.ColumnText(0) == holder}
+			free = lapsed
+			return false
+		}, name)
+		if err != nil || !free && !last.held {
+			return answer{}, err
+		}
+		if free {
+			last = answer{last.token + 1, true}
+		}
+		return last, exec(conn, `INSERT INTO leases (name, holder, token, until) VALUES (?1, ?2, ?3, ?4)
+			ON CONFLICT (name) DO UPDATE SET holder = ?2, token = ?3, until = ?4`,
+			name, holder, int64(last.token), micros(now.Add(ttl)))
+	})
+	return a.token, a.held, err
+}
+
+// Release gives a lease up. Its row stays, for its token must never be given again.
+func (w *Work) Release(ctx context.Context, name, holder string) error {
+	_, err := write(ctx, w.file, "release lease "+name, func(conn *sqlite.Conn) (struct{}, error) {
+		return struct{}{}, exec(conn, "UPDATE leases SET holder = NULL WHERE name = ? AND holder = ?", name, holder)
+	})
+	return err
+}

@@ -1,0 +1,263 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// writer owns a file's one writing connection. It takes jobs from a queue and
+// commits as many as there are in one transaction: at any moment one commit is on
+// its way to the disk, and everybody who came meanwhile goes with the next.
+type writer struct {
+	conn    *sqlite.Conn
+	hooks   hooks
+	jobs    chan *job
+	closing chan struct{} // closed: no more jobs are taken in
+	gone    chan struct{} // closed: the writer has ended
+	once    sync.Once
+	err     error // of closing
+	tender  *tender
+}
+
+// hooks are called by the writer's goroutine; nil does nothing.
+type hooks struct {
+	before     func() // before a commit
+	after      func() // after a commit, before anybody is told
+	committed  func() // after that
+	rolledBack func() // what jobs did in memory has to be undone
+}
+
+func (h *hooks) fill() {
+	for _, f := range []*func(){&h.before, &h.after, &h.committed, &h.rolledBack} {
+		if *f == nil {
+			*f = func() {}
+		}
+	}
+}
+
+// job is one caller's wish. do checks before it writes: an answer such as a
+// conflict it keeps to itself and writes nothing; an error from it is trouble with
+// the database, and undoes what it wrote. It may run more than once.
+type job struct {
+	do    func(*sqlite.Conn) error
+	bytes int  // about how much it writes
+	scrub bool // done only when what it deleted has left the write-ahead log
+
+	state atomic.Int32
+	done  chan struct{}
+	err   error // once done is closed
+}
+
+const (
+	waiting   = iota
+	taken     // by the writer: the outcome is open until done is closed
+	withdrawn // by the caller: never run
+)
+
+const (
+	queueLength = 1024
+	batchJobs   = 1024
+	batchBytes  = 16 << 20
+)
+
+func startWriter(conn *sqlite.Conn, path string, c care, h hooks) (*writer, error) {
+	h.fill()
+	w := &writer{
+		conn: conn, hooks: h,
+		jobs: make(chan *job, queueLength), closing: make(chan struct{}), gone: make(chan struct{}),
+	}
+	var err error
+	if w.tender, err = startTender(path, c); err != nil {
+		return nil, err
+	}
+	go w.run()
+	return w, nil
+}
+
+// close ends the writer once all that was queued is written.
+func (w *writer) close() error {
+	w.once.Do(func() {
+		close(w.closing)
+		<-w.gone
+		w.err = errors.Join(w.tender.close(), w.conn.Close())
+	})
+	return w.err
+}
+
+// do has a job done. It answers event.ErrUnknown only if ctx ended, or the commit
+// failed, while the job was under way; after any other error nothing is written.
+func (w *writer) do(ctx context.Context, j *job) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-w.closing:
+		return event.ErrClosed
+	default:
+	}
+	j.done = make(chan struct{})
+	select {
+	case w.jobs <- j:
+	case <-w.closing:
+		return event.ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-w.gone:
+		if j.state.CompareAndSwap(waiting, withdrawn) {
+			return event.ErrClosed
+		}
+		<-j.done
+		return j.err
+	case <-ctx.Done():
+		if j.state.CompareAndSwap(waiting, withdrawn) {
+			return ctx.Err()
+		}
+	}
+	select {
+	case <-j.done:
+		return j.err
+	default:
+		return fmt.Errorf("%w: %w", event.ErrUnknown, ctx.Err())
+	}
+}
+
+func (w *writer) run() {
+	defer close(w.gone)
+	for {
+		select {
+		case j := <-w.jobs:
+			w.batch(j)
+			continue
+		case <-w.closing:
+		}
+		select {
+		case j := <-w.jobs:
+			w.batch(j)
+		default:
+			return
+		}
+	}
+}
+
+// batch commits a job together with those that wait behind it.
+func (w *writer) batch(first *job) {
+	jobs, err := w.fill(first)
+	if err != nil {
+		w.rollback()
+		for _, j := range jobs { // one of them has trouble: it must not be the others'
+			if len(jobs) > 1 {
+				err = w.alone(j)
+			}
+			j.answer(err)
+		}
+		return
+	}
+	if len(jobs) == 0 {
+		return
+	}
+	err = w.commit(jobs)
+	for _, j := range jobs {
+		j.answer(err)
+	}
+}
+
+// fill begins a transaction and runs jobs in it until none waits, or the
+// transaction is large enough.
+func (w *writer) fill(first *job) (jobs []*job, err error) {
+	bytes := 0
+	for j := first; ; {
+		if j.state.CompareAndSwap(waiting, taken) {
+			jobs = append(jobs, j)
+			if len(jobs) == 1 {
+				if err := exec(w.conn, "BEGIN IMMEDIATE"); err != nil {
+					return jobs, err
+				}
+			}
+			if err := j.do(w.conn); err != nil {
+				return jobs, err
+			}
+			bytes += j.bytes
+		}
+		if len(jobs) >= batchJobs || bytes >= batchBytes {
+			return jobs, nil
+		}
+		select {
+		case j = <-w.jobs:
+		default:
+			return jobs, nil
+		}
+	}
+}
+
+// alone runs one job in a transaction of its own.
+func (w *writer) alone(j *job) error {
+	err := exec(w.conn, "BEGIN IMMEDIATE")
+	if err == nil {
+		err = j.do(w.conn)
+	}
+	if err != nil {
+		w.rollback()
+		return err
+	}
+	return w.commit([]*job{j})
+}
+
+// commit commits, and keeps the write-ahead log in bounds. When COMMIT itself
+// fails, its frames may have reached the disk all the same, and would count after
+// a crash: the outcome is unknown.
+func (w *writer) commit(jobs []*job) error {
+	w.hooks.before()
+	if err := exec(w.conn, "COMMIT"); err != nil {
+		w.rollback()
+		return fmt.Errorf("%w: commit: %w", event.ErrUnknown, err)
+	}
+	w.hooks.after()
+	w.hooks.committed()
+	if slices.ContainsFunc(jobs, func(j *job) bool { return j.scrub }) {
+		w.scrub(jobs)
+	} else {
+		w.tender.tend(w.conn)
+	}
+	return nil
+}
+
+func (w *writer) rollback() {
+	if !w.conn.AutocommitEnabled() {
+		// An error here means that SQLite has rolled back by itself.
+		_ = exec(w.conn, "ROLLBACK")
+	}
+	w.hooks.rolledBack()
+}
+
+func (j *job) answer(err error) {
+	if j.err == nil {
+		j.err = err
+	}
+	close(j.done)
+}
+
+// scrub empties the write-ahead log, where deleted content would live on. Jobs
+// that did not ask for it are not told of its trouble.
+func (w *writer) scrub(jobs []*job) {
+	err := checkpoint(w.conn, "TRUNCATE")
+	if err == nil {
+		return
+	}
+	for _, j := range jobs {
+		if j.scrub {
+			j.err = fmt.Errorf("deleted, but not yet gone from the write-ahead log: %w", err)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+-- events.db: what is never lost. Events, and the signed bytes beside them.
+
+CREATE TABLE streams (
+  no   INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE
+) STRICT;
+
+-- The position is the row's number: dense, in commit order, as there is one writer.
+-- No event is ever deleted, so the largest number is the head of the log.
+CREATE TABLE events (
+  pos         INTEGER PRIMARY KEY,
+  stream      INTEGER NOT NULL,  -- streams.no
+  version     INTEGER NOT NULL,
+  at          INTEGER NOT NULL,  -- microseconds since 1970
+  id          BLOB    NOT NULL,
+  name        TEXT    NOT NULL,
+  data        BLOB    NOT NULL,  -- JSON as received
+  correlation BLOB,
+  causation   BLOB,
+  actor       TEXT    NOT NULL,
+  trace       TEXT    NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX events_stream ON events (stream, version);
+
+-- Signed bytes, each sealed under a data key of its own, which lies in keys.db.
+CREATE TABLE payloads (
+  chain INTEGER NOT NULL,
+  hash  BLOB    NOT NULL,
+  tag   INTEGER NOT NULL,  -- which of the keys for (chain, hash) opens it
+  at    INTEGER NOT NULL,  -- microseconds since 1970
+  slot  INTEGER NOT NULL,  -- slots.no
+  size  INTEGER NOT NULL,  -- in bytes; the rest of the slot is zeros
+  PRIMARY KEY (chain, hash)
+) STRICT, WITHOUT ROWID;
+
+-- Where content lies that must be erasable. When SQLite moves rows between pages,
+-- as it does after deletions, it leaves copies in the unused parts of pages, which
+-- secure_delete does not reach. So these rows never move: they are only added at
+-- the end, and used again with content of the same length, which overwrites them.
+CREATE TABLE slots (
+  no    INTEGER PRIMARY KEY,
+  free  INTEGER NOT NULL,  -- 1: bytes is all zeros
+  bytes BLOB    NOT NULL
+) STRICT;
+CREATE INDEX slots_free ON slots (length(bytes)) WHERE free = 1;
