@@ -81,7 +81,7 @@ func printBackends(w io.Writer, all *backends, packages []*pkg, tallies map[*pkg
 			}
 		}
 		if missed > 0 {
-			fmt.Fprintf(w, "  %d tests were skipped for want of %s\n", missed, b.name)
+			fmt.Fprintf(w, "  skipped for want of %s: %d\n", b.name, missed)
 		}
 	}
 }
