@@ -1,0 +1,203 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Limits of one exchange.
+const (
+	maxSmallReply = 1 << 20  // of calls whose answer is a number or a hash
+	maxBlockReply = 32 << 20 // of blocks and receipts
+	maxBatch      = 100      // calls in one HTTP request
+)
+
+// client speaks JSON-RPC to one URL. It keeps connections open, follows no
+// redirect (it would carry keys and signed bytes elsewhere), and shows nothing
+// of the URL in an error.
+type client struct {
+	name   string
+	url    string
+	header http.Header
+	hidden *strings.Replacer
+	http   *http.Client
+	ids    atomic.Uint64
+	open   atomic.Int64 // connections
+	// connects counts the times a connection was made while there was none: the
+	// endpoint may be another node since.
+	connects atomic.Uint64
+}
+
+func newClient(name string, u *url.URL, header http.Header) *client {
+	c := &client{name: name, header: header, hidden: hide(u)}
+	c.url = u.String()
+	dialer := &net.Dialer{
+		Timeout:         5 * time.Second,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
+	}
+	c.http = &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			Proxy:                 http.ProxyFromEnvironment,
+			DialContext:           c.counted(dialer.DialContext),
+			ForceAttemptHTTP2:     true,
+			HTTP2:                 &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
+			MaxIdleConns:          maxConns,
+			MaxIdleConnsPerHost:   maxConns,
+			MaxConnsPerHost:       maxConns,
+			IdleConnTimeout:       90 * time.Second,
+			TLSHandshakeTimeout:   5 * time.Second,
+			ExpectContinueTimeout: time.Second,
+		},
+	}
+	return c
+}
+
+// maxConns bounds the connections to one endpoint; further calls wait.
+const maxConns = 64
+
+// do sends calls in one HTTP request and returns their replies in order. The
+// error is *Unreachable, or a *NodeError when the node took none of the calls.
+func (c *client) do(ctx context.Context, limit int64, calls ...call) ([]reply, error) {
+	n := uint64(len(calls))
+	first := c.ids.Add(n) - n + 1
+	request, err := encode(calls, first)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", calls[0].method, err)
+	}
+	status, body, err := c.post(ctx, request, limit)
+	if err != nil {
+		return nil, &Unreachable{c.name, status, err}
+	}
+	replies, refused, err := decode(body, first, len(calls))
+	switch {
+	case status >= 500, status == http.StatusTooManyRequests, status/100 == 3:
+		return nil, &Unreachable{c.name, status, fmt.Errorf("HTTP %d", status)}
+	case err != nil && status != http.StatusOK:
+		return nil, &Unreachable{c.name, status, fmt.Errorf("HTTP %d", status)}
+	case err != nil:
+		return nil, &Unreachable{c.name, status, err}
+	case refused != nil:
+		return nil, c.sign(refused, calls[0].method)
+	}
+	for i := range replies {
+		if node := (*NodeError)(nil); errors.As(replies[i].err, &node) {
+			c.sign(node, calls[i].method)
+		}
+	}
+	return replies, nil
+}
+
+// sign completes a node's error with where it came from, and cleans its text.
+func (c *client) sign(node *NodeError, method string) *NodeError {
+	node.Endpoint, node.Method, node.Message = c.name, method, c.clean(node.Message)
+	return node
+}
+
+func (c *client) post(ctx context.Context, body []byte, limit int64) (status int, reply []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, errors.New("cannot make a request to this URL")
+	}
+	for name, values := range c.header {
+		request.Header[name] = values
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json")
+	response, err := c.http.Do(request)
+	if err != nil {
+		return 0, nil, c.conceal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // what matters was read
+	reply, err = io.ReadAll(io.LimitReader(response.Body, limit+1))
+	if err != nil {
+		return response.StatusCode, nil, fmt.Errorf("reply cut: %w", c.conceal(err))
+	}
+	if int64(len(reply)) > limit {
+		return response.StatusCode, nil, fmt.Errorf("reply is larger than %d bytes", limit)
+	}
+	return response.StatusCode, reply, nil
+}
+
+// conceal removes the URL that net/http puts into its errors.
+func (c *client) conceal(err error) error {
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		err = u.Err
+	}
+	if s := err.Error(); c.hidden.Replace(s) != s {
+		return errors.New(c.hidden.Replace(s))
+	}
+	return err
+}
+
+// clean makes a node's text fit to be kept: no secrets, no control characters
+// (a database may refuse NUL in text), valid UTF-8.
+func (c *client) clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(c.hidden.Replace(s), "?"))
+}
+
+// hide replaces the parts of a URL that may be keys: user, password, path and
+// query. A node or a proxy may quote them.
+func hide(u *url.URL) *strings.Replacer {
+	const shortest = 6 // below it, a part is a word such as "rpc" or "v1"
+	var pairs []string
+	add := func(parts ...string) {
+		for _, part := range parts {
+			if len(part) >= shortest {
+				pairs = append(pairs, part, "[redacted]")
+			}
+		}
+	}
+	if password, ok := u.User.Password(); ok {
+		add(password)
+	}
+	add(u.User.Username(), u.RawQuery)
+	for _, values := range u.Query() {
+		add(values...)
+	}
+	add(strings.Split(u.Path, "/")...)
+	return strings.NewReplacer(pairs...)
+}
+
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// counted counts the connections that a dial function makes.
+func (c *client) counted(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		if c.open.Add(1) == 1 {
+			c.connects.Add(1)
+		}
+		return &countedConn{Conn: conn, open: &c.open}, nil
+	}
+}
+
+type countedConn struct {
+	net.Conn
+	open   *atomic.Int64
+	closed atomic.Bool
+}
+
+func (c *countedConn) Close() error {
+	if c.closed.CompareAndSwap(false, true) {
+		c.open.Add(-1)
+	}
+	return c.Conn.Close()
+}

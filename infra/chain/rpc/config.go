@@ -1,0 +1,154 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Config is what a pool is made from. Zero durations and counts get the defaults
+// named beside them.
+type Config struct {
+	Chain     chain.ID
+	Endpoints []Endpoint
+	// Genesis pins the chain's block 0. When it is zero, the genesis that most
+	// endpoints show first is pinned, the earlier in the list when they tie.
+	Genesis chain.Hash
+	// Confirmations is how many blocks, the including one counted, make a block
+	// final. 0 trusts the node's finalized tag instead.
+	Confirmations uint64
+	// Fanout is how many endpoints one broadcast attempt asks. Default 2.
+	Fanout int
+	// SendTimeout bounds one endpoint's answer to a broadcast. Default 4 s.
+	SendTimeout time.Duration
+	// CallTimeout bounds one read. Default 8 s.
+	CallTimeout time.Duration
+	// Poll is how often Heads signals without a subscription. Default 500 ms.
+	Poll time.Duration
+	// PollSubscribed is how often it signals beneath a live one. Default 3 s.
+	PollSubscribed time.Duration
+	// Probe is how often an endpoint that is not read from is asked for its
+	// head. Default 5 s.
+	Probe time.Duration
+	// MaxLag is how many blocks behind the others an endpoint may be. Default 10.
+	MaxLag uint64
+	// DeriveWebSocket makes endpoints without a WebSocket URL use their own with
+	// the scheme ws or wss.
+	DeriveWebSocket bool
+
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Observe, when set, is told of every call: methods in a batch one by one,
+	// each with the time of the whole. It must not block.
+	Observe func(endpoint, method string, took time.Duration, err error)
+	// Log, when set, is told when an endpoint's standing changes.
+	Log *slog.Logger
+}
+
+// Endpoint is one node.
+type Endpoint struct {
+	Name      string      // shown everywhere; default host:port
+	URL       string      // http or https; may hold keys and is never shown
+	WebSocket string      // ws or wss; optional
+	Header    http.Header // sent with every request; never shown
+}
+
+func (c Config) withDefaults() Config {
+	orElse := func(d *time.Duration, other time.Duration) {
+		if *d == 0 {
+			*d = other
+		}
+	}
+	orElse(&c.SendTimeout, 4*time.Second)
+	orElse(&c.CallTimeout, 8*time.Second)
+	orElse(&c.Poll, 500*time.Millisecond)
+	orElse(&c.PollSubscribed, 3*time.Second)
+	orElse(&c.Probe, 5*time.Second)
+	if c.Fanout == 0 {
+		c.Fanout = 2
+	}
+	if c.MaxLag == 0 {
+		c.MaxLag = 10
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Observe == nil {
+		c.Observe = func(string, string, time.Duration, error) {}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// validate refuses settings that make no sense. Its errors show no URL.
+func (c Config) validate() error {
+	switch {
+	case c.Chain == 0:
+		return errors.New("no chain id")
+	case len(c.Endpoints) == 0:
+		return fmt.Errorf("chain %d has no endpoint", c.Chain)
+	case c.Fanout < 0 || c.SendTimeout < 0 || c.CallTimeout < 0 || c.Poll < 0 || c.PollSubscribed < 0 || c.Probe < 0:
+		return errors.New("counts and durations must not be negative")
+	}
+	return nil
+}
+
+// endpoints builds the endpoints, each under a name of its own.
+func (c Config) endpoints() ([]*endpoint, error) {
+	taken := map[string]bool{}
+	built := make([]*endpoint, len(c.Endpoints))
+	for i, setting := range c.Endpoints {
+		u, err := address(setting.URL, "http", "https")
+		if err != nil {
+			return nil, fmt.Errorf("endpoint %d: %w", i+1, err)
+		}
+		socket := setting.WebSocket
+		if socket == "" && c.DeriveWebSocket {
+			derived := *u
+			derived.Scheme = strings.Replace(u.Scheme, "http", "ws", 1)
+			socket = derived.String()
+		}
+		if socket != "" {
+			if _, err := address(socket, "ws", "wss"); err != nil {
+				return nil, fmt.Errorf("endpoint %d: WebSocket: %w", i+1, err)
+			}
+		}
+		name := setting.Name
+		if name == "" {
+			name = u.Host
+			for n := 2; taken[name]; n++ {
+				name = fmt.Sprintf("%s#%d", u.Host, n)
+			}
+		}
+		if taken[name] {
+			return nil, fmt.Errorf("endpoint %d: the name %s is taken", i+1, name)
+		}
+		taken[name] = true
+		built[i] = &endpoint{
+			client: newClient(name, u, setting.Header), index: i, webSocket: socket,
+			gate: make(chan struct{}, 1),
+		}
+	}
+	return built, nil
+}
+
+func address(s string, schemes ...string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.Opaque != "" {
+		return nil, errors.New("not a URL with a host")
+	}
+	for _, scheme := range schemes {
+		if u.Scheme == scheme {
+			return u, nil
+		}
+	}
+	return nil, fmt.Errorf("scheme must be %s", strings.Join(schemes, " or "))
+}

@@ -1,0 +1,149 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// endpoint is one node: how to talk to it, who it says it is, how it is doing.
+type endpoint struct {
+	*client
+	index     int
+	webSocket string // URL, or empty
+
+	// gate is held while the endpoint is asked who it is, so that it is asked once.
+	gate chan struct{}
+
+	// What it has shown not to support.
+	noBatch, noBlockReceipts atomic.Bool
+
+	mu       sync.Mutex
+	identity identity
+	health   health
+}
+
+// identity is what an endpoint has shown of its chain.
+type identity struct {
+	known    bool
+	chain    chain.ID
+	genesis  chain.Hash
+	connects uint64    // the client's count when it was asked
+	at       time.Time // when it was asked
+	ejected  string    // why it is not ours; empty when it is
+}
+
+// recheckAfter bounds how often an endpoint is asked who it is when it drops its
+// connection after every reply.
+const recheckAfter = time.Second
+
+// standing says whether the endpoint may be asked something: it is known and
+// ours (nil), it is not ours (*Ejected), or it has to be asked first (stale).
+func (e *endpoint) standing(now time.Time) (stale bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	id := e.identity
+	switch {
+	case !id.known:
+		return true, nil
+	case id.connects != e.connects.Load() && now.Sub(id.at) >= recheckAfter:
+		return true, nil
+	case id.ejected != "":
+		return false, &Ejected{e.name, id.ejected}
+	}
+	return false, nil
+}
+
+// ask asks the endpoint who it is.
+func (e *endpoint) ask(ctx context.Context, now func() time.Time) (identity, time.Duration, error) {
+	began := now()
+	replies, err := e.exchange(ctx, maxBlockReply,
+		call{"eth_chainId", nil}, call{"eth_getBlockByNumber", []any{quantity(0), false}})
+	took := now().Sub(began)
+	if err != nil {
+		return identity{}, took, err
+	}
+	id := identity{known: true, connects: e.connects.Load(), at: now()}
+	var number quantity
+	if err := replies[0].into(&number); err != nil {
+		return identity{}, took, err
+	}
+	id.chain = chain.ID(number)
+	genesis, _, err := parseBlock(replies[1])
+	if err != nil {
+		return identity{}, took, err
+	}
+	if genesis.Number != 0 {
+		return identity{}, took, &Unreachable{e.name, 0, contradiction("block 0 has number %d", genesis.Number)}
+	}
+	id.genesis = genesis.Hash
+	return id, took, nil
+}
+
+// exchange sends calls, all in one request, or one by one to an endpoint that
+// takes no batches.
+func (e *endpoint) exchange(ctx context.Context, limit int64, calls ...call) ([]reply, error) {
+	if len(calls) > 1 && e.noBatch.Load() {
+		return e.singly(ctx, limit, calls)
+	}
+	replies, err := e.do(ctx, limit, calls...)
+	if code, ok := nodeCode(err); ok && len(calls) > 1 && (code == codeInvalidRequest || code == codeUnknownMethod) {
+		if replies, err = e.singly(ctx, limit, calls); err == nil {
+			e.noBatch.Store(true)
+		}
+	}
+	return replies, err
+}
+
+func (e *endpoint) singly(ctx context.Context, limit int64, calls []call) ([]reply, error) {
+	replies := make([]reply, len(calls))
+	for i, c := range calls {
+		one, err := e.do(ctx, limit, c)
+		if _, answered := nodeCode(err); answered {
+			one = []reply{{err: err}}
+		} else if err != nil {
+			return nil, err
+		}
+		replies[i] = one[0]
+	}
+	return replies, nil
+}
+
+// into decodes a reply's result. A null result leaves v as it is.
+func (r reply) into(v any) error {
+	if r.err != nil {
+		return r.err
+	}
+	if err := json.Unmarshal(r.result, v); err != nil {
+		return contradiction("%v", trim(err))
+	}
+	return nil
+}
+
+func (r reply) null() bool { return r.err == nil && string(r.result) == "null" }
+
+// counts reports whether an error is the endpoint's fault. A node's "no" is not,
+// save when it says that it cannot just now.
+func counts(err error) bool {
+	if code, ok := nodeCode(err); ok {
+		return code == codeInternal || code == codeLimitExceeded
+	}
+	return !errors.Is(err, errNotFound) && !errors.Is(err, context.Canceled)
+}
+
+func (e *endpoint) succeeded(took time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.health.succeed(took)
+}
+
+func (e *endpoint) failed(now time.Time, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.health.fail(now, err)
+}

@@ -1,0 +1,176 @@
+package rpc
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
+)
+
+// await fails the test when no signal comes in time.
+func await(t *testing.T, signals <-chan struct{}, why string) {
+	t.Helper()
+	select {
+	case _, open := <-signals:
+		if !open {
+			t.Fatalf("closed: %s", why)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("no signal: %s", why)
+	}
+}
+
+// silent fails the test when a signal comes.
+func silent(t *testing.T, signals <-chan struct{}, why string) {
+	t.Helper()
+	select {
+	case <-signals:
+		t.Fatalf("a signal: %s", why)
+	case <-time.After(50 * time.Millisecond):
+	}
+}
+
+func drained(t *testing.T, signals <-chan struct{}) {
+	t.Helper()
+	for {
+		select {
+		case _, open := <-signals:
+			if !open {
+				return
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("the channel stays open")
+		}
+	}
+}
+
+// never is an interval that does not pass within a test.
+func never(c *Config) { c.Poll, c.PollSubscribed, c.DeriveWebSocket = time.Hour, time.Hour, true }
+
+func TestHeadsBySubscription(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	p := open(t, never, serve(t, c.Node("a")))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	signals := p.Reader().Heads(ctx)
+	await(t, signals, "at the start")
+	await(t, signals, "subscribed")
+	for range 3 {
+		mine(t, c)
+		await(t, signals, "a block")
+	}
+	silent(t, signals, "no block")
+	cancel()
+	drained(t, signals)
+}
+
+func TestHeadsByPolling(t *testing.T) {
+	n := newChain(t, chaintest.Rules{}).Node("a")
+	n.Set(chaintest.Faults{NoSubscriptions: true})
+	for name, derive := range map[string]bool{"no WebSocket": false, "refused": true} {
+		t.Run(name, func(t *testing.T) {
+			p := open(t, func(c *Config) { c.Poll, c.DeriveWebSocket = 10*time.Millisecond, derive }, serve(t, n))
+			signals := p.Reader().Heads(t.Context())
+			for range 5 {
+				await(t, signals, "polling")
+			}
+			p.Close()
+			drained(t, signals)
+		})
+	}
+}
+
+func TestHeadsPollBeneathASubscription(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	p := open(t, func(c *Config) {
+		c.Poll, c.PollSubscribed, c.DeriveWebSocket = time.Hour, 20*time.Millisecond, true
+	}, serve(t, c.Node("a")))
+	signals := p.Reader().Heads(t.Context())
+	for range 5 { // no block comes, signals do
+		await(t, signals, "polling")
+	}
+}
+
+func TestHeadsReconnect(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	node := c.Node("a")
+	var connections atomic.Int32
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "" || connections.Add(1) > 2 {
+			node.ServeHTTP(w, r)
+			return
+		}
+		conn, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		conn.Read(r.Context()) //nolint:errcheck // the subscription, which is then cut
+		conn.CloseNow()        //nolint:errcheck // on purpose
+	}))
+	p := open(t, never, url)
+	signals := p.Reader().Heads(t.Context())
+	for connections.Load() < 3 {
+		await(t, signals, "each loss is a signal, as blocks may have been missed")
+	}
+	for range 3 {
+		mine(t, c)
+		await(t, signals, "a block, or the subscription at last")
+	}
+}
+
+func TestHeadsAreCoalesced(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	p := open(t, never, serve(t, c.Node("a")))
+	signals := p.Reader().Heads(t.Context())
+	await(t, signals, "at the start")
+	await(t, signals, "subscribed")
+	for range 10 {
+		mine(t, c)
+	}
+	await(t, signals, "blocks")
+	// Nobody can say how many were one, but a reader that takes its time is not
+	// told of each.
+	if len(signals) > 1 || cap(signals) != 1 {
+		t.Errorf("%d signals wait", len(signals))
+	}
+}
+
+func TestHeadsFollowTheReader(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	a, b := c.Node("a"), c.Node("b")
+	p := open(t, never, serve(t, a), serve(t, b))
+	signals := p.Reader().Heads(t.Context())
+	await(t, signals, "at the start")
+	await(t, signals, "subscribed")
+	before := p.reader()
+	for range 3 {
+		p.blame(before, context.DeadlineExceeded)
+	}
+	mine(t, c) // the old subscription speaks once more, and is left
+	await(t, signals, "the old subscription")
+	if p.subscribable() == before {
+		t.Fatal("still reading from the endpoint that fails")
+	}
+	await(t, signals, "the old subscription is lost")
+	for range 2 {
+		mine(t, c)
+		await(t, signals, "the new subscription")
+	}
+}
+
+func TestSubscriptionErrorsShowNoSecrets(t *testing.T) {
+	const secret = "s3cr3t-api-key"
+	p := open(t, func(c *Config) {
+		c.Endpoints[0].WebSocket = "ws://127.0.0.1:1/" + secret
+	}, serve(t, newChain(t, chaintest.Rules{}).Node("a")))
+	_, err := p.endpoints[0].dial(t.Context())
+	if err == nil || strings.Contains(err.Error(), secret) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,97 @@
+package rpc
+
+import (
+	"math"
+	"time"
+)
+
+// Health in numbers.
+const (
+	latencyWeight  = 0.2 // of the newest call in the moving average of latency
+	failureWeight  = 0.2 // of the newest call in the moving share of failures
+	tripAt         = 0.45
+	coolFirst      = time.Second // after the first trip; doubles while probes fail
+	coolLast       = 30 * time.Second
+	latencyHalf    = 250 * time.Millisecond // the latency that halves a score
+	lagHalf        = 5                      // the lag in blocks that halves it
+	maxErrorLength = 200
+)
+
+// health is how an endpoint has been doing. It is data: time is given to it.
+//
+// The breaker trips when the moving share of failures reaches tripAt: after three
+// failures in a row, or when about every other call fails. It stays tripped for a
+// cool-down, after which one probe is due; a probe that fails doubles the
+// cool-down, any success closes the breaker.
+type health struct {
+	latency  time.Duration // moving average
+	failures float64       // moving share, 0 to 1
+	tripped  bool
+	until    time.Time // a tripped endpoint is probed from then on
+	cool     time.Duration
+
+	head   uint64 // the newest block it has shown; 0 before the first
+	headAt time.Time
+	lag    uint64 // behind the others when it showed it
+
+	lastError   string
+	lastErrorAt time.Time
+}
+
+func (h *health) succeed(took time.Duration) {
+	if h.latency == 0 {
+		h.latency = took
+	}
+	h.latency += time.Duration(latencyWeight * float64(took-h.latency))
+	h.failures -= failureWeight * h.failures
+	if h.tripped {
+		h.tripped, h.cool, h.failures = false, 0, 0
+	}
+}
+
+func (h *health) fail(now time.Time, err error) {
+	h.failures += failureWeight * (1 - h.failures)
+	h.lastError, h.lastErrorAt = err.Error(), now
+	if len(h.lastError) > maxErrorLength {
+		h.lastError = h.lastError[:maxErrorLength] + "…"
+	}
+	switch {
+	case !h.tripped && h.failures >= tripAt:
+		h.tripped, h.cool, h.until = true, coolFirst, now.Add(coolFirst)
+	case h.tripped && !now.Before(h.until):
+		h.cool = min(2*h.cool, coolLast)
+		h.until = now.Add(h.cool)
+	}
+}
+
+// probeDue reports whether the breaker is half open: one call may try.
+func (h *health) probeDue(now time.Time) bool { return h.tripped && !now.Before(h.until) }
+
+// score is between 0 and 1; higher is better.
+func (h *health) score() float64 {
+	quick := 1 / (1 + float64(h.latency)/float64(latencyHalf))
+	level := 1 / (1 + float64(h.lag)/lagHalf)
+	return quick * level * (1 - h.failures)
+}
+
+// frontier is the height that the endpoints are measured by: the highest head,
+// or the second highest when there are three or more, so that no single liar can
+// make the others look behind.
+func frontier(heads []uint64) uint64 {
+	var first, second uint64
+	for _, head := range heads {
+		switch {
+		case head >= first:
+			first, second = head, first
+		case head > second:
+			second = head
+		}
+	}
+	if len(heads) >= 3 {
+		return second
+	}
+	return first
+}
+
+// round keeps a score readable.
+func round(f float64) float64 { return math.Round(f*1000) / 1000 }

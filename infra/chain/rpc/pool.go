@@ -1,0 +1,262 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Pool holds the endpoints of one chain. It is safe for concurrent use. Close it
+// when it is no longer needed.
+type Pool struct {
+	config    Config
+	endpoints []*endpoint
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	pinning   chan struct{} // held by the one who pins the genesis, guards the next two
+	surveyed  time.Time
+	surveyErr error
+
+	mu      sync.Mutex
+	genesis chain.Hash // zero until pinned
+	reading *endpoint  // the endpoint reads stick to; nil before the first
+}
+
+// Open makes a pool and asks every endpoint who it is, for a few seconds at most.
+// Endpoints that do not answer join when they do: it fails only for settings that
+// make no sense, or when ctx ends.
+func Open(ctx context.Context, config Config) (*Pool, error) {
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	config = config.withDefaults()
+	endpoints, err := config.endpoints()
+	if err != nil {
+		return nil, err
+	}
+	p := &Pool{config: config, endpoints: endpoints, genesis: config.Genesis, pinning: make(chan struct{}, 1)}
+	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if err := p.survey(ctx); ctx.Err() != nil {
+		p.Close()
+		return nil, fmt.Errorf("ask the endpoints of chain %d: %w", config.Chain, err)
+	} else if err != nil {
+		config.Log.Warn("no endpoint serves the chain yet", "chain", config.Chain, "error", err)
+	}
+	for _, e := range p.endpoints {
+		p.running.Go(func() { p.keep(e) })
+	}
+	return p, nil
+}
+
+// Close ends the pool's goroutines, those of Heads included, and its connections.
+func (p *Pool) Close() {
+	p.cancel()
+	p.running.Wait()
+	for _, e := range p.endpoints {
+		e.http.CloseIdleConnections()
+	}
+}
+
+// ask performs calls on one endpoint under a deadline of its own, after the
+// endpoint has shown that it serves our chain, and once more if it reconnected
+// meanwhile. It keeps the endpoint's health and tells Observe.
+func (p *Pool) ask(ctx context.Context, e *endpoint, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
+	if err := p.verify(ctx, e); err != nil {
+		return nil, err
+	}
+	began := p.config.Now()
+	own, cancel := context.WithTimeout(ctx, timeout)
+	replies, err := e.exchange(own, limit, calls...)
+	cancel()
+	took := p.config.Now().Sub(began)
+	for i, c := range calls {
+		failed := err
+		if err == nil {
+			failed = replies[i].err
+		}
+		p.config.Observe(e.name, c.method, took, failed)
+	}
+	p.judge(ctx, e, took, replies, err)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.verify(ctx, e); err != nil {
+		// Not as verify's error, which would say that nothing had been asked.
+		return nil, &Unreachable{e.name, 0, fmt.Errorf("reconnected meanwhile: %v", err)}
+	}
+	return replies, nil
+}
+
+// judge adds an exchange to the endpoint's health.
+func (p *Pool) judge(ctx context.Context, e *endpoint, took time.Duration, replies []reply, err error) {
+	if err != nil && ctx.Err() != nil {
+		return // the caller gave up: it says nothing about the endpoint
+	}
+	for i := 0; err == nil && i < len(replies); i++ {
+		if replies[i].err != nil && counts(replies[i].err) {
+			err = replies[i].err
+		}
+	}
+	if err != nil && counts(err) {
+		p.blame(e, err)
+		return
+	}
+	e.succeeded(took)
+}
+
+// blame counts an error against an endpoint.
+func (p *Pool) blame(e *endpoint, err error) {
+	now := p.config.Now()
+	before := p.state(e)
+	e.failed(now, err)
+	if after := p.state(e); after == Tripped && before != Tripped {
+		p.config.Log.Warn("endpoint out of rotation", "chain", p.config.Chain, "endpoint", e.name, "error", err)
+	}
+}
+
+// verify makes sure that an endpoint serves our chain.
+func (p *Pool) verify(ctx context.Context, e *endpoint) error {
+	stale, err := e.standing(p.config.Now())
+	if !stale {
+		return err
+	}
+	if p.pinned().IsZero() {
+		if err := p.pin(ctx); err != nil {
+			return &unverified{err}
+		}
+	}
+	select {
+	case e.gate <- struct{}{}:
+		defer func() { <-e.gate }()
+	case <-ctx.Done():
+		return &unverified{ctx.Err()}
+	}
+	if stale, err = e.standing(p.config.Now()); !stale {
+		return err
+	}
+	id, err := p.identify(ctx, e)
+	if err != nil {
+		return &unverified{err}
+	}
+	return p.admit(e, id)
+}
+
+// identify asks an endpoint who it is and keeps its health.
+func (p *Pool) identify(ctx context.Context, e *endpoint) (identity, error) {
+	own, cancel := context.WithTimeout(ctx, min(identifyTimeout, p.config.CallTimeout))
+	defer cancel()
+	id, took, err := e.ask(own, p.config.Now)
+	for _, method := range []string{"eth_chainId", "eth_getBlockByNumber"} {
+		p.config.Observe(e.name, method, took, err)
+	}
+	switch {
+	case err == nil:
+		e.succeeded(took)
+	case ctx.Err() == nil:
+		p.blame(e, err)
+	}
+	return id, err
+}
+
+// identifyTimeout bounds the question who an endpoint is.
+const identifyTimeout = 3 * time.Second
+
+// admit takes note of who an endpoint is and ejects it when it is not ours.
+func (p *Pool) admit(e *endpoint, id identity) error {
+	genesis := p.pinned()
+	switch {
+	case id.chain != p.config.Chain:
+		id.ejected = otherChain(id.chain, p.config.Chain)
+	case id.genesis != genesis:
+		id.ejected = fmt.Sprintf("genesis is %s, not %s", id.genesis, genesis)
+	}
+	e.mu.Lock()
+	before := e.identity
+	e.identity = id
+	e.mu.Unlock()
+	if id.ejected != before.ejected {
+		p.config.Log.Warn("endpoint changed its chain", "chain", p.config.Chain, "endpoint", e.name, "ejected", id.ejected)
+	}
+	if id.ejected != "" {
+		return &Ejected{e.name, id.ejected}
+	}
+	return nil
+}
+
+func (p *Pool) pinned() chain.Hash {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.genesis
+}
+
+// pin makes sure that the genesis is pinned. Those who need it at once share one
+// survey, and its error for a moment.
+func (p *Pool) pin(ctx context.Context) error {
+	select {
+	case p.pinning <- struct{}{}:
+		defer func() { <-p.pinning }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if !p.pinned().IsZero() {
+		return nil
+	}
+	if p.surveyErr != nil && p.config.Now().Sub(p.surveyed) < recheckAfter {
+		return p.surveyErr
+	}
+	p.surveyErr = p.survey(ctx)
+	p.surveyed = p.config.Now()
+	return p.surveyErr
+}
+
+// survey asks all endpoints at once who they are, pins the genesis if it is not
+// pinned yet, and admits or ejects those that answered. It fails when that pins
+// nothing: none of them answered, or none serves our chain.
+func (p *Pool) survey(ctx context.Context) error {
+	ids := make([]identity, len(p.endpoints))
+	errs := make([]error, len(p.endpoints))
+	var asked sync.WaitGroup
+	for i, e := range p.endpoints {
+		asked.Go(func() { ids[i], errs[i] = p.identify(ctx, e) })
+	}
+	asked.Wait()
+	p.mu.Lock()
+	if p.genesis.IsZero() {
+		p.genesis = majority(ids, p.config.Chain)
+	}
+	pinned := !p.genesis.IsZero()
+	p.mu.Unlock()
+	for i, id := range ids {
+		if id.known {
+			errs[i] = p.admit(p.endpoints[i], id)
+		}
+	}
+	if pinned {
+		return nil
+	}
+	return errors.Join(errs...)
+}
+
+// majority is the genesis that most endpoints of a chain show, the first in
+// order when they tie; zero when none shows any.
+func majority(ids []identity, want chain.ID) (genesis chain.Hash) {
+	votes := map[chain.Hash]int{}
+	for _, id := range ids {
+		if id.known && id.chain == want {
+			votes[id.genesis]++
+		}
+	}
+	for _, id := range ids {
+		if votes[id.genesis] > votes[genesis] {
+			genesis = id.genesis
+		}
+	}
+	return genesis
+}

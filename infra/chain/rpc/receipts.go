@@ -1,0 +1,195 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Receipts returns the receipts of a block's transactions among these; a hash the
+// block does not hold is absent. All of them come from one request: the block's
+// receipts for several hashes, single ones otherwise.
+func (r *Reader) Receipts(ctx context.Context, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error) {
+	if len(hashes) == 0 {
+		return map[chain.Hash]chain.Receipt{}, nil
+	}
+	e := r.pool.reader()
+	var found map[chain.Hash]chain.Receipt
+	err := errUnsupported
+	if len(hashes) > 1 && !e.noBlockReceipts.Load() {
+		found, err = r.blockReceipts(ctx, e, block, hashes)
+	}
+	if errors.Is(err, errUnsupported) {
+		found, err = r.singleReceipts(ctx, e, block, hashes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, hash := range hashes {
+		if _, ok := found[hash]; !ok {
+			return found, r.absent(ctx, e, block, hashes, found)
+		}
+	}
+	return found, nil
+}
+
+var errUnsupported = errors.New("the node does not offer this method")
+
+// blockReceipts asks for all receipts of a block.
+func (r *Reader) blockReceipts(ctx context.Context, e *endpoint, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error) {
+	replies, err := r.ask(ctx, e, call{"eth_getBlockReceipts", []any{block.Hash}})
+	if err == nil {
+		err = replies[0].err
+	}
+	if code, ok := nodeCode(err); ok && (code == codeUnknownMethod || code == codeUnsupported) {
+		e.noBlockReceipts.Store(true)
+		return nil, errUnsupported
+	}
+	if err != nil {
+		return nil, err
+	}
+	if replies[0].null() {
+		return nil, r.pool.dispute(e, fmt.Errorf("receipts of block %s: %w", block.Hash, errNotFound))
+	}
+	var texts []json.RawMessage
+	if err := replies[0].into(&texts); err != nil {
+		return nil, r.pool.dispute(e, fmt.Errorf("receipts of block %s: %w", block.Hash, err))
+	}
+	wanted := setOf(hashes)
+	found := make(map[chain.Hash]chain.Receipt, len(hashes))
+	for _, text := range texts {
+		n, err := parseReceipt(text)
+		if err == nil && *n.Block != block.Hash {
+			err = contradiction("a receipt in block %s", n.Block)
+		}
+		if err != nil {
+			return nil, r.pool.dispute(e, fmt.Errorf("receipts of block %s: %w", block.Hash, err))
+		}
+		if wanted[*n.Transaction] {
+			found[*n.Transaction] = n.in(block)
+		}
+	}
+	return found, nil
+}
+
+// singleReceipts asks for receipts one by one, in batches.
+func (r *Reader) singleReceipts(ctx context.Context, e *endpoint, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error) {
+	found := make(map[chain.Hash]chain.Receipt, len(hashes))
+	for chunk := range slices.Chunk(hashes, maxBatch) {
+		calls := make([]call, len(chunk))
+		for i, hash := range chunk {
+			calls[i] = call{"eth_getTransactionReceipt", []any{hash}}
+		}
+		replies, err := r.ask(ctx, e, calls...)
+		if err != nil {
+			return nil, err
+		}
+		for i, hash := range chunk {
+			if replies[i].err != nil {
+				return nil, replies[i].err
+			}
+			if replies[i].null() {
+				continue
+			}
+			n, err := parseReceipt(replies[i].result)
+			switch {
+			case err != nil:
+			case *n.Transaction != hash:
+				err = contradiction("a receipt of %s", n.Transaction)
+			case *n.Block != block.Hash: // a reorg meanwhile: nobody's fault
+				return nil, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s is in block %s there, not in %s", hash, n.Block, block.Hash)}
+			}
+			if err != nil {
+				return nil, r.pool.dispute(e, fmt.Errorf("receipt of %s: %w", hash, err))
+			}
+			found[hash] = n.in(block)
+		}
+	}
+	return found, nil
+}
+
+// absent makes sure that hashes without a receipt are not in the block: a node
+// that has the block and not yet its receipts has not answered.
+func (r *Reader) absent(ctx context.Context, e *endpoint, block chain.Block, hashes []chain.Hash, found map[chain.Hash]chain.Receipt) error {
+	seen, ok := r.recall(block.Hash)
+	if !ok {
+		var err error
+		if seen.block, seen.hashes, err = r.blockByHash(ctx, e, block.Hash); err != nil {
+			return err
+		}
+	}
+	held := setOf(seen.hashes)
+	for _, hash := range hashes {
+		if _, ok := found[hash]; !ok && held[hash] {
+			return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("no receipt yet of %s in block %s", hash, block.Hash)}
+		}
+	}
+	return nil
+}
+
+func setOf(hashes []chain.Hash) map[chain.Hash]bool {
+	set := make(map[chain.Hash]bool, len(hashes))
+	for _, hash := range hashes {
+		set[hash] = true
+	}
+	return set
+}
+
+// FindReceipt asks every healthy endpoint for one transaction's receipt. nil
+// without an error means that each of them answered, and none has it. A receipt
+// counts when its block is canonical where it came from and holds the
+// transaction; should endpoints differ, the one that is read from goes first.
+func (r *Reader) FindReceipt(ctx context.Context, hash chain.Hash) (*chain.Receipt, error) {
+	healthy := r.pool.healthy()
+	if len(healthy) == 0 {
+		return nil, errNoneHealthy
+	}
+	if i := slices.Index(healthy, r.pool.reader()); i > 0 {
+		healthy[0], healthy[i] = healthy[i], healthy[0]
+	}
+	receipts := make([]*chain.Receipt, len(healthy))
+	errs := make([]error, len(healthy))
+	var asked sync.WaitGroup
+	for i, e := range healthy {
+		asked.Go(func() { receipts[i], errs[i] = r.findAt(ctx, e, hash) })
+	}
+	asked.Wait()
+	for _, receipt := range receipts {
+		if receipt != nil {
+			return receipt, nil
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+func (r *Reader) findAt(ctx context.Context, e *endpoint, hash chain.Hash) (*chain.Receipt, error) {
+	replies, err := r.ask(ctx, e, call{"eth_getTransactionReceipt", []any{hash}})
+	if err == nil {
+		err = replies[0].err
+	}
+	if err != nil || replies[0].null() {
+		return nil, err
+	}
+	n, err := parseReceipt(replies[0].result)
+	if err == nil && *n.Transaction != hash {
+		err = contradiction("a receipt of %s", n.Transaction)
+	}
+	if err != nil {
+		return nil, r.pool.dispute(e, fmt.Errorf("receipt of %s: %w", hash, err))
+	}
+	block, hashes, err := r.block(ctx, e, *n.Number)
+	if err != nil {
+		return nil, err
+	}
+	if block.Hash != *n.Block || !slices.Contains(hashes, hash) {
+		return nil, r.pool.dispute(e, fmt.Errorf("receipt of %s: %w", hash,
+			contradiction("block %d is %s and does not bear it out", block.Number, block.Hash)))
+	}
+	receipt := n.in(block)
+	return &receipt, nil
+}

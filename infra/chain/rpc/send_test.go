@@ -1,0 +1,296 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
+)
+
+const send = "eth_sendRawTransaction"
+
+func TestSendIsTakenThenKnownThenUsed(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	p := open(t, nil, serve(t, c.Node("a")))
+	raw, hash := plain(alice, key5, 0)
+	for i, want := range []tx.Answer{
+		{Endpoint: "a", Class: tx.Taken},
+		{Endpoint: "a", Class: tx.Known, Code: -32000, Message: "already known"},
+		{Endpoint: "a", Class: tx.Retry, Cause: tx.NonceTooLow, Code: -32000, Message: "nonce too low: next nonce 1, tx nonce 0"},
+	} {
+		if i == 2 {
+			mine(t, c)
+		}
+		got := p.Send(t.Context(), raw, hash, i)
+		if diff := cmp.Diff([]tx.Answer{want}, got, cmpopts.IgnoreFields(tx.Answer{}, "Took")); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// TestSendToEndpointsThatMisbehave is row 24 of the fault table: whatever an
+// endpoint does, there is one answer, in time and of bounded size, and it is
+// never a refusal the node did not speak.
+func TestSendToEndpointsThatMisbehave(t *testing.T) {
+	raw, hash := plain(alice, key5, 0)
+	long := strings.Repeat("ü", 10_000)
+	for _, test := range []struct {
+		name    string
+		instead func(w http.ResponseWriter, r *http.Request, body []byte)
+		want    tx.Answer // without Endpoint and Took
+	}{
+		{"429", func(w http.ResponseWriter, _ *http.Request, _ []byte) { w.WriteHeader(429) },
+			tx.Answer{Class: tx.Retry, Cause: tx.RateLimited, Code: 429, Message: "HTTP 429"}},
+		{"429 with JSON-RPC", func(w http.ResponseWriter, _ *http.Request, body []byte) {
+			w.WriteHeader(429)
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32005,"message":"slow down"}}`, idOf(body))
+		}, tx.Answer{Class: tx.Retry, Cause: tx.RateLimited, Code: 429, Message: "HTTP 429"}},
+		{"502 with HTML", func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+			w.WriteHeader(502)
+			io.WriteString(w, "<html>502 Bad Gateway</html>")
+		}, tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Code: 502, Message: "HTTP 502"}},
+		{"500 with a permanent text", func(w http.ResponseWriter, _ *http.Request, body []byte) {
+			w.WriteHeader(500)
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"invalid sender"}}`, idOf(body))
+		}, tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Code: 500, Message: "HTTP 500"}},
+		{"400 with JSON-RPC", func(w http.ResponseWriter, _ *http.Request, body []byte) {
+			w.WriteHeader(400)
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"already known"}}`, idOf(body))
+		}, tx.Answer{Class: tx.Known, Code: -32000, Message: "already known"}},
+		{"404 with HTML", func(w http.ResponseWriter, _ *http.Request, _ []byte) { http.Error(w, "Cannot POST /v2/key", 404) },
+			tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Code: 404, Message: "HTTP 404"}},
+		{"200 with HTML", func(w http.ResponseWriter, _ *http.Request, _ []byte) { io.WriteString(w, "<html>welcome</html>") },
+			tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Message: "reply is not JSON-RPC: invalid character '<' looking for beginning of value"}},
+		{"empty", func(http.ResponseWriter, *http.Request, []byte) {},
+			tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Message: "reply is not JSON-RPC: unexpected end of JSON input"}},
+		{"truncated JSON", func(w http.ResponseWriter, _ *http.Request, body []byte) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":"0x12`, idOf(body))
+		}, tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Message: "reply is not JSON-RPC: unexpected end of JSON input"}},
+		{"shorter than announced", func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+			w.Header().Set("Content-Length", "500")
+			io.WriteString(w, `{"jsonrpc":"2.0",`)
+		}, tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Message: "reply cut: unexpected EOF"}},
+		{"wrong id", func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":999,"result":"%s"}`, hash)
+		}, tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Message: `reply to another call: id "999"`}},
+		{"another hash", func(w http.ResponseWriter, _ *http.Request, body []byte) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":"%s"}`, idOf(body), chain.Hash{1})
+		}, tx.Answer{Class: tx.Unknown, Message: "answer contradicts the question: the node calls the transaction " + chain.Hash{1}.String()}},
+		{"no hash", func(w http.ResponseWriter, _ *http.Request, body []byte) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":true}`, idOf(body))
+		}, tx.Answer{Class: tx.Unknown, Message: "answer contradicts the question: json: cannot unmarshal bool into Go value of type *chain.Hash"}},
+		{"null", func(w http.ResponseWriter, _ *http.Request, body []byte) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":null}`, idOf(body))
+		}, tx.Answer{Class: tx.Unknown, Message: "answer contradicts the question: the node calls the transaction " + chain.Hash{}.String()}},
+		{"endless", func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+			junk := make([]byte, 64<<10)
+			for range 1600 { // 100 MiB
+				if _, err := w.Write(junk); err != nil {
+					return
+				}
+			}
+		}, tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Message: "reply is larger than 1048576 bytes"}},
+		{"redirect", func(w http.ResponseWriter, r *http.Request, _ []byte) {
+			http.Redirect(w, r, "http://169.254.169.254/", http.StatusTemporaryRedirect)
+		}, tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Code: 307, Message: "HTTP 307"}},
+		{"cut", func(http.ResponseWriter, *http.Request, []byte) { panic(http.ErrAbortHandler) },
+			tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Message: "EOF"}},
+		{"long text with control characters", func(w http.ResponseWriter, _ *http.Request, body []byte) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"a\u0000b\n%s"}}`, idOf(body), long)
+		}, tx.Answer{Class: tx.Retry, Code: -32000, Message: "a b " + strings.Repeat("ü", (tx.MaxMessageBytes-4)/2)}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}
+			p := open(t, nil, serve(t, g))
+			g.misbehave(send, test.instead)
+			got := p.Send(t.Context(), raw, hash, 0)
+			test.want.Endpoint = "a"
+			if diff := cmp.Diff([]tx.Answer{test.want}, got, cmpopts.IgnoreFields(tx.Answer{}, "Took")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestSendHasADeadlinePerEndpoint(t *testing.T) {
+	drip := func(w http.ResponseWriter, r *http.Request, _ []byte) {
+		for {
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+			io.WriteString(w, " ")
+			w.(http.Flusher).Flush()
+		}
+	}
+	c := newChain(t, chaintest.Rules{})
+	slow := &gateway{node: c.Node("slow")}
+	p := open(t, func(c *Config) { c.SendTimeout = 100 * time.Millisecond }, serve(t, slow), serve(t, c.Node("b")))
+	slow.misbehave(send, drip)
+	raw, hash := plain(alice, key5, 0)
+	began := time.Now()
+	answers := p.Send(t.Context(), raw, hash, 0)
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("took %s", took)
+	}
+	if len(answers) != 2 || answers[0].Class != tx.Unknown || answers[0].Cause != tx.Unreachable || answers[1].Class != tx.Taken {
+		t.Errorf("answers %+v", answers)
+	}
+	if !strings.Contains(answers[0].Message, "deadline") {
+		t.Errorf("message %q", answers[0].Message)
+	}
+}
+
+func TestSendAfterACutReplyIsKnown(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	n := c.Node("a")
+	p := open(t, nil, serve(t, n))
+	raw, hash := plain(alice, key5, 0)
+	n.Set(chaintest.Faults{Cut: 1})
+	if got := p.Send(t.Context(), raw, hash, 0)[0]; got.Class != tx.Unknown || got.Cause != tx.Unreachable {
+		t.Errorf("cut reply: %+v", got)
+	}
+	n.Set(chaintest.Faults{})
+	if got := p.Send(t.Context(), raw, hash, 1)[0]; got.Class != tx.Known {
+		t.Errorf("again: %+v", got)
+	}
+	if got := len(c.Received()); got != 2 {
+		t.Errorf("%d deliveries", got)
+	}
+}
+
+func TestSendRotates(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	p := open(t, nil, serve(t, c.Node("a")), serve(t, c.Node("b")), serve(t, c.Node("c")))
+	raw, hash := plain(alice, key5, 0)
+	for attempt, want := range [][]string{{"a", "b"}, {"b", "c"}, {"c", "a"}, {"a", "b"}} {
+		var got []string
+		for _, answer := range p.Send(t.Context(), raw, hash, attempt) {
+			got = append(got, answer.Endpoint)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("attempt %d asked %v, want %v", attempt, got, want)
+		}
+	}
+}
+
+func TestSendWhenNothingIsHealthy(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	a, b := c.Node("a"), c.Node("b")
+	p := open(t, nil, serve(t, a), serve(t, b))
+	raw, hash := plain(alice, key5, 0)
+	a.Set(chaintest.Faults{Down: true})
+	b.Set(chaintest.Faults{Down: true})
+	for attempt := range 4 {
+		if len(p.Send(t.Context(), raw, hash, attempt)) == 0 {
+			t.Fatal("no answer")
+		}
+	}
+	if got := p.Endpoints(); len(got) != 0 {
+		t.Fatalf("in rotation: %v", got)
+	}
+	if got := p.Send(t.Context(), raw, hash, 9); len(got) != 1 || got[0].Class == tx.Permanent || got[0].Cause != tx.Unreachable {
+		t.Errorf("answers %+v", got)
+	}
+	a.Set(chaintest.Faults{})
+	b.Set(chaintest.Faults{})
+	for range 2 { // the least bad is asked, answers, and is back
+		p.Send(t.Context(), raw, hash, 0)
+	}
+	if got := p.Endpoints(); len(got) == 0 {
+		t.Error("nothing came back")
+	}
+}
+
+func TestSendToAForeignChainIsNotSent(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	n := c.Node("a")
+	n.Set(chaintest.Faults{ChainID: 1})
+	p := open(t, nil, serve(t, n))
+	raw, hash := plain(alice, key5, 0)
+	got := p.Send(t.Context(), raw, hash, 0)
+	if len(got) != 1 || got[0].Class != tx.Retry || got[0].Cause != tx.Unreachable || !strings.Contains(got[0].Message, "chain id is 1, not 42431") {
+		t.Errorf("answers %+v", got)
+	}
+	if len(c.Received()) != 0 {
+		t.Error("the bytes went to another chain")
+	}
+}
+
+func TestSendEndsWithItsContext(t *testing.T) {
+	g := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}
+	p := open(t, nil, serve(t, g))
+	entered := make(chan struct{})
+	g.misbehave(send, func(_ http.ResponseWriter, r *http.Request, _ []byte) {
+		close(entered)
+		<-r.Context().Done()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-entered; cancel() }()
+	raw, hash := plain(alice, key5, 0)
+	if got := p.Send(ctx, raw, hash, 0)[0]; got.Class != tx.Unknown {
+		t.Errorf("answer %+v", got)
+	}
+	if got := p.Status()[0]; got.Failures != 0 {
+		t.Errorf("our giving up counted against the endpoint: %+v", got)
+	}
+}
+
+func TestNoSecretsInAnswers(t *testing.T) {
+	const secret = "s3cr3t-api-key"
+	g := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}
+	base := serve(t, g)
+	url := strings.Replace(base, "http://", "http://user:"+secret+"-pw@", 1) + "/v2/" + secret + "?token=" + secret + "-q"
+	p := open(t, func(c *Config) {
+		c.Endpoints = []Endpoint{{URL: url}}
+		c.SendTimeout = 100 * time.Millisecond
+	})
+	raw, hash := plain(alice, key5, 0)
+	var said []string
+	for _, instead := range []func(w http.ResponseWriter, r *http.Request, body []byte){
+		func(w http.ResponseWriter, r *http.Request, body []byte) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no project at %s"}}`, idOf(body), r.URL)
+		},
+		func(http.ResponseWriter, *http.Request, []byte) { panic(http.ErrAbortHandler) },
+		func(_ http.ResponseWriter, r *http.Request, _ []byte) { <-r.Context().Done() },
+	} {
+		g.misbehave(send, instead)
+		for _, answer := range p.Send(t.Context(), raw, hash, 0) {
+			said = append(said, answer.Endpoint, answer.Message)
+		}
+	}
+	for _, status := range p.Status() {
+		said = append(said, fmt.Sprintf("%+v", status))
+	}
+	for _, bad := range []string{"http://" + secret + "\x7f", "http:///" + secret, "ftp://host/" + secret, secret} {
+		_, err := Open(t.Context(), Config{Chain: id, Endpoints: []Endpoint{{URL: bad}}})
+		said = append(said, err.Error())
+	}
+	g.misbehave("", func(http.ResponseWriter, *http.Request, []byte) { panic(http.ErrAbortHandler) })
+	_, err := p.Reader().Head(t.Context())
+	said = append(said, err.Error())
+	for _, s := range said {
+		if strings.Contains(s, secret) || strings.Contains(s, "user") {
+			t.Errorf("%q", s)
+		}
+	}
+	if want := strings.TrimPrefix(base, "http://"); said[0] != want {
+		t.Errorf("named %q, want %q", said[0], want)
+	}
+	if lost := (*Unreachable)(nil); !errors.As(err, &lost) {
+		t.Errorf("error %v", err)
+	}
+}
