@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -24,6 +25,7 @@ type Feeder struct {
 	Checkpoints commands.Checkpoints
 	Codec       event.Codec[tx.Event]
 	Schedule    tx.Schedule
+	Lead        time.Duration // how long before eligibility the first attempt is due
 	// Fed is called with each new checkpoint, to wake the workers of this process.
 	Fed   func(at event.Position)
 	Crash func(point string)
@@ -89,6 +91,6 @@ func (f *Feeder) plan(r event.Recorded) (tx.Change, bool, error) {
 	}
 	// The expiry cap on a recorded attempt's pause matters only to a queue that
 	// is being rebuilt: a live row's next action was set by the worker itself.
-	c, ok := Plan(f.Schedule, id, hash, e)
+	c, ok := Plan(f.Schedule, f.Lead, id, hash, e)
 	return c, ok, nil
 }

@@ -12,14 +12,14 @@ import (
 
 // Plan says what one fact about a transaction means to the due queue. Facts that
 // mean nothing to it are ok=false.
-func Plan(schedule tx.Schedule, id chain.ID, hash chain.Hash, e tx.Event) (c tx.Change, ok bool) {
+func Plan(schedule tx.Schedule, lead time.Duration, id chain.ID, hash chain.Hash, e tx.Event) (c tx.Change, ok bool) {
 	c = tx.Change{Chain: id, Hash: hash}
 	switch e := e.(type) {
 	case tx.Accepted:
 		c.Open = &tx.Work{
 			Chain: e.Chain, Hash: e.Hash, Sender: e.Sender, NonceKey: e.NonceKey, Nonce: e.Nonce,
 			EligibleAt: e.EligibleAt, ExpiresAt: e.Window.Before,
-			Phase: tx.Open, NextAt: firstDue(e),
+			Phase: tx.Open, NextAt: firstDue(e, lead),
 		}
 	case tx.Broadcast:
 		c.Attempt = attempted(schedule, hash, e.Attempt, e.At, tx.Outcome{Class: tx.Taken})
@@ -54,11 +54,11 @@ func Plan(schedule tx.Schedule, id chain.ID, hash chain.Hash, e tx.Event) (c tx.
 	return c, true
 }
 
-// firstDue is when to act first: EligibleAt, which is in whole seconds, but not
-// before the transaction was there.
-func firstDue(e tx.Accepted) time.Time {
+// firstDue is when to act first: EligibleAt, which is in whole seconds, less the
+// lead, but not before the transaction was there.
+func firstDue(e tx.Accepted, lead time.Duration) time.Time {
 	const farFuture = 1 << 40
-	if at := time.Unix(int64(min(e.EligibleAt, farFuture)), 0); at.After(e.At) {
+	if at := time.Unix(int64(min(e.EligibleAt, farFuture)), 0).Add(-lead); at.After(e.At) {
 		return at
 	}
 	return e.At

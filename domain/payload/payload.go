@@ -39,6 +39,7 @@ type Sealed struct {
 type Master struct {
 	id   uint32
 	aead cipher.AEAD
+	root chain.Hash // for Derive
 }
 
 // NewMaster makes a master key of [KeyBytes] secret bytes. Its id follows from them.
@@ -51,7 +52,15 @@ func NewMaster(secret []byte) (Master, error) {
 		return Master{}, err
 	}
 	digest := chain.Keccak([]byte("watchtower payload master key"), secret)
-	return Master{id: binary.BigEndian.Uint32(digest[:]), aead: aead}, nil
+	root := chain.Keccak([]byte("watchtower derived keys"), secret)
+	return Master{id: binary.BigEndian.Uint32(digest[:]), aead: aead, root: root}, nil
+}
+
+// Derive is another secret of [KeyBytes] that follows from the master key: one for
+// each purpose, telling nothing of the master key or of each other.
+func (m Master) Derive(purpose string) []byte {
+	key := chain.Keccak(m.root[:], []byte(purpose))
+	return key[:]
 }
 
 // Seal seals raw under a fresh data key drawn from random.

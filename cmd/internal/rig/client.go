@@ -33,7 +33,9 @@ type Transaction struct {
 	Attempts  int        `json:"attempts"`
 	Note      string     `json:"note"`
 	LastError string     `json:"lastError"`
-	Receipt   *struct {
+	// WaitingForNonce is set while the chain wants a lower nonce.
+	WaitingForNonce *uint64 `json:"waitingForNonce"`
+	Receipt         *struct {
 		BlockNumber uint64     `json:"blockNumber"`
 		BlockHash   chain.Hash `json:"blockHash"`
 		Status      uint64     `json:"status"`

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/retention"
 	"github.com/tempo-watchtower/watchtower/commands/scheduler"
@@ -59,6 +60,7 @@ type Ports struct {
 type Settings struct {
 	Holder         string // this process, in leases
 	Schedule       tx.Schedule
+	Lead           time.Duration // how long before eligibility bytes may go to nodes
 	SchedulerPoll  time.Duration
 	WorkLease      time.Duration // how long a leased row of the due queue is ours
 	Slots          int           // broadcast attempts at once, per chain
@@ -110,19 +112,19 @@ func New(settings Settings, ports Ports) *App {
 
 // Run serves until ctx ends and returns when everything has ended: first the
 // listeners take no more and finish what they have, then the work stops.
-func (a *App) Run(ctx context.Context, api, metricsAt net.Listener, handlers Handlers) error {
+func (a *App) Run(ctx context.Context, public, internal net.Listener, handlers Handlers) error {
 	working, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	var work sync.WaitGroup
 	for _, part := range a.parts() {
 		work.Go(func() { part(working) })
 	}
-	a.ports.Log.Info("listening", "api", "http://"+api.Addr().String(), "metrics", "http://"+metricsAt.Addr().String())
+	a.ports.Log.Info("listening", "api", "http://"+public.Addr().String(), "metrics", "http://"+internal.Addr().String())
 
 	failed := make(chan error, 2)
 	servers := []*http.Server{handlers.API, handlers.Metrics}
-	for i, listener := range []net.Listener{api, metricsAt} {
-		go func() { failed <- servers[i].Serve(listener) }()
+	for i, listener := range []net.Listener{public, internal} {
+		go func() { failed <- servers[i].Serve(api.LimitListener(listener, handlers.Connections)) }()
 	}
 	var err error
 	ended := 0
@@ -150,6 +152,7 @@ func (a *App) Run(ctx context.Context, api, metricsAt net.Listener, handlers Han
 // Handlers are the servers of the two listeners.
 type Handlers struct {
 	API, Metrics *http.Server
+	Connections  int // open at once, on each
 }
 
 // parts lists everything that runs beside the listeners. Each returns when its
@@ -178,7 +181,7 @@ func (a *App) parts() []func(context.Context) {
 func (a *App) feeder() *scheduler.Feeder {
 	return &scheduler.Feeder{
 		Store: a.store, Queue: a.ports.Storage.Queue, Checkpoints: a.ports.Storage.Checkpoints,
-		Codec: a.transactions.Codec, Schedule: a.settings.Schedule,
+		Codec: a.transactions.Codec, Schedule: a.settings.Schedule, Lead: a.settings.Lead,
 		Fed: func(at event.Position) {
 			a.served.reader(scheduler.Reader, at)
 			a.ports.Metrics.Reader(scheduler.Reader, uint64(at))

@@ -18,19 +18,6 @@ type Chain struct {
 	ID    chain.ID
 	Nodes broadcaster.Nodes
 	Node  watcher.Node
-	// Confirmations is how many blocks make one final; 0 trusts the finalized tag.
-	Confirmations uint64
-	// Status tells how each endpoint does, for /health.
-	Status func() []Endpoint
-}
-
-// Endpoint is how one node does.
-type Endpoint struct {
-	Name    string
-	Healthy bool
-	Score   float64
-	Head    uint64
-	Problem string // why not healthy
 }
 
 // tempoType is the first byte of a Tempo transaction; the other types are Ethereum's.

@@ -1,10 +1,13 @@
 package app
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
@@ -54,4 +57,15 @@ func (s *state) chain(id chain.ID, head, final chain.Block) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.chains[id] = blocks{head, final}
+}
+
+func (s *state) heads() []api.Head {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	heads := make([]api.Head, 0, len(s.chains))
+	for id, b := range s.chains {
+		heads = append(heads, api.Head{Chain: id, Head: b.head.Number, Final: b.final.Number})
+	}
+	slices.SortFunc(heads, func(x, y api.Head) int { return cmp.Compare(x.Chain, y.Chain) })
+	return heads
 }

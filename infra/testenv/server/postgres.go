@@ -112,8 +112,8 @@ func (p *Postgres) startAgain(ctx context.Context) error {
 	}
 }
 
-// startOn listens on the loopback address only. Killing the server loses nothing
-// with fsync off, for the system still has every page; a power cut would.
+// startOn listens on the loopback address only, with the durability that the
+// service insists on.
 func (p *Postgres) startOn(ctx context.Context, port int) error {
 	cmd := p.command(context.WithoutCancel(ctx), "postgres",
 		"-D", p.data(),
@@ -123,9 +123,8 @@ func (p *Postgres) startOn(ctx context.Context, port int) error {
 		"-c", "max_connections=300",
 		"-c", "shared_buffers=256MB",
 		"-c", "jit=off",
-		"-c", "synchronous_commit=on", // the service refuses to start on anything less
-		"-c", "fsync=off",
-		"-c", "full_page_writes=off",
+		"-c", "synchronous_commit=on",
+		"-c", "fsync=on",
 	)
 	process, err := start(cmd, filepath.Join(p.dir, "log"), syscall.SIGINT)
 	if err != nil {

@@ -1,0 +1,83 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
+)
+
+// handlers makes the servers of both listeners.
+func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool) Handlers {
+	limits := api.DefaultLimits()
+	limits.BodyBytes, limits.BatchItems = c.API.MaxBodyBytes, c.API.MaxBatch
+	limits.Connections = c.API.MaxConnections
+	limits.ReadTimeout, limits.WriteTimeout, limits.IdleTimeout = c.API.ReadTimeout, c.API.WriteTimeout, c.API.IdleTimeout
+	public := api.Config{
+		Submit: a.submit, Query: a.query, Board: a.ports.Storage.Queue,
+		Health: a.health(c, b, pools), Limits: limits, CursorKey: a.ports.Master.Derive("api cursor"),
+		Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
+		Requested: a.ports.Metrics.Request, Submitted: a.ports.Metrics.Submission,
+	}
+	return Handlers{
+		API:         api.Server(api.New(public), limits, a.ports.Log),
+		Metrics:     api.Server(api.Internal(public, a.ports.Metrics.Handler()), limits, a.ports.Log),
+		Connections: limits.Connections,
+	}
+}
+
+func (a *App) health(c config.Config, b Build, pools []*rpc.Pool) api.Health {
+	h := api.Health{
+		Version: b.Version, GitSHA: b.GitSHA, BuildTimestamp: b.Timestamp, StartedAt: a.served.started,
+		Scheduler: api.SchedulerSettings{
+			PollInterval: c.Scheduler.PollInterval, LeaseTTL: c.Scheduler.LeaseTTL, MaxConcurrency: c.Scheduler.MaxConcurrency,
+			RetryMin: c.Scheduler.Schedule.RetryMin, RetryMax: c.Scheduler.Schedule.RetryMax,
+			ExpirySoonWindow: c.Scheduler.Schedule.ExpirySoonWindow, ExpirySoonRetryMax: c.Scheduler.Schedule.ExpirySoonRetryMax,
+		},
+		Watcher:     api.WatcherSettings{PollInterval: c.Watcher.PollInterval, UseWebSocket: c.Watcher.UseWebSocket},
+		Broadcaster: api.BroadcasterSettings{Fanout: c.Broadcaster.Fanout, Timeout: c.Broadcaster.Timeout},
+		Database:    a.ports.Storage.Ping, Stopping: a.served.isStopping,
+		Heads: a.served.heads, Readers: a.readers,
+		Endpoints: func() (all []api.Endpoint) {
+			for i, p := range pools {
+				all = append(all, endpoints(c.Chains[i], p.Status())...)
+			}
+			return all
+		},
+	}
+	for _, ch := range c.Chains {
+		h.Chains = append(h.Chains, ch.ID)
+		h.RPCEndpoints += len(ch.Endpoints)
+	}
+	return h
+}
+
+func endpoints(c config.Chain, statuses []rpc.Status) []api.Endpoint {
+	shown := make([]api.Endpoint, len(statuses))
+	for i, s := range statuses {
+		shown[i] = api.Endpoint{Chain: c.ID, Name: s.Name, Healthy: s.State == rpc.Healthy, Score: s.Score, Head: s.Head}
+		if s.State != rpc.Healthy {
+			shown[i].Problem = cmp.Or(s.Ejected, s.LastError, string(s.State))
+		}
+	}
+	return shown
+}
+
+// readers says how far those readers have come that this process runs.
+func (a *App) readers(ctx context.Context) ([]api.Reader, error) {
+	head, err := a.store.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []api.Reader
+	for name, at := range a.served.allReaders() {
+		r := api.Reader{Name: name, Position: at, Head: max(head, at)}
+		r.Lag = uint64(r.Head - at)
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(x, y api.Reader) int { return cmp.Compare(x.Name, y.Name) })
+	return all, nil
+}

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+	"github.com/tempo-watchtower/watchtower/migrations"
+	"github.com/tempo-watchtower/watchtower/projections"
+)
+
+// OpenStorage opens the configured databases and brings their schemas up to date.
+func OpenStorage(ctx context.Context, c config.Config, o StorageOptions) (Storage, error) {
+	storage, err := open(ctx, c.Store, c.Scheduler.Window, o)
+	if err != nil {
+		return Storage{}, fmt.Errorf("store %s: %w", c.Store, err)
+	}
+	if c.Database.String() != c.Store.String() || !c.Database.URL.Equal(c.Store.URL) {
+		work, err := open(ctx, c.Database, c.Scheduler.Window, o)
+		if err != nil {
+			return Storage{}, errors.Join(fmt.Errorf("database %s: %w", c.Database, err), storage.Close(ctx))
+		}
+		storage = split(storage, work)
+	}
+	if err := projections.Migrate(ctx, storage.View, migrations.View); err != nil {
+		return Storage{}, errors.Join(err, storage.Close(ctx))
+	}
+	return storage, nil
+}
+
+// split takes log and payloads from one database, and work and views from another.
+func split(log, work Storage) Storage {
+	joined := work
+	joined.Log, joined.Payloads = log.Log, log.Payloads
+	joined.Ping = func(ctx context.Context) error { return errors.Join(log.Ping(ctx), work.Ping(ctx)) }
+	joined.Close = func(ctx context.Context) error { return errors.Join(work.Close(ctx), log.Close(ctx)) }
+	return joined
+}
+
+func open(ctx context.Context, s config.Store, window int, o StorageOptions) (Storage, error) {
+	if s.Engine == config.Postgres {
+		return openPostgres(ctx, s, window, o)
+	}
+	return openEmbedded(s, window, o)
+}
+
+func openPostgres(ctx context.Context, s config.Store, window int, o StorageOptions) (Storage, error) {
+	db, err := postgres.Open(ctx, s.URL.Reveal(), postgres.Options{Window: window, Crash: o.Crash, Logger: o.Log})
+	if err != nil {
+		return Storage{}, err
+	}
+	if err := db.Migrate(ctx); err != nil {
+		return Storage{}, errors.Join(err, db.Close(ctx))
+	}
+	return Storage{
+		Log: db.Log, Payloads: db.Payloads, Checkpoints: db.Checkpoints, Leases: db.Leases,
+		Queue: db.Work, Board: db.Work, View: db.View(), Ping: db.Ping, Close: db.Close,
+	}, nil
+}
+
+func openEmbedded(s config.Store, window int, o StorageOptions) (Storage, error) {
+	db, err := embedded.Open(s.Dir, embedded.Options{Window: window, Crash: o.Crash})
+	if err != nil {
+		return Storage{}, err
+	}
+	return Storage{
+		Log: db.Log(), Payloads: db.Payloads(), Checkpoints: db.Work(), Leases: db.Work(),
+		Queue: db.Work(), Board: db.Work(), View: db.View(),
+		Ping:  db.View().PingContext,
+		Close: func(context.Context) error { return db.Close() },
+	}, nil
+}
+
+// OpenMaster reads the vault's master key from a file of 64 hex digits. A store
+// that holds nothing yet gets a fresh one; one that does must have the key it was
+// sealed under. No file name means a key that lives as long as the process.
+func OpenMaster(ctx context.Context, name string, log commands.Store) (payload.Master, error) {
+	secret := make([]byte, payload.KeyBytes)
+	if name == "" {
+		rand.Read(secret) //nolint:errcheck // never fails
+		return payload.NewMaster(secret)
+	}
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		head, headErr := log.Head(ctx)
+		switch {
+		case headErr != nil:
+			return payload.Master{}, headErr
+		case head > 0:
+			return payload.Master{}, fmt.Errorf("vault key %s is missing, but the store holds payloads that were sealed under it", name)
+		}
+		if err = makeKey(name); err == nil {
+			text, err = os.ReadFile(name)
+		}
+	}
+	if err != nil {
+		return payload.Master{}, fmt.Errorf("vault key: %w", err)
+	}
+	if secret, err = hex.DecodeString(strings.TrimSpace(string(text))); err != nil {
+		return payload.Master{}, fmt.Errorf("vault key %s is not %d hex digits", name, 2*payload.KeyBytes)
+	}
+	return payload.NewMaster(secret)
+}
+
+// makeKey writes a fresh key so that it is there whole or not at all, and so that
+// of two processes that do it at once one wins.
+func makeKey(name string) error {
+	dir := filepath.Dir(name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	secret := make([]byte, payload.KeyBytes)
+	rand.Read(secret) //nolint:errcheck // never fails
+	f, err := os.CreateTemp(dir, "vault-key-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) //nolint:errcheck // it is only the draft
+	_, err = fmt.Fprintf(f, "%x\n", secret)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

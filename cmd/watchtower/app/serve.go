@@ -1,0 +1,144 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
+	"github.com/tempo-watchtower/watchtower/infra/metrics"
+)
+
+// StorageOptions go with every database that is opened.
+type StorageOptions struct {
+	Crash func(point string)
+	Log   *slog.Logger
+}
+
+// Build is what the program knows of its own making.
+type Build struct {
+	Version, GitSHA, Timestamp string
+}
+
+// Options are what serving needs beside the configuration.
+type Options struct {
+	Build Build
+	Log   *slog.Logger
+	Crash func(point string)
+	// Listening, when set, is told the addresses once the service listens.
+	Listening func(api, metrics net.Addr)
+}
+
+// Serve is the whole program: it opens what the configuration names, serves until
+// ctx ends, and closes everything.
+func Serve(ctx context.Context, c config.Config, o Options) (err error) {
+	if err := c.CheckServe(); err != nil {
+		return err
+	}
+	api, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	internal, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.MetricsListen)
+	if err != nil {
+		return errors.Join(fmt.Errorf("metrics listen: %w", err), api.Close())
+	}
+	listening := true
+	defer func() {
+		if listening { // nobody took the listeners over
+			err = errors.Join(err, api.Close(), internal.Close())
+		}
+	}()
+
+	storage, err := OpenStorage(ctx, c, StorageOptions{o.Crash, o.Log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, storage.Close(context.WithoutCancel(ctx))) }()
+	ports, err := openPorts(ctx, c, o, storage)
+	if err != nil {
+		return err
+	}
+	defer ports.closeChains()
+
+	a := New(settings(c), ports.Ports)
+	handlers := a.handlers(c, o.Build, ports.pools)
+	if o.Listening != nil {
+		o.Listening(api.Addr(), internal.Addr())
+	}
+	listening = false
+	return a.Run(ctx, api, internal, handlers)
+}
+
+// opened is the ports with what has to be closed after the service has ended.
+type opened struct {
+	Ports
+	pools []*rpc.Pool
+}
+
+func (o opened) closeChains() {
+	for _, p := range o.pools {
+		p.Close()
+	}
+}
+
+func openPorts(ctx context.Context, c config.Config, o Options, storage Storage) (opened, error) {
+	master, err := OpenMaster(ctx, c.VaultKeyFile, storage.Log)
+	if err != nil {
+		return opened{}, err
+	}
+	ports := opened{Ports: Ports{
+		Storage: storage, Master: master, Now: time.Now, Random: rand.Reader,
+		Log: o.Log, Metrics: metrics.New(o.Build.Version), Crash: o.Crash,
+	}}
+	for _, chainConfig := range c.Chains {
+		pool, err := rpc.Open(ctx, poolConfig(c, chainConfig, ports.Ports))
+		if err != nil {
+			ports.closeChains()
+			return opened{}, fmt.Errorf("chain %s: %w", chainConfig.ID, err)
+		}
+		ports.pools = append(ports.pools, pool)
+		ports.Chains = append(ports.Chains, Chain{ID: chainConfig.ID, Nodes: pool, Node: pool.Reader()})
+	}
+	return ports, nil
+}
+
+func poolConfig(c config.Config, chainConfig config.Chain, p Ports) rpc.Config {
+	endpoints := make([]rpc.Endpoint, len(chainConfig.Endpoints))
+	for i, e := range chainConfig.Endpoints {
+		endpoints[i] = rpc.Endpoint{Name: e.Name, URL: e.URL.Reveal(), WebSocket: e.WebSocket.Reveal()}
+	}
+	return rpc.Config{
+		Chain: chainConfig.ID, Endpoints: endpoints, Confirmations: chainConfig.Confirmations,
+		Fanout: c.Broadcaster.Fanout, SendTimeout: c.Broadcaster.Timeout, Poll: c.Watcher.PollInterval,
+		DeriveWebSocket: c.Watcher.UseWebSocket, Observe: p.Metrics.Call, Log: p.Log,
+	}
+}
+
+func settings(c config.Config) Settings {
+	return Settings{
+		Holder: holder(), Schedule: c.Scheduler.Schedule, Lead: c.Scheduler.Lead,
+		SchedulerPoll: c.Scheduler.PollInterval, WorkLease: c.Scheduler.LeaseTTL, Slots: c.Scheduler.MaxConcurrency,
+		WatcherPoll: c.Watcher.PollInterval, OwnerTTL: c.Owner.LeaseTTL, OwnerRenew: c.Owner.LeaseRenew,
+		Grouping: c.Grouping, ExpiringWindow: c.ExpiringWindow, Retention: c.Retention, ShutdownGrace: c.ShutdownGrace,
+	}
+}
+
+// holder names this process in leases: where it runs, for people, and something
+// that no other process, nor the next one here, has.
+func holder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	unique := make([]byte, 6)
+	rand.Read(unique) //nolint:errcheck // never fails
+	return fmt.Sprintf("%.64s-%d-%s", host, os.Getpid(), hex.EncodeToString(unique))
+}

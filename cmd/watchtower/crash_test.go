@@ -1,0 +1,88 @@
+package main_test
+
+import (
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+)
+
+// crashPoints lists where the service is killed, with how often the point must
+// have been passed before: far enough that work of every kind is under way.
+func crashPoints() map[string]string {
+	points := map[string]string{}
+	for _, p := range append(commands.CrashPoints(), postgres.CrashPoints()...) {
+		points[p] = "20"
+	}
+	points["queue.applied"] = "5" // events come in batches
+	points["verdict"] = "5"
+	return points
+}
+
+// The service is killed, as kill -9 does, at every named point while clients post.
+// Then it starts again, and the clients repeat what they have no answer to.
+func TestKilledAtEveryPoint(t *testing.T) {
+	series := uint32(1)
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		for point, passes := range crashPoints() {
+			series++
+			t.Run(point, func(t *testing.T) {
+				t.Parallel()
+				killedAt(t, newWorld(t, store, "--block-time", "1"), point, passes, series)
+			})
+		}
+	})
+}
+
+func killedAt(t *testing.T, w *world, point, passes string, series uint32) {
+	payments, to := rig.Payments(series, 120)
+	s := w.service(t, "WATCHTOWER_CRASH_AT="+point+":"+passes)
+	check(t, s.Start(w.ctx))
+	acked := load(w.ctx, s, payments, 8)
+	select {
+	case <-s.Ended():
+	case <-w.ctx.Done():
+		t.Fatalf("the service never came to %s", point)
+	}
+
+	s.Env = nil
+	check(t, s.Start(w.ctx))
+	w.recorded(t, s.URL) // before anything is repeated
+	for hash := range acked {
+		if _, err := rig.Get(w.ctx, s.URL, hash); err != nil {
+			t.Errorf("acknowledged and lost: %v", err)
+		}
+	}
+	again := load(w.ctx, s, payments, 8)
+	if len(again) != len(payments) {
+		t.Errorf("%d of %d accepted when posted again", len(again), len(payments))
+	}
+	w.delivered(t, s.URL, payments, rig.Executed)
+	w.paidOnce(t, to, len(payments))
+	w.recorded(t, s.URL)
+	acceptedOnce(t, w, s.URL, payments)
+	check(t, s.Stop(w.ctx))
+}
+
+// acceptedOnce checks that each payment's log begins with its only Accepted.
+func acceptedOnce(t *testing.T, w *world, url string, payments []rig.Payment) {
+	t.Helper()
+	for _, p := range payments {
+		events, err := rig.Events(w.ctx, url, p.Hash)
+		check(t, err)
+		accepted := map[chain.Hash]int{}
+		for i, e := range events {
+			if e.Version != uint64(i+1) {
+				t.Errorf("%s: version %d at place %d", p.Hash, e.Version, i+1)
+			}
+			if e.Name == "tx.accepted.v1" {
+				accepted[p.Hash]++
+			}
+		}
+		if accepted[p.Hash] != 1 {
+			t.Errorf("%s was accepted %d times", p.Hash, accepted[p.Hash])
+		}
+	}
+}

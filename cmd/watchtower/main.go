@@ -1,0 +1,162 @@
+// Command watchtower delivers signed transactions. It holds no key and links no
+// code that signs.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+)
+
+// Set at build time by -ldflags "-X main.version=…".
+var version, gitSHA, buildTimestamp string //nolint:gochecknoglobals // the linker writes them, nobody else
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command(os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "watchtower:", err)
+		stop()
+		os.Exit(exitCode(err)) //nolint:gocritic // what was deferred has been done
+	}
+}
+
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func exitCode(err error) int {
+	var problems config.Problems
+	if errors.As(err, &problems) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func build() app.Build {
+	b := app.Build{Version: version, GitSHA: gitSHA, Timestamp: buildTimestamp}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && b.GitSHA == "" {
+			b.GitSHA = s.Value
+		}
+	}
+	if b.Version == "" {
+		b.Version = info.Main.Version
+	}
+	return b
+}
+
+func command(stdout, stderr io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "watchtower",
+		Short:         "Deliver signed transactions: exactly once, or say exactly why not",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.AddCommand(serve(stderr), migrate(stderr), configuration(), versionCommand())
+	return root
+}
+
+// resolve reads the configuration that a command was given.
+func resolve(cmd *cobra.Command) (config.Config, []config.Setting, error) {
+	return config.Resolve(cmd.Flags(), os.Environ(), os.ReadFile)
+}
+
+func serve(stderr io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Serve the API and deliver until stopped", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, _, err := resolve(cmd)
+			if err != nil {
+				return err
+			}
+			return app.Serve(cmd.Context(), c, app.Options{Build: build(), Log: logger(c, stderr), Crash: crash()})
+		},
+	}
+	config.Flags(cmd.Flags())
+	return cmd
+}
+
+func migrate(stderr io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "migrate", Short: "Bring the databases' schemas up to date and end", Args: cobra.NoArgs,
+		Long: "Bring the databases' schemas up to date and end. Serving does the same at its start,\nso this is for those who give the service no right to change schemas.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, _, err := resolve(cmd)
+			if err != nil {
+				return err
+			}
+			storage, err := app.OpenStorage(cmd.Context(), c, app.StorageOptions{Log: logger(c, stderr)})
+			if err != nil {
+				return err
+			}
+			return storage.Close(cmd.Context())
+		},
+	}
+	config.Flags(cmd.Flags())
+	return cmd
+}
+
+func configuration() *cobra.Command {
+	parent := &cobra.Command{Use: "config", Short: "Look at the configuration"}
+	show := &cobra.Command{
+		Use: "print", Short: "Print each setting's value, and with --origin where it comes from", Args: cobra.NoArgs,
+	}
+	origin := show.Flags().Bool("origin", false, "show where each value comes from")
+	config.Flags(show.Flags())
+	show.RunE = func(cmd *cobra.Command, _ []string) error {
+		_, settings, err := resolve(cmd)
+		if err != nil {
+			return err
+		}
+		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		for _, s := range settings {
+			line := s.Name + "\t" + s.Value
+			if *origin {
+				line += "\t" + s.Origin
+			}
+			fmt.Fprintln(w, line) //nolint:errcheck // Flush tells
+		}
+		return w.Flush()
+	}
+	parent.AddCommand(show)
+	return parent
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b := build()
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "watchtower %s %s %s\n", b.Version, b.GitSHA, b.Timestamp)
+			return err
+		},
+	}
+}
+
+func logger(c config.Config, w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.Log.Level}
+	if c.Log.Format == config.Text {
+		return slog.New(slog.NewTextHandler(w, options))
+	}
+	return slog.New(slog.NewJSONHandler(w, options))
+}

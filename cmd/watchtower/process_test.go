@@ -1,0 +1,182 @@
+package main_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+)
+
+// program is the built service, with crash points in it; TestMain builds it once.
+var program string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "watchtower-test-")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		if program, err = rig.Build(context.Background(), dir, "-race", "-tags", "crash"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// patience bounds a process test; what it waits for comes far sooner.
+const patience = 3 * time.Minute
+
+// world is one chain with a proxy before it, and what a service needs to serve it.
+type world struct {
+	ctx   context.Context
+	chain *server.Anvil
+	proxy *rig.Proxy
+	dir   string
+	store []string // flags
+	// chains and confirmations are flags too.
+	chains        string
+	confirmations int
+}
+
+// engines are the stores that every process test runs on.
+func engines(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir string) []string)) {
+	t.Run("embedded", func(t *testing.T) {
+		test(t, func(_ *testing.T, dir string) []string {
+			return []string{"--store", "embedded:" + filepath.Join(dir, "data")}
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		test(t, func(t *testing.T, dir string) []string {
+			return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
+		})
+	})
+}
+
+func newWorld(t *testing.T, store func(t *testing.T, dir string) []string, anvilFlags ...string) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	w := &world{ctx: ctx, dir: t.TempDir()}
+	flags := append(server.TempoFlags(), anvilFlags...)
+	var err error
+	if w.chain, err = server.NewAnvil(testenv.Need(t, testenv.AnvilVar), flags...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { check(t, w.chain.Remove()) })
+	check(t, w.chain.Start(ctx))
+	if w.proxy, err = rig.NewProxy(w.chain.URL(), 1); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { check(t, w.proxy.Close()) })
+	w.store, w.chains, w.confirmations = store(t, w.dir), fmt.Sprintf("%d=%s", rig.TempoChain, w.proxy.URL), 2
+	return w
+}
+
+// service prepares a process that serves the world. It is killed with the test.
+func (w *world) service(t *testing.T, env ...string) *rig.Service {
+	t.Helper()
+	s := &rig.Service{
+		Program: program, Env: env, Log: filepath.Join(w.dir, "log-"+testenv.Random(4)),
+		Args: append([]string{"--chains", w.chains, "--confirmations", fmt.Sprintf("%d=%d", rig.TempoChain, w.confirmations)}, w.store...),
+	}
+	t.Cleanup(func() {
+		s.Kill()
+		if t.Failed() {
+			t.Logf("log of the service:\n%s", s.Tail())
+		}
+	})
+	return s
+}
+
+// load posts payments one by one from several clients at once, and returns the
+// hashes that were acknowledged. Errors are the service's dying, and expected.
+func load(ctx context.Context, s *rig.Service, payments []rig.Payment, clients int) map[chain.Hash]bool {
+	acked := map[chain.Hash]bool{}
+	var mu sync.Mutex
+	var working sync.WaitGroup
+	work := make(chan rig.Payment)
+	for range clients {
+		working.Go(func() {
+			for p := range work {
+				results, err := rig.Submit(ctx, s.URL, rig.TempoChain, p.Raw)
+				if err == nil && results[0].OK {
+					mu.Lock()
+					acked[p.Hash] = true
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, p := range payments {
+		select {
+		case work <- p:
+		case <-s.Ended():
+		}
+	}
+	close(work)
+	working.Wait()
+	return acked
+}
+
+// delivered waits until every payment is executed.
+func (w *world) delivered(t *testing.T, url string, payments []rig.Payment, want func(rig.Transaction) bool) {
+	t.Helper()
+	for _, p := range payments {
+		if _, err := rig.Await(w.ctx, url, p.Hash, want); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// paidOnce checks that each payment had its effect exactly once.
+func (w *world) paidOnce(t *testing.T, to chain.Address, want int) {
+	t.Helper()
+	got, err := rig.Balance(w.ctx, w.chain.URL(), wallet.PathUSD, to)
+	check(t, err)
+	if got != uint64(want) {
+		t.Errorf("%d payments were executed, want %d", got, want)
+	}
+}
+
+// recorded checks that nothing was handed to the node that the log does not have.
+func (w *world) recorded(t *testing.T, url string) {
+	t.Helper()
+	for hash := range w.proxy.Sent() {
+		if events, err := rig.Events(w.ctx, url, hash); err != nil || len(events) == 0 || events[0].Name != "tx.accepted.v1" {
+			t.Errorf("%s was sent, but the log has %v, %v", hash, events, err)
+		}
+	}
+}
+
+// health answers GET /health's status code.
+func health(ctx context.Context, url string) int {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/health", nil)
+	if err != nil {
+		return 0
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0
+	}
+	res.Body.Close() //nolint:errcheck,gosec // only the code matters
+	return res.StatusCode
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

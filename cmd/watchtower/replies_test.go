@@ -1,0 +1,32 @@
+package main_test
+
+import (
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+)
+
+// A node takes the bytes and its reply is cut, three times in a hundred: nothing
+// is lost, nothing is paid twice, nothing is stuck.
+func TestLostReplies(t *testing.T) {
+	series := uint32(1000)
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		series++
+		w := newWorld(t, store, "--block-time", "1")
+		w.proxy.Cut(0.03)
+		s := w.service(t)
+		check(t, s.Start(w.ctx))
+		payments, to := rig.Payments(series, 300)
+		if acked := load(w.ctx, s, payments, 16); len(acked) != len(payments) {
+			t.Fatalf("%d of %d acknowledged", len(acked), len(payments))
+		}
+		w.delivered(t, s.URL, payments, rig.Sealed)
+		w.paidOnce(t, to, len(payments))
+		w.recorded(t, s.URL)
+		if w.proxy.Cuts() == 0 {
+			t.Error("no reply was cut: the fault did not bite")
+		}
+		t.Logf("%d replies cut, calls %v", w.proxy.Cuts(), w.proxy.Calls())
+		check(t, s.Stop(w.ctx))
+	})
+}

@@ -1,0 +1,169 @@
+package main_test
+
+import (
+	"context"
+	"encoding/hex"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+)
+
+func hexOf(raw []byte) string { return "0x" + hex.EncodeToString(raw) }
+
+// Postgres is killed under load, as kill -9 kills it, and comes back: nothing
+// acknowledged is lost, everything ends.
+func TestPostgresKilled(t *testing.T) {
+	bin := testenv.Need(t, testenv.PostgresBinVar)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	db, err := server.NewPostgres(ctx, bin)
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Remove()) })
+	check(t, db.Start(ctx))
+	w := newWorld(t, func(_ *testing.T, dir string) []string {
+		return []string{"--store", db.URL(), "--vault-key-file", filepath.Join(dir, "vault.key")}
+	}, "--block-time", "1")
+	s := w.service(t)
+	check(t, s.Start(w.ctx))
+	payments, to := rig.Payments(5000, 400)
+
+	restarted := make(chan error, 1)
+	go func() {
+		<-time.After(300 * time.Millisecond) // into the load
+		err := db.Kill()
+		if code := health(ctx, s.URL); code != http.StatusServiceUnavailable {
+			t.Errorf("/health answered %d while the store was down", code)
+		}
+		if err == nil {
+			err = db.Start(ctx)
+		}
+		restarted <- err
+	}()
+	acked := load(w.ctx, s, payments, 8)
+	check(t, <-restarted)
+	again := payments[:0:0]
+	for _, p := range payments {
+		if !acked[p.Hash] {
+			again = append(again, p)
+		}
+	}
+	for len(again) > 0 { // a client that repeats what it has no answer to
+		more := load(w.ctx, s, again, 8)
+		left := again[:0:0]
+		for _, p := range again {
+			if !more[p.Hash] {
+				left = append(left, p)
+			}
+		}
+		again = left
+		if w.ctx.Err() != nil {
+			t.Fatalf("%d payments are not taken after the store is back", len(again))
+		}
+	}
+	t.Logf("%d of %d acknowledged at the first try", len(acked), len(payments))
+	w.delivered(t, s.URL, payments, rig.Executed)
+	w.paidOnce(t, to, len(payments))
+	w.recorded(t, s.URL)
+	acceptedOnce(t, w, s.URL, payments)
+	check(t, s.Stop(w.ctx))
+}
+
+// Two replicas share a Postgres; the one that owns the watcher and the projectors
+// is killed, and due work goes on within five seconds.
+func TestReplicaKilled(t *testing.T) {
+	w := newWorld(t, func(t *testing.T, dir string) []string {
+		return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
+	}, "--block-time", "1")
+	first, second := w.service(t), w.service(t)
+	check(t, first.Start(w.ctx))
+	warm, _ := rig.Payments(6000, 20)
+	load(w.ctx, first, warm, 4)
+	w.delivered(t, first.URL, warm, rig.Executed) // the first owns everything
+	check(t, second.Start(w.ctx))
+
+	payments, to := rig.Payments(6001, 200)
+	half := len(payments) / 2
+	load(w.ctx, first, payments[:half], 8)
+	killed := time.Now()
+	first.Kill()
+	load(w.ctx, second, payments[half:], 8)
+	got, err := rig.Await(w.ctx, second.URL, payments[half].Hash, func(t rig.Transaction) bool { return t.Attempts > 0 })
+	check(t, err)
+	_ = got
+	if lag := time.Since(killed); lag > 5*time.Second {
+		t.Errorf("due work went on after %v", lag)
+	} else {
+		t.Logf("due work went on after %v", lag)
+	}
+	w.delivered(t, second.URL, payments, rig.Executed)
+	w.paidOnce(t, to, len(payments))
+	w.recorded(t, second.URL)
+	check(t, second.Stop(w.ctx))
+}
+
+// A stop cuts no request and leaves no lease behind: the next process goes on at once.
+func TestGracefulStop(t *testing.T) {
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		w := newWorld(t, store, "--block-time", "1")
+		s := w.service(t)
+		check(t, s.Start(w.ctx))
+		payments, to := rig.Payments(7000, 300)
+		stopped := make(chan error, 1)
+		go func() {
+			<-time.After(100 * time.Millisecond)
+			_ = s.Signal(syscall.SIGTERM)
+			<-s.Ended()
+			stopped <- s.Stop(w.ctx)
+		}()
+		acked := load(w.ctx, s, payments, 8)
+		check(t, <-stopped)
+
+		check(t, s.Start(w.ctx))
+		began := time.Now()
+		for hash := range acked {
+			_, err := rig.Await(w.ctx, s.URL, hash, func(t rig.Transaction) bool { return t.Attempts > 0 })
+			check(t, err)
+		}
+		if lag := time.Since(began); lag > 2*time.Second {
+			t.Errorf("the next process went on after %v: was a lease left behind?", lag)
+		}
+		load(w.ctx, s, payments, 8)
+		w.delivered(t, s.URL, payments, rig.Executed)
+		w.paidOnce(t, to, len(payments))
+		check(t, s.Stop(w.ctx))
+	})
+}
+
+// No secret of the configuration is in what the service prints.
+func TestSecretsStayIn(t *testing.T) {
+	w := newWorld(t, func(_ *testing.T, dir string) []string {
+		return []string{"--store", "embedded:" + filepath.Join(dir, "data")}
+	}, "--block-time", "1")
+	const canary = "canary-7f3a91"
+	w.chains = "42431=" + w.proxy.URL + "/" + canary + ",http://user:" + canary + "@127.0.0.1:9/" + canary
+	s := w.service(t)
+	s.Args = append(s.Args, "--log-level", "debug")
+	check(t, s.Start(w.ctx))
+	payments, _ := rig.Payments(8000, 5)
+	load(w.ctx, s, payments, 1)
+	w.delivered(t, s.URL, payments, rig.Executed)
+	check(t, s.Stop(w.ctx))
+	log, err := os.ReadFile(s.Log)
+	check(t, err)
+	for _, p := range payments {
+		if strings.Contains(string(log), hexOf(p.Raw)[2:80]) {
+			t.Error("signed bytes are in the log")
+		}
+	}
+	if strings.Contains(string(log), canary) {
+		t.Error("a URL's secret is in the log")
+	}
+}
