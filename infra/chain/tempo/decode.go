@@ -30,7 +30,8 @@ const MaxSize = 128 << 10
 
 // Decode reads a signed transaction, verifies the sender's and the fee payer's
 // signatures, or says with a *chain.Malformed why these bytes are not one. It is
-// total, and as strict as the node's decoder or stricter.
+// total, and as strict as the node's decoder or stricter, but for the fields of a
+// key authorization, which grow with the forks.
 //
 // Signed.Hash is that of the canonical encoding, which the node computes: it may
 // differ from the hash of the bytes, because a signature's recovery byte can be
@@ -81,7 +82,7 @@ func refuse(fault chain.Fault, format string, args ...any) (chain.Signed, []byte
 // numbers are those of the wire format.
 type transaction struct {
 	chain.Signed
-	signature []byte   // the sender's
+	signature []byte   // the sender's, settled
 	payer     *sponsor // nil when the sender pays
 	head      []byte   // the encoding of fields 0 to 9
 	feeToken  []byte   // of field 10
