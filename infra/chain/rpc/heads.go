@@ -25,7 +25,8 @@ const (
 // Heads sends a signal when there may be a new head: when a subscription says so
 // (eth_subscribe newHeads, where an endpoint has a WebSocket URL), and at intervals
 // in any case, for subscriptions lose blocks. Signals that nobody has taken yet
-// are one. The channel closes when ctx ends or the pool closes.
+// are one. The channel closes when ctx ends or the pool closes; it is not for a
+// pool that is closed already.
 func (r *Reader) Heads(ctx context.Context) <-chan struct{} {
 	signals := make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(ctx)
@@ -84,7 +85,7 @@ func (p *Pool) subscribe(ctx context.Context, news chan<- bool) {
 				retry = retryFirst
 			}
 			if err != nil && ctx.Err() == nil {
-				p.config.Log.Debug("subscription lost", "chain", p.config.Chain, "endpoint", e.name, "error", e.conceal(err))
+				p.config.Log.Debug("subscription lost", "chain", p.config.Chain, "endpoint", e.name, "err", e.conceal(err))
 			}
 			p.tell(ctx, news, false)
 		}
@@ -107,7 +108,7 @@ func (p *Pool) tell(ctx context.Context, news chan<- bool, live bool) {
 
 // subscribable is the endpoint to subscribe at; nil when none offers it.
 func (p *Pool) subscribable() *endpoint {
-	if e := p.reader(); e != nil && e.webSocket != "" {
+	if e := p.reader(); e.webSocket != "" && p.state(e) != Foreign {
 		return e
 	}
 	for _, e := range p.healthy() {
@@ -161,6 +162,7 @@ func (e *endpoint) dial(ctx context.Context) (*websocket.Conn, error) {
 	transport.Protocols = new(http.Protocols)
 	transport.Protocols.SetHTTP1(true) // WebSocket needs it
 	transport.DialContext = nil        // it is not the connection calls are made on
+	//nolint:bodyclose // the library closes it
 	conn, response, err := websocket.Dial(ctx, e.webSocket, &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: transport, CheckRedirect: e.http.CheckRedirect},
 		HTTPHeader: e.header.Clone(),

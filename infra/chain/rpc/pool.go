@@ -43,11 +43,13 @@ func Open(ctx context.Context, config Config) (*Pool, error) {
 	}
 	p := &Pool{config: config, endpoints: endpoints, genesis: config.Genesis, pinning: make(chan struct{}, 1)}
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	if err := p.survey(ctx); ctx.Err() != nil {
+	err = p.survey(ctx)
+	if ctx.Err() != nil {
 		p.Close()
-		return nil, fmt.Errorf("ask the endpoints of chain %d: %w", config.Chain, err)
-	} else if err != nil {
-		config.Log.Warn("no endpoint serves the chain yet", "chain", config.Chain, "error", err)
+		return nil, fmt.Errorf("ask the endpoints of chain %d: %w", config.Chain, ctx.Err())
+	}
+	if err != nil {
+		config.Log.Warn("no endpoint serves the chain yet", "chain", config.Chain, "err", err)
 	}
 	for _, e := range p.endpoints {
 		p.running.Go(func() { p.keep(e) })
@@ -117,7 +119,7 @@ func (p *Pool) blame(e *endpoint, err error) {
 	before := p.state(e)
 	e.failed(now, err)
 	if after := p.state(e); after == Tripped && before != Tripped {
-		p.config.Log.Warn("endpoint out of rotation", "chain", p.config.Chain, "endpoint", e.name, "error", err)
+		p.config.Log.Warn("endpoint out of rotation", "chain", p.config.Chain, "endpoint", e.name, "err", err)
 	}
 }
 

@@ -308,7 +308,7 @@ func TestBatchInAnyOrder(t *testing.T) {
 			}
 			text = "[" + strings.Join(parts, ",") + "]"
 		}
-		io.WriteString(w, text)
+		fmt.Fprint(w, text)
 	})
 	g.misbehave("eth_call", g.instead)
 	p := open(t, nil, serve(t, g))

@@ -22,12 +22,13 @@ func (p *Pool) Send(ctx context.Context, raw []byte, hash chain.Hash, attempt in
 	return p.sendTo(ctx, p.targets(attempt), raw, hash)
 }
 
-// SendAll hands raw to every healthy endpoint, for a verdict that needs them all.
-// It never returns fewer than one answer, as Send does not.
+// SendAll hands raw to every healthy endpoint, as Send does: a permanent refusal
+// is a verdict only when all of them give it. When none is healthy it asks all
+// that may serve our chain, so that one of them alone decides nothing.
 func (p *Pool) SendAll(ctx context.Context, raw []byte, hash chain.Hash) []tx.Answer {
 	targets := p.healthy()
 	if len(targets) == 0 {
-		targets = p.targets(0)
+		targets = p.endpoints // the foreign ones among them say so and are sent nothing
 	}
 	return p.sendTo(ctx, targets, raw, hash)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -59,7 +58,7 @@ func TestSendToEndpointsThatMisbehave(t *testing.T) {
 		}, tx.Answer{Class: tx.Retry, Cause: tx.RateLimited, Code: 429, Message: "HTTP 429"}},
 		{"502 with HTML", func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 			w.WriteHeader(502)
-			io.WriteString(w, "<html>502 Bad Gateway</html>")
+			fmt.Fprint(w, "<html>502 Bad Gateway</html>")
 		}, tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Code: 502, Message: "HTTP 502"}},
 		{"500 with a permanent text", func(w http.ResponseWriter, _ *http.Request, body []byte) {
 			w.WriteHeader(500)
@@ -71,7 +70,7 @@ func TestSendToEndpointsThatMisbehave(t *testing.T) {
 		}, tx.Answer{Class: tx.Known, Code: -32000, Message: "already known"}},
 		{"404 with HTML", func(w http.ResponseWriter, _ *http.Request, _ []byte) { http.Error(w, "Cannot POST /v2/key", 404) },
 			tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Code: 404, Message: "HTTP 404"}},
-		{"200 with HTML", func(w http.ResponseWriter, _ *http.Request, _ []byte) { io.WriteString(w, "<html>welcome</html>") },
+		{"200 with HTML", func(w http.ResponseWriter, _ *http.Request, _ []byte) { fmt.Fprint(w, "<html>welcome</html>") },
 			tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Message: "reply is not JSON-RPC: invalid character '<' looking for beginning of value"}},
 		{"empty", func(http.ResponseWriter, *http.Request, []byte) {},
 			tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Message: "reply is not JSON-RPC: unexpected end of JSON input"}},
@@ -80,7 +79,7 @@ func TestSendToEndpointsThatMisbehave(t *testing.T) {
 		}, tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Message: "reply is not JSON-RPC: unexpected end of JSON input"}},
 		{"shorter than announced", func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 			w.Header().Set("Content-Length", "500")
-			io.WriteString(w, `{"jsonrpc":"2.0",`)
+			fmt.Fprint(w, `{"jsonrpc":"2.0",`)
 		}, tx.Answer{Class: tx.Unknown, Cause: tx.Unreachable, Message: "reply cut: unexpected EOF"}},
 		{"wrong id", func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":999,"result":"%s"}`, hash)
@@ -132,7 +131,7 @@ func TestSendHasADeadlinePerEndpoint(t *testing.T) {
 				return
 			case <-time.After(5 * time.Millisecond):
 			}
-			io.WriteString(w, " ")
+			fmt.Fprint(w, " ")
 			w.(http.Flusher).Flush()
 		}
 	}
@@ -215,6 +214,39 @@ func TestSendWhenNothingIsHealthy(t *testing.T) {
 	}
 }
 
+func TestSendAllAsksAll(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	a, b, foreign := c.Node("a"), c.Node("b"), c.Node("c")
+	foreign.Set(chaintest.Faults{ChainID: 1})
+	p := open(t, func(c *Config) { c.Fanout = 1 }, serve(t, a), serve(t, b), serve(t, foreign))
+	raw, hash := plain(alice, key5, 0)
+	refuse := chaintest.Faults{Refuse: func(chain.Signed) *chaintest.Refusal {
+		return &chaintest.Refusal{Code: -32000, Message: "fee payer cannot resolve to sender"}
+	}}
+	a.Set(refuse)
+	classes := func() (got []tx.Class) {
+		for _, answer := range p.SendAll(t.Context(), raw, hash) {
+			got = append(got, answer.Class)
+		}
+		return got
+	}
+	if got := classes(); !slices.Equal(got, []tx.Class{tx.Permanent, tx.Taken}) {
+		t.Errorf("classes %v", got)
+	}
+	b.Set(chaintest.Faults{Down: true})
+	a.Set(chaintest.Faults{Down: true})
+	for range 3 {
+		classes()
+	}
+	if got := p.Endpoints(); len(got) != 0 {
+		t.Fatalf("in rotation %v", got)
+	}
+	a.Set(refuse) // alone it must not decide
+	if got := classes(); !slices.Equal(got, []tx.Class{tx.Permanent, tx.Unknown, tx.Retry}) {
+		t.Errorf("classes %v", got)
+	}
+}
+
 func TestSendToAForeignChainIsNotSent(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	n := c.Node("a")
@@ -227,6 +259,10 @@ func TestSendToAForeignChainIsNotSent(t *testing.T) {
 	}
 	if len(c.Received()) != 0 {
 		t.Error("the bytes went to another chain")
+	}
+	foreign := (*Ejected)(nil)
+	if _, err := p.Reader().Head(t.Context()); !errors.As(err, &foreign) {
+		t.Errorf("read from another chain: %v", err)
 	}
 }
 

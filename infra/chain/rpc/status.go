@@ -111,7 +111,8 @@ func (p *Pool) leastBad() (best *endpoint) {
 }
 
 // reader is the endpoint to read from: the same as before while it is healthy,
-// else the healthy one with the best score, else the least bad one.
+// else the healthy one with the best score, else the least bad one, else any: it
+// will say that it serves another chain.
 func (p *Pool) reader() *endpoint {
 	p.mu.Lock()
 	current := p.reading
@@ -130,9 +131,10 @@ func (p *Pool) reader() *endpoint {
 		}
 	}
 	if best == nil {
-		if best = p.leastBad(); best == nil {
-			return current
-		}
+		best = p.leastBad()
+	}
+	if best == nil {
+		best = p.endpoints[0]
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,0 +1,71 @@
+package rpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// BenchmarkSend sends to a server that does nothing: what is left is the client
+// and net/http on both sides.
+func BenchmarkSend(b *testing.B) {
+	hash := chain.Hash{1}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var text json.RawMessage
+		if err := json.NewDecoder(r.Body).Decode(&text); err != nil {
+			panic(err)
+		}
+		switch {
+		case text[0] == '[':
+			var batch []struct{ ID json.RawMessage }
+			if err := json.Unmarshal(text, &batch); err != nil {
+				panic(err)
+			}
+			fmt.Fprintf(w, `[{"id":%s,"result":"0xa5bf"},{"id":%s,"result":{"number":"0x0","hash":"%s","parentHash":"%s","timestamp":"0x1"}}]`,
+				batch[0].ID, batch[1].ID, hash, hash)
+		default:
+			fmt.Fprintf(w, `{"id":%s,"result":"%s"}`, idOf(text), hash)
+		}
+	}))
+	defer server.Close()
+	p, err := Open(b.Context(), Config{Chain: id, Endpoints: []Endpoint{{URL: server.URL}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	raw := make([]byte, 190)
+	b.ReportAllocs()
+	b.SetParallelism(16)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if got := p.Send(b.Context(), raw, hash, 0); got[0].Class != tx.Taken {
+				b.Errorf("%+v", got)
+			}
+		}
+	})
+}
+
+func BenchmarkClassify(b *testing.B) {
+	for b.Loop() {
+		Classify(-32000, "nonce too low: next nonce 4, tx nonce 3")
+	}
+}
+
+// BenchmarkParseBlock reads a block of 5,000 transactions.
+func BenchmarkParseBlock(b *testing.B) {
+	hash := chain.Hash{1}.String()
+	text := fmt.Sprintf(`{"number":"0x1","hash":"%s","parentHash":"%s","timestamp":"0x1","transactions":["%s"]}`,
+		hash, hash, strings.Join(strings.Split(strings.Repeat(hash+" ", 4_999)+hash, " "), `","`))
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if _, hashes, err := parseBlock(reply{result: json.RawMessage(text)}); err != nil || len(hashes) != 5_000 {
+			b.Fatal(err)
+		}
+	}
+}
