@@ -49,7 +49,7 @@ type Result[S any] struct {
 }
 
 const (
-	conflictsMax = 16 // decide again at most so often
+	conflictsMax = 64 // decide again at most so often
 	unknownsMax  = 4  // append the same events again at most so often
 )
 

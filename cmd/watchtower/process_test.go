@@ -103,6 +103,12 @@ func (w *world) service(t *testing.T, env ...string) *rig.Service {
 // load posts payments one by one from several clients at once, and returns the
 // hashes that were acknowledged. Errors are the service's dying, and expected.
 func load(ctx context.Context, s *rig.Service, payments []rig.Payment, clients int) map[chain.Hash]bool {
+	return loadAnd(ctx, s, payments, clients, 0, nil)
+}
+
+// loadAnd is load that calls then, on a goroutine that it waits for, when n
+// payments have been acknowledged and more are under way.
+func loadAnd(ctx context.Context, s *rig.Service, payments []rig.Payment, clients, n int, then func()) map[chain.Hash]bool {
 	acked := map[chain.Hash]bool{}
 	var mu sync.Mutex
 	var working sync.WaitGroup
@@ -114,6 +120,9 @@ func load(ctx context.Context, s *rig.Service, payments []rig.Payment, clients i
 				if err == nil && results[0].OK {
 					mu.Lock()
 					acked[p.Hash] = true
+					if len(acked) == n && then != nil {
+						working.Go(then)
+					}
 					mu.Unlock()
 				}
 			}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -35,20 +34,19 @@ func TestPostgresKilled(t *testing.T) {
 	check(t, s.Start(w.ctx))
 	payments, to := rig.Payments(5000, 400)
 
-	restarted := make(chan error, 1)
-	go func() {
-		<-time.After(300 * time.Millisecond) // into the load
-		err := db.Kill()
-		if code := health(ctx, s.URL); code != http.StatusServiceUnavailable {
-			t.Errorf("/health answered %d while the store was down", code)
+	down := 0
+	acked := loadAnd(w.ctx, s, payments, 8, 50, func() {
+		if err := db.Kill(); err != nil {
+			t.Error(err)
 		}
-		if err == nil {
-			err = db.Start(ctx)
+		down = health(ctx, s.URL)
+		if err := db.Start(ctx); err != nil {
+			t.Error(err)
 		}
-		restarted <- err
-	}()
-	acked := load(w.ctx, s, payments, 8)
-	check(t, <-restarted)
+	})
+	if down != http.StatusServiceUnavailable {
+		t.Errorf("/health answered %d while the store was down", down)
+	}
 	again := payments[:0:0]
 	for _, p := range payments {
 		if !acked[p.Hash] {
@@ -95,9 +93,8 @@ func TestReplicaKilled(t *testing.T) {
 	killed := time.Now()
 	first.Kill()
 	load(w.ctx, second, payments[half:], 8)
-	got, err := rig.Await(w.ctx, second.URL, payments[half].Hash, func(t rig.Transaction) bool { return t.Attempts > 0 })
+	_, err := rig.Await(w.ctx, second.URL, payments[half].Hash, func(t rig.Transaction) bool { return t.Attempts > 0 })
 	check(t, err)
-	_ = got
 	if lag := time.Since(killed); lag > 5*time.Second {
 		t.Errorf("due work went on after %v", lag)
 	} else {
@@ -116,15 +113,12 @@ func TestGracefulStop(t *testing.T) {
 		s := w.service(t)
 		check(t, s.Start(w.ctx))
 		payments, to := rig.Payments(7000, 300)
-		stopped := make(chan error, 1)
-		go func() {
-			<-time.After(100 * time.Millisecond)
-			_ = s.Signal(syscall.SIGTERM)
-			<-s.Ended()
-			stopped <- s.Stop(w.ctx)
-		}()
-		acked := load(w.ctx, s, payments, 8)
-		check(t, <-stopped)
+		var stopped error
+		acked := loadAnd(w.ctx, s, payments, 8, 50, func() { stopped = s.Stop(w.ctx) })
+		check(t, stopped)
+		if len(acked) == len(payments) {
+			t.Error("all were acknowledged: the stop came too late to cut anything")
+		}
 
 		check(t, s.Start(w.ctx))
 		began := time.Now()

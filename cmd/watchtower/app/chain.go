@@ -20,15 +20,15 @@ type Chain struct {
 	Node  watcher.Node
 }
 
-// tempoType is the first byte of a Tempo transaction; the other types are Ethereum's.
-const tempoType = 0x76
-
-// Decode reads signed bytes of any supported type.
+// Decode reads signed bytes of any supported type. A legacy transaction begins
+// with its list, the others of Ethereum with a small type; all else is Tempo's to
+// take or to refuse.
 func Decode(raw []byte) (chain.Signed, error) {
-	if len(raw) > 0 && raw[0] == tempoType {
-		return tempo.Decode(raw)
+	const legacy, ethereumTypes = 0xc0, 0x04
+	if len(raw) == 0 || raw[0] >= legacy || raw[0] <= ethereumTypes {
+		return ethereum.Decode(raw)
 	}
-	return ethereum.Decode(raw)
+	return tempo.Decode(raw)
 }
 
 func (a *App) watcher(c Chain) *watcher.Watcher {

@@ -1,0 +1,186 @@
+package commands_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	mathrand "math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// guests is the smallest aggregate: a list of names, each there once.
+type guests struct{ names []string }
+
+type came struct{ Name string }
+type admit struct{ name string }
+
+const (
+	errFull  = event.Refusal("full")
+	guestMax = 200
+)
+
+func (g guests) Decide(a admit) ([]came, error) {
+	switch {
+	case slices.Contains(g.names, a.name):
+		return nil, nil
+	case len(g.names) == guestMax:
+		return nil, errFull
+	}
+	return []came{{a.name}}, nil
+}
+
+func (g guests) Evolve(c came) guests { return guests{append(slices.Clip(g.names), c.Name)} }
+
+// lossy is a real store whose answers get lost: of three appends one never reaches
+// it, and of another the answer is cut.
+type lossy struct {
+	commands.Store
+	mu   sync.Mutex
+	dice *mathrand.Rand
+}
+
+func (l *lossy) Append(ctx context.Context, s event.Stream, v event.Version, events ...event.Event) (event.Appended, error) {
+	l.mu.Lock()
+	die := l.dice.IntN(3)
+	l.mu.Unlock()
+	if die == 0 {
+		return event.Appended{}, fmt.Errorf("and not persisted: %w", event.ErrUnknown)
+	}
+	appended, err := l.Store.Append(ctx, s, v, events...)
+	if err == nil && die == 1 {
+		return event.Appended{}, fmt.Errorf("but persisted: %w", event.ErrUnknown)
+	}
+	return appended, err
+}
+
+func open(t *testing.T) *embedded.DB {
+	t.Helper()
+	db, err := embedded.Open("", embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func hosting(store commands.Store) commands.Handler[guests, admit, came] {
+	return commands.Handler[guests, admit, came]{Store: store, Codec: event.NewCodec(event.As[came, came]("came.v1"))}
+}
+
+func begin(t *testing.T) commands.Origin {
+	t.Helper()
+	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// However answers are lost and however many come at once, each comes once, and
+// whoever has no answer may ask again.
+func TestEachWishCountsOnce(t *testing.T) {
+	const seed = 7
+	h := hosting(&lossy{Store: open(t).Log(), dice: mathrand.New(mathrand.NewPCG(seed, seed))})
+	var coming sync.WaitGroup
+	for g := range 8 {
+		coming.Go(func() {
+			for i := range 20 {
+				wish := admit{fmt.Sprint(g, "-", i)}
+				_, err := h.Handle(context.Background(), "party", wish, begin(t))
+				for errors.Is(err, event.ErrUnknown) {
+					_, err = h.Handle(context.Background(), "party", wish, begin(t))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	coming.Wait()
+	r, err := h.Load(context.Background(), "party")
+	if err != nil || len(r.State.names) != 160 || r.Version != 160 {
+		t.Errorf("%d guests in %d events, %v; want 160", len(r.State.names), r.Version, err)
+	}
+	names := slices.Sorted(slices.Values(r.State.names))
+	if n := len(slices.Compact(names)); n != 160 {
+		t.Errorf("%d different guests, want 160", n)
+	}
+}
+
+func TestRefusalComesBackWithTheState(t *testing.T) {
+	h := hosting(open(t).Log())
+	for i := range guestMax {
+		if _, err := h.Handle(context.Background(), "party", admit{fmt.Sprint(i)}, begin(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := h.Handle(context.Background(), "party", admit{"one more"}, begin(t))
+	if !errors.Is(err, errFull) || len(r.State.names) != guestMax || r.Added != 0 {
+		t.Errorf("%d guests, %d added, %v", len(r.State.names), r.Added, err)
+	}
+	r, err = h.Handle(context.Background(), "party", admit{"0"}, begin(t))
+	if err != nil || r.Added != 0 {
+		t.Errorf("nothing to add: %d, %v", r.Added, err)
+	}
+}
+
+// Expecting a stream that is not there any more costs one more read, no more.
+func TestWrongExpectation(t *testing.T) {
+	h := hosting(open(t).Log())
+	for i := range 3 {
+		r, err := h.HandleFrom(context.Background(), "party", commands.Result[guests]{}, admit{fmt.Sprint(i)}, begin(t))
+		if err != nil || len(r.State.names) != i+1 || r.Added != 1 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	}
+}
+
+// A fact that nobody can read stops whoever folds it.
+func TestUnknownEventStops(t *testing.T) {
+	db := open(t)
+	_, err := db.Log().Append(context.Background(), "party", 0, event.Event{ID: event.ID{1}, Name: "strange.v9", Data: []byte(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hosting(db.Log()).Handle(context.Background(), "party", admit{"a"}, begin(t)); err == nil {
+		t.Error("decided without knowing what has happened")
+	}
+}
+
+// away is a store that cannot be reached.
+type away struct{ commands.Store }
+
+func (away) ReadStream(context.Context, event.Stream, event.Version) iter.Seq2[event.Recorded, error] {
+	return func(yield func(event.Recorded, error) bool) { yield(event.Recorded{}, errors.New("away")) }
+}
+
+func TestBadLuckIsNoRefusal(t *testing.T) {
+	_, err := hosting(away{}).Handle(context.Background(), "party", admit{"a"}, begin(t))
+	if err == nil || commands.IsRefusal(err) {
+		t.Error(err)
+	}
+}
