@@ -34,6 +34,8 @@ type demo struct {
 	// third one's predecessor stays away.
 	after, gap time.Duration
 	patience   time.Duration
+
+	last chain.Hash // the third one, once it is signed
 }
 
 func newDemo(service, node string, out *paper) *demo {
@@ -62,6 +64,7 @@ func (d *demo) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.last = journeys[len(journeys)-1].hash
 	start := time.Now()
 	if err := d.post(ctx, journeys); err != nil {
 		return err
@@ -158,8 +161,7 @@ func (d *demo) follow(ctx context.Context, start time.Time, journeys []*journey,
 			if err := rig.Call(ctx, d.node, nil, "eth_sendRawTransaction", "0x"+hex.EncodeToString(predecessor)); err != nil {
 				return fmt.Errorf("nonce 0: %w", err)
 			}
-			last := journeys[len(journeys)-1]
-			d.out.step(last.hash, last.label, "(its owner sends nonce 0 to the node)", "", time.Since(start))
+			d.out.step(d.last, journeys[len(journeys)-1].label, "(its owner sends nonce 0 to the node)", "", time.Since(start))
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -124,16 +124,19 @@ func play(ctx context.Context, o options, stdout, stderr io.Writer) (err error) 
 
 	out := newPaper(stdout)
 	out.banner(o, chain, s)
+	example := ""
 	if o.demo {
-		err := newDemo(s.url, chain.url, out).run(ctx)
+		d := newDemo(s.url, chain.url, out)
+		err := d.run(ctx)
 		if o.exit || ctx.Err() != nil {
 			return err
 		}
 		if err != nil {
 			out.line("  %s", out.in(red, err.Error()))
 		}
+		example = d.last.String()
 	}
-	out.hints(s)
+	out.hints(s, example)
 	select {
 	case <-ctx.Done():
 	case <-s.ended: // stop tells why

@@ -60,10 +60,13 @@ func (p *paper) banner(o options, c *devChain, s *delivery) {
 	p.line("")
 }
 
-func (p *paper) hints(s *delivery) {
+// hints says what to try; example is a transaction to look at, if there is one.
+func (p *paper) hints(s *delivery, example string) {
 	p.line("")
 	p.line("  Try  curl %s/v1/transactions", s.url)
-	p.line("       curl %s/health", s.url)
+	if example != "" {
+		p.line("       curl %s/v1/transactions/%s/events", s.url, example)
+	}
 	p.line("       curl -d '{\"chainId\":%d,\"transactions\":[\"0x76…\"]}' -H 'Content-Type: application/json' %s/v1/transactions", chainID, s.url)
 	p.line("  Ctrl-C stops everything.")
 }
