@@ -40,7 +40,9 @@ type Storage struct {
 	Board       watcher.Board
 	View        *sql.DB
 	Ping        func(ctx context.Context) error
-	Close       func(ctx context.Context) error
+	// Transient reports whether an error of these may pass by itself.
+	Transient func(error) bool
+	Close     func(ctx context.Context) error
 }
 
 // Ports is what the service needs of the world.

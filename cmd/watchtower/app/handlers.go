@@ -19,7 +19,7 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool) Handlers {
 	public := api.Config{
 		Submit: a.submit, Query: a.query, Board: a.ports.Storage.Queue,
 		Health: a.health(c, b, pools), Limits: limits, CursorKey: a.ports.Master.Derive("api cursor"),
-		Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
+		Transient: a.ports.Storage.Transient, Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
 		Requested: a.ports.Metrics.Request, Submitted: a.ports.Metrics.Submission,
 	}
 	return Handlers{

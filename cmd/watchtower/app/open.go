@@ -43,6 +43,7 @@ func OpenStorage(ctx context.Context, c config.Config, o StorageOptions) (Storag
 func split(log, work Storage) Storage {
 	joined := work
 	joined.Log, joined.Payloads = log.Log, log.Payloads
+	joined.Transient = func(err error) bool { return log.Transient(err) || work.Transient(err) }
 	joined.Ping = func(ctx context.Context) error { return errors.Join(log.Ping(ctx), work.Ping(ctx)) }
 	joined.Close = func(ctx context.Context) error { return errors.Join(work.Close(ctx), log.Close(ctx)) }
 	return joined
@@ -65,7 +66,8 @@ func openPostgres(ctx context.Context, s config.Store, window int, o StorageOpti
 	}
 	return Storage{
 		Log: db.Log, Payloads: db.Payloads, Checkpoints: db.Checkpoints, Leases: db.Leases,
-		Queue: db.Work, Board: db.Work, View: db.View(), Ping: db.Ping, Close: db.Close,
+		Queue: db.Work, Board: db.Work, View: db.View(),
+		Ping: db.Ping, Transient: postgres.Transient, Close: db.Close,
 	}, nil
 }
 
@@ -77,7 +79,7 @@ func openEmbedded(s config.Store, window int, o StorageOptions) (Storage, error)
 	return Storage{
 		Log: db.Log(), Payloads: db.Payloads(), Checkpoints: db.Work(), Leases: db.Work(),
 		Queue: db.Work(), Board: db.Work(), View: db.View(),
-		Ping:  db.View().PingContext,
+		Ping: db.View().PingContext, Transient: func(error) bool { return false },
 		Close: func(context.Context) error { return db.Close() },
 	}, nil
 }
