@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
@@ -123,11 +124,11 @@ func (c *committer) try(taken []*pending, more bool) ([]*pending, error) {
 	if len(b.pos) == 0 {
 		c.abandon()
 	} else if err := c.write(ctx, b); err != nil {
-		if c.inside() { // the server is still in the database transaction: not committed
-			c.abandon()
+		clean := c.uncommitted(err)
+		c.abandon()
+		if clean {
 			return unclaim(taken), err
 		}
-		c.abandon()
 		fail(taken, fmt.Errorf("append: %w: %w", event.ErrUnknown, err))
 		return nil, nil
 	}
@@ -330,13 +331,37 @@ func (c *committer) write(ctx context.Context, b *batch) error {
 	q.Queue(moveHead, b.head)
 	q.Queue(notify, strconv.FormatInt(b.head, 10))
 	q.Queue(`COMMIT`)
-	if err := c.conn.SendBatch(ctx, q).Close(); err != nil {
+	results := c.conn.SendBatch(ctx, q)
+	for range q.Len() - 1 {
+		if _, err := results.Exec(); err != nil {
+			_ = results.Close() // the same error
+			return beforeLast(err)
+		}
+	}
+	if err := results.Close(); err != nil { // that of COMMIT
 		return err
 	}
 	c.extended = false
 	c.crash(afterCommit)
 	c.log.bell.ring(b.head)
 	return nil
+}
+
+// beforeLast marks what the server itself says about a statement before COMMIT: it
+// works them off in turn, so it has not come to that one. A connection that breaks
+// says nothing.
+func beforeLast(err error) error {
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		return &uncommittedError{err}
+	}
+	return err
+}
+
+// uncommitted reports whether write's error says that the batch does not stand.
+func (c *committer) uncommitted(err error) bool {
+	var before *uncommittedError
+	return errors.As(err, &before) || c.inside()
 }
 
 // inside reports whether the server has told us that the database transaction

@@ -190,6 +190,7 @@ func connConfig(url string, o Options) (*pgx.ConnConfig, error) {
 			config.RuntimeParams[name] = value
 		}
 	}
+	config.RuntimeParams["default_transaction_isolation"] = "read committed" // which statements rely on
 	return config, nil
 }
 

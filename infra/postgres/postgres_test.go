@@ -2,7 +2,7 @@ package postgres_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -117,5 +118,72 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-var _ = errors.Is
-var _ = pgx.ErrNoRows
+// soon bounds what a test waits for.
+func soon(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// admin is a session of one's own in the test's database.
+func admin(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(soon(t), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) }) //nolint:errcheck // the test is over
+	return conn
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func execute(t testing.TB, conn *pgx.Conn, sql string, args ...any) {
+	t.Helper()
+	if _, err := conn.Exec(soon(t), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// eventually asks until the answer is yes, or fails.
+func eventually(t testing.TB, what string, yes func() bool) {
+	t.Helper()
+	ctx := soon(t)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !yes() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("not in time: ", what)
+		}
+	}
+}
+
+// happened are events with ids that follow from the stream and the version.
+func happened(stream event.Stream, after event.Version, n int) []event.Event {
+	events := make([]event.Event, n)
+	for i := range events {
+		events[i] = event.Event{
+			ID: event.DeriveID(stream, event.ID{1}, int(after)+i), Name: "test.happened.v1", //nolint:gosec // small
+			Data: fmt.Appendf(nil, `{"n":%d}`, int(after)+i), //nolint:gosec // small
+		}
+	}
+	return events
+}
+
+// stands reads a stream.
+func stands(t testing.TB, l *postgres.Log, stream event.Stream) (events []event.Recorded) {
+	t.Helper()
+	for r, err := range l.ReadStream(soon(t), stream, 0) {
+		must(t, err)
+		events = append(events, r)
+	}
+	return events
+}

@@ -1,0 +1,479 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+)
+
+// killer ends all other sessions of a database again and again until the test says
+// stop, and then tells how many it ended.
+func killer(t *testing.T, url string) (stop func() int) {
+	conn := admin(t, url)
+	quit := make(chan struct{})
+	var killed int
+	var running sync.WaitGroup
+	running.Go(func() {
+		tick := time.NewTicker(30 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+			}
+			var n int
+			if err := conn.QueryRow(context.Background(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+				WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&n); err != nil {
+				t.Error(err)
+				return
+			}
+			killed += n
+		}
+	})
+	return sync.OnceValue(func() int {
+		close(quit)
+		running.Wait()
+		return killed
+	})
+}
+
+// TestKilledSessions ends the store's sessions in the midst of appends. Writers try
+// each append again with the same ids until it stands: nothing is lost, nothing
+// doubled, and a subscriber sees each event once.
+func TestKilledSessions(t *testing.T) {
+	op := open(t, postgres.Options{})
+	ctx := soon(t)
+	const writers, appends = 16, 500
+	stop := killer(t, op.url)
+	defer stop()
+
+	var unknown, failed, repeated atomic.Int64
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			stream := event.Stream(fmt.Sprint("s-", w))
+			for v := event.Version(0); v < 2*appends; v += 2 {
+				for {
+					a, err := op.db.Log.Append(ctx, stream, v, happened(stream, v, 2)...)
+					var conflict *event.ConflictError
+					if err == nil {
+						if a.Version != v+2 {
+							t.Errorf("%s at %d: %+v", stream, v, a)
+						}
+						if a.Repeated {
+							repeated.Add(1)
+						}
+						break
+					}
+					if errors.As(err, &conflict) || ctx.Err() != nil {
+						t.Errorf("%s at %d: %v", stream, v, err)
+						return
+					}
+					if errors.Is(err, event.ErrUnknown) {
+						unknown.Add(1)
+					} else {
+						failed.Add(1)
+					}
+				}
+			}
+		})
+	}
+	seen := map[event.Stream]event.Version{}
+	for b, err := range op.db.Log.Subscribe(ctx, 0, event.Filter{}, 50) {
+		must(t, err)
+		for _, r := range b.Events {
+			if seen[r.Stream]++; seen[r.Stream] != r.Version {
+				t.Fatalf("%s: version %d came as number %d", r.Stream, r.Version, seen[r.Stream])
+			}
+		}
+		if b.Next == writers*2*appends {
+			break
+		}
+	}
+	all.Wait()
+	killed := stop()
+	t.Logf("%d sessions ended, %d outcomes unknown, %d failures, %d repeats", killed, unknown.Load(), failed.Load(), repeated.Load())
+	if killed < 10 {
+		t.Errorf("only %d sessions were ended: nothing was tested", killed)
+	}
+	for w := range writers {
+		stream := event.Stream(fmt.Sprint("s-", w))
+		var want []event.ID
+		for _, e := range happened(stream, 0, 2*appends) {
+			want = append(want, e.ID)
+		}
+		var got []event.ID
+		for _, r := range stands(t, op.db.Log, stream) {
+			got = append(got, r.ID)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", stream, diff)
+		}
+	}
+}
+
+// TestKilledApply ends sessions while changes are applied: each batch of changes
+// stands with its checkpoint or not at all.
+func TestKilledApply(t *testing.T) {
+	op := open(t, postgres.Options{})
+	ctx := soon(t)
+	stop := killer(t, op.url)
+	defer stop()
+	const batches = 1000
+	for at := event.Position(0); at < batches; {
+		n := int(at) //nolint:gosec // small
+		row := tx.Work{Chain: 1, Hash: chain.Hash{byte(n >> 8), byte(n)}, Nonce: uint64(at), Phase: tx.Open, NextAt: time.Now()}
+		err := op.db.Work.Apply(ctx, "feeder", at, at+1, []tx.Change{{Chain: 1, Hash: row.Hash, Open: &row}})
+		if err == nil {
+			at++
+			continue
+		}
+		if errors.Is(err, event.ErrMoved) {
+			t.Fatal("nobody else moves this checkpoint:", err)
+		}
+		eventually(t, "reading the checkpoint", func() bool {
+			at, err = op.db.Checkpoints.Checkpoint(ctx, "feeder")
+			return err == nil
+		})
+	}
+	killed := stop()
+	if killed < 10 {
+		t.Errorf("only %d sessions were ended: nothing was tested", killed)
+	}
+	var rows int
+	must(t, admin(t, op.url).QueryRow(ctx, `SELECT count(*) FROM work.queue`).Scan(&rows))
+	if rows != batches {
+		t.Errorf("%d rows stand, not %d", rows, batches)
+	}
+}
+
+// listening are the sessions that listen.
+func listening(t *testing.T, conn *pgx.Conn) (pids []int) {
+	t.Helper()
+	rows, err := conn.Query(soon(t), `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`)
+	must(t, err)
+	pids, err = pgx.CollectRows(rows, pgx.RowTo[int])
+	must(t, err)
+	return pids
+}
+
+// TestNotified lets one process append and another subscribe, which would take a
+// second for each round if it only looked at the log; then again after the
+// listening session was ended.
+func TestNotified(t *testing.T) {
+	writer := open(t, postgres.Options{})
+	reader := writer.again()
+	conn := admin(t, writer.url)
+	batches := make(chan event.Batch)
+	ctx, cancel := context.WithCancel(soon(t))
+	var running sync.WaitGroup
+	running.Go(func() {
+		for b, err := range reader.db.Log.Subscribe(ctx, 0, event.Filter{}, 10) {
+			if err != nil {
+				return
+			}
+			select {
+			case batches <- b:
+			case <-ctx.Done():
+			}
+		}
+	})
+	defer running.Wait()
+	defer cancel()
+	<-batches // caught up with nothing
+	at := event.Version(0)
+	rounds := func(n int) time.Duration {
+		start := time.Now()
+		for range n {
+			a, err := writer.db.Log.Append(ctx, "one", at, happened("one", at, 1)...)
+			must(t, err)
+			for b := range batches {
+				if b.Next == a.Position {
+					break
+				}
+			}
+			at = a.Version
+		}
+		return time.Since(start)
+	}
+	quick := func(when string) {
+		t.Helper()
+		if took := rounds(20); took > 20*time.Second/4 {
+			t.Errorf("%s, 20 appends reached the other process in %s", when, took)
+		}
+	}
+	eventually(t, "listening", func() bool { return len(listening(t, conn)) == 1 })
+	quick("at first")
+	was := listening(t, conn)[0]
+	execute(t, conn, `SELECT pg_terminate_backend($1)`, was)
+	rounds(1) // by polling, or already listening again
+	eventually(t, "listening again", func() bool {
+		now := listening(t, conn)
+		return len(now) == 1 && now[0] != was
+	})
+	quick("listening again")
+}
+
+// TestLostReplies cuts the connection around COMMIT, before the server has it and
+// after. Either way nobody knows, and the same append again tells.
+func TestLostReplies(t *testing.T) {
+	direct := open(t, postgres.Options{})
+	p, url := through(t, direct.url)
+	var what atomic.Int64
+	store := &opener{t: t, url: url, o: direct.o}
+	store.o.Crash = func(point string) {
+		if point == postgres.CrashPoints()[0] {
+			p.lose(loss(what.Swap(int64(nothing))))
+		}
+	}
+	store.start()
+	t.Cleanup(func() { store.close() }) //nolint:errcheck // not what is tested
+	ctx := soon(t)
+	for name, c := range map[string]struct {
+		loss  loss
+		stood bool
+	}{"the request is lost": {request, false}, "the reply is lost": {reply, true}} {
+		t.Run(name, func(t *testing.T) {
+			for i := range 20 {
+				stream := event.Stream(fmt.Sprintf("%s-%d", name, i))
+				events := happened(stream, 0, 3)
+				// After this, the session has its statements prepared: what is lost
+				// next is the append itself.
+				_, err := store.db.Log.Append(ctx, "warm-"+stream, 0, happened("warm-"+stream, 0, 1)...)
+				must(t, err)
+				what.Store(int64(c.loss))
+				_, err = store.db.Log.Append(ctx, stream, 0, events...)
+				if !errors.Is(err, event.ErrUnknown) {
+					t.Fatal("the append whose answer was lost answered", err)
+				}
+				if c.stood { // what the server had begun it ends, at its own pace
+					eventually(t, "the commit", func() bool { return len(stands(t, direct.db.Log, stream)) == 3 })
+				}
+				again, err := store.db.Log.Append(ctx, stream, 0, events...)
+				must(t, err)
+				if again.Version != 3 || again.Repeated != c.stood {
+					t.Errorf("the append again: %+v", again)
+				}
+				if got := stands(t, direct.db.Log, stream); len(got) != 3 {
+					t.Errorf("%d events stand, not 3", len(got))
+				}
+			}
+		})
+	}
+}
+
+// TestSilence lets the network go silent under an append: its caller's time runs out
+// without knowing, and Close ends when it must.
+func TestSilence(t *testing.T) {
+	direct := open(t, postgres.Options{})
+	p, url := through(t, direct.url)
+	store := &opener{t: t, url: url, o: direct.o}
+	var armed atomic.Bool
+	store.o.Crash = func(string) {
+		if armed.Load() {
+			p.lose(silence)
+		}
+	}
+	store.start()
+	ctx := soon(t)
+	_, err := store.db.Log.Append(ctx, "one", 0, happened("one", 0, 1)...)
+	must(t, err)
+	armed.Store(true)
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if _, err := store.db.Log.Append(short, "one", 1, happened("one", 1, 1)...); !errors.Is(err, event.ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Error("an append into silence answered", err)
+	}
+	// The committer still waits: what comes now was never taken.
+	short, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	if _, err := store.db.Log.Append(short, "two", 0, happened("two", 0, 1)...); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, event.ErrUnknown) {
+		t.Error("an append behind it answered", err)
+	}
+	short, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if err := store.db.Close(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error("Close answered", err)
+	}
+	if took := time.Since(start); took > 15*time.Second {
+		t.Errorf("Close took %s", took)
+	}
+	p.cut()
+}
+
+// TestLockHeld lets another session sit on the head row: an append whose time runs
+// out before it had its turn is not written, and says so.
+func TestLockHeld(t *testing.T) {
+	op := open(t, postgres.Options{})
+	ctx := soon(t)
+	_, err := op.db.Log.Append(ctx, "first", 0, happened("first", 0, 1)...)
+	must(t, err)
+	dbtx, err := admin(t, op.url).Begin(ctx)
+	must(t, err)
+	_, err = dbtx.Exec(ctx, `SELECT FROM log.head FOR UPDATE`)
+	must(t, err)
+
+	var all sync.WaitGroup
+	for i := range 5 {
+		all.Go(func() {
+			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+			defer cancel()
+			stream := event.Stream(fmt.Sprint("late-", i))
+			_, err := op.db.Log.Append(short, stream, 0, happened(stream, 0, 1)...)
+			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, event.ErrUnknown) {
+				t.Error("an append that never had its turn answered", err)
+			}
+		})
+	}
+	patient := make(chan error, 1)
+	all.Go(func() {
+		_, err := op.db.Log.Append(ctx, "patient", 0, happened("patient", 0, 1)...)
+		patient <- err
+	})
+	eventually(t, "a waiting session", func() bool {
+		var n int
+		must(t, dbtx.QueryRow(ctx, `SELECT count(*) FROM pg_locks WHERE NOT granted`).Scan(&n))
+		return n > 0
+	})
+	select {
+	case err := <-patient:
+		t.Fatal("an append passed the lock:", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	must(t, dbtx.Rollback(ctx))
+	must(t, <-patient)
+	all.Wait()
+	for i := range 5 {
+		stream := event.Stream(fmt.Sprint("late-", i))
+		if got := stands(t, op.db.Log, stream); len(got) != 0 {
+			t.Errorf("%s stands all the same", stream)
+		}
+	}
+}
+
+// TestPoison lets the database dislike one append of many: only that one fails.
+func TestPoison(t *testing.T) {
+	op := open(t, postgres.Options{})
+	ctx := soon(t)
+	execute(t, admin(t, op.url), `ALTER TABLE log.events ADD CHECK (name <> 'poison.v1')`)
+	var all sync.WaitGroup
+	for i := range 200 {
+		stream := event.Stream(fmt.Sprint("s-", i))
+		events := happened(stream, 0, 2)
+		all.Go(func() {
+			if i%50 != 7 {
+				if a, err := op.db.Log.Append(ctx, stream, 0, events...); err != nil || a.Version != 2 {
+					t.Errorf("a neighbour: %+v, %v", a, err)
+				}
+				return
+			}
+			events[1].Name = "poison.v1"
+			_, err := op.db.Log.Append(ctx, stream, 0, events...)
+			if err == nil || errors.Is(err, event.ErrUnknown) || postgres.Transient(err) {
+				t.Error("the poison answered", err)
+			}
+		})
+	}
+	all.Wait()
+	head, err := op.db.Log.Head(ctx)
+	must(t, err)
+	if head != 2*196 {
+		t.Errorf("%d events stand, not %d", head, 2*196)
+	}
+}
+
+// TestTwoProcesses appends from two stores at once and reads from a third: positions
+// have no gap and come in order, whoever commits.
+func TestTwoProcesses(t *testing.T) {
+	one := open(t, postgres.Options{})
+	stores := []*opener{one, one.again()}
+	reader := one.again()
+	ctx := soon(t)
+	const writers, appends = 20, 50
+	var all sync.WaitGroup
+	for w := range writers {
+		l := stores[w%2].db.Log
+		all.Go(func() {
+			stream := event.Stream(fmt.Sprint("s-", w))
+			for v := range event.Version(appends) {
+				if a, err := l.Append(ctx, stream, v, happened(stream, v, 1)...); err != nil || a.Version != v+1 {
+					t.Errorf("%s at %d: %+v, %v", stream, v, a, err)
+					return
+				}
+			}
+		})
+	}
+	for r := range 4 {
+		all.Go(func() {
+			at := event.Position(0)
+			for b, err := range reader.db.Log.Subscribe(ctx, 0, event.Filter{}, 3+10*r) {
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, e := range b.Events {
+					if at++; e.Position != at {
+						t.Errorf("position %d came as number %d", e.Position, at)
+						return
+					}
+				}
+				if at == writers*appends {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestKeysLost restores payloads without their keys: they are gone, and can be kept
+// anew, whole.
+func TestKeysLost(t *testing.T) {
+	op := open(t, postgres.Options{})
+	ctx := soon(t)
+	sealed := func(n, try byte) payload.Sealed {
+		return payload.Sealed{Ref: payload.Ref{Chain: 1, Hash: chain.Hash{n}}, KeyID: uint32(try), Wrapped: []byte{try, 1}, Bytes: []byte{try, 2, n}}
+	}
+	must(t, op.db.Payloads.Put(ctx, []payload.Sealed{sealed(1, 1), sealed(2, 1)}))
+	execute(t, admin(t, op.url), `DELETE FROM log.payload_keys WHERE substr(hash, 1, 1) = '\x01'`)
+	if _, err := op.db.Payloads.Get(ctx, 1, chain.Hash{1}); !errors.Is(err, payload.ErrGone) {
+		t.Error("a payload without its key answers", err)
+	}
+	must(t, op.db.Payloads.Put(ctx, []payload.Sealed{sealed(3, 2), sealed(2, 2), sealed(1, 2)}))
+	for n, want := range map[byte]payload.Sealed{1: sealed(1, 2), 2: sealed(2, 1), 3: sealed(3, 2)} {
+		got, err := op.db.Payloads.Get(ctx, 1, chain.Hash{n})
+		must(t, err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("payload %d: %s", n, diff)
+		}
+	}
+	// A key whose row is gone is no hindrance, and Erase takes it along.
+	execute(t, admin(t, op.url), `DELETE FROM log.payloads WHERE substr(hash, 1, 1) IN ('\x01', '\x02')`)
+	must(t, op.db.Payloads.Put(ctx, []payload.Sealed{sealed(1, 3)}))
+	got, err := op.db.Payloads.Get(ctx, 1, chain.Hash{1})
+	must(t, err)
+	if diff := cmp.Diff(sealed(1, 3), got); diff != "" {
+		t.Error(diff)
+	}
+	must(t, op.db.Payloads.Erase(ctx, 1, []chain.Hash{{1}, {2}, {3}}))
+	var left int
+	must(t, admin(t, op.url).QueryRow(ctx, `SELECT (SELECT count(*) FROM log.payload_keys) + (SELECT count(*) FROM log.payloads)`).Scan(&left))
+	if left != 0 {
+		t.Errorf("%d rows are left", left)
+	}
+}

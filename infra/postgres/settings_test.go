@@ -1,0 +1,254 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/migrations"
+)
+
+// TestOpenRefuses asks for servers that cannot keep the promises.
+func TestOpenRefuses(t *testing.T) {
+	ctx := soon(t)
+	url := testenv.Postgres(t)
+	name := url[strings.LastIndex(url, "/")+1:]
+	execute(t, admin(t, url), `ALTER DATABASE `+name+` SET synchronous_commit = off`)
+	_, err := postgres.Open(ctx, url, postgres.Options{})
+	if err == nil || !strings.Contains(err.Error(), "synchronous_commit is off") || postgres.Transient(err) {
+		t.Error("a server that loses commits:", err)
+	}
+	db, err := postgres.Open(ctx, url, postgres.Options{AllowDataLoss: true})
+	must(t, err)
+	must(t, db.Close(ctx))
+
+	_, err = postgres.Open(ctx, "postgres://localhost:notaport/x", postgres.Options{})
+	if err == nil || postgres.Transient(err) {
+		t.Error("a broken URL:", err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	must(t, listener.Close())
+	_, err = postgres.Open(ctx, "postgres://u:secret@"+listener.Addr().String()+"/x", postgres.Options{})
+	if err == nil || !postgres.Transient(err) || strings.Contains(err.Error(), "secret") {
+		t.Error("nobody there:", err)
+	}
+	_, err = postgres.Open(ctx, url+"_not_there", postgres.Options{})
+	if err == nil || postgres.Transient(err) {
+		t.Error("no such database:", err)
+	}
+}
+
+// TestOpenReplica asks for a server that takes no writes, as one of several.
+func TestOpenReplica(t *testing.T) {
+	dsn := testenv.Postgres(t)
+	name := dsn[strings.LastIndex(dsn, "/")+1:]
+	execute(t, admin(t, dsn), `ALTER DATABASE `+name+` SET default_transaction_read_only = on`)
+	if _, err := postgres.Open(soon(t), dsn, postgres.Options{}); err == nil || !postgres.Transient(err) {
+		t.Error("a server that takes no writes:", err)
+	}
+}
+
+// TestSession looks at the settings that a session of ours has.
+func TestSession(t *testing.T) {
+	dsn := testenv.Postgres(t)
+	u, err := url.Parse(dsn)
+	must(t, err)
+	u.RawQuery = url.Values{"statement_timeout": {"7000"}, "pool_max_conns": {"3"}}.Encode()
+	db, err := postgres.Open(soon(t), u.String(), postgres.Options{Application: "tower", LockTimeout: 4 * time.Second})
+	must(t, err)
+	defer db.Close(soon(t)) //nolint:errcheck // not what is tested
+	want := map[string]string{
+		"application_name":                    "tower",
+		"statement_timeout":                   "7s", // the URL's
+		"lock_timeout":                        "4s",
+		"idle_in_transaction_session_timeout": "5s",
+		"search_path":                         "view",
+		"default_transaction_isolation":       "read committed",
+		"TimeZone":                            "UTC",
+	}
+	got := map[string]string{}
+	for name := range want {
+		var value string
+		must(t, db.View().QueryRowContext(soon(t), `SELECT current_setting($1)`, name).Scan(&value))
+		got[name] = value
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	must(t, db.Ping(soon(t)))
+	must(t, db.Close(soon(t)))
+	if err := db.Ping(soon(t)); !errors.Is(err, event.ErrClosed) {
+		t.Error("closed, it answers", err)
+	}
+}
+
+// TestMigrateAtOnce starts several replicas on an empty database.
+func TestMigrateAtOnce(t *testing.T) {
+	url := testenv.Postgres(t)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			db, err := postgres.Open(soon(t), url, postgres.Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for range 2 {
+				if err := errors.Join(db.Migrate(soon(t)), db.MigrateView(soon(t), migrations.View)); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := db.Close(soon(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	var applied int
+	must(t, admin(t, url).QueryRow(soon(t), `SELECT (SELECT count(*) FROM log.migrations) + (SELECT count(*) FROM view.migrations)`).Scan(&applied))
+	want := 0
+	for _, files := range []fs.FS{migrations.Postgres, migrations.View} {
+		names, err := fs.Glob(files, "*/*.sql")
+		must(t, err)
+		want += len(names)
+	}
+	if applied != want {
+		t.Errorf("%d migrations were applied, not %d", applied, want)
+	}
+}
+
+// TestMigrateView follows a schema of read models through its life.
+func TestMigrateView(t *testing.T) {
+	op := open(t, postgres.Options{})
+	ctx := soon(t)
+	files := fstest.MapFS{"view/0001_things.sql": {Data: []byte(`CREATE TABLE things (n bigint); INSERT INTO things VALUES (1);`)}}
+	sum := func() (n int) {
+		must(t, op.db.View().QueryRowContext(ctx, `SELECT sum(n) FROM things`).Scan(&n))
+		return n
+	}
+	must(t, op.db.MigrateView(ctx, files))
+	files["view/0010_more.sql"] = &fstest.MapFile{Data: []byte(`INSERT INTO things VALUES (10)`)}
+	files["view/0002_some.sql"] = &fstest.MapFile{Data: []byte(`UPDATE things SET n = 2 * n`)}
+	must(t, op.db.MigrateView(ctx, files))
+	must(t, op.db.MigrateView(ctx, files))
+	if n := sum(); n != 12 {
+		t.Errorf("after three migrations in order the sum is %d, not 12", n)
+	}
+	delete(files, "view/0010_more.sql") // a newer program has been here
+	must(t, op.db.MigrateView(ctx, files))
+
+	files["view/0003_broken.sql"] = &fstest.MapFile{Data: []byte(`INSERT INTO things VALUES (100); SELECT nonsense`)}
+	if err := op.db.MigrateView(ctx, files); err == nil || !strings.Contains(err.Error(), "0003_broken.sql") {
+		t.Error("a broken migration answers", err)
+	}
+	delete(files, "view/0003_broken.sql")
+	if n := sum(); n != 12 {
+		t.Errorf("a broken migration left the sum at %d", n)
+	}
+	files["view/0001_things.sql"] = &fstest.MapFile{Data: []byte(`CREATE TABLE things (n text)`)}
+	if err := op.db.MigrateView(ctx, files); err == nil || !strings.Contains(err.Error(), "was changed") {
+		t.Error("a changed migration answers", err)
+	}
+
+	execute(t, admin(t, op.url), `DROP SCHEMA view CASCADE`)
+	must(t, op.db.MigrateView(ctx, fstest.MapFS{"0001_things.sql": {Data: []byte(`CREATE TABLE things AS SELECT 5::bigint AS n`)}}))
+	if n := sum(); n != 5 {
+		t.Errorf("made anew, the sum is %d", n)
+	}
+	if err := op.db.MigrateView(ctx, fstest.MapFS{"things.sql": {}}); err == nil {
+		t.Error("a migration without a number was taken")
+	}
+}
+
+// TestPartitions fills several small partitions and reads across them, under
+// filters that little or nothing passes too.
+func TestPartitions(t *testing.T) {
+	op := open(t, postgres.Options{Partition: 4000})
+	ctx := soon(t)
+	const long, total = event.Stream("long"), 30_000
+	var all sync.WaitGroup
+	for s := range 10 {
+		stream := event.Stream(fmt.Sprint("s-", s))
+		all.Go(func() {
+			for v := event.Version(0); v < total/10; v += event.MaxAppend {
+				if _, err := op.db.Log.Append(ctx, stream, v, happened(stream, v, event.MaxAppend)...); err != nil {
+					t.Error(err)
+				}
+				if v%1000 != 0 {
+					continue
+				}
+				at := v / 1000
+				if s == 0 {
+					if _, err := op.db.Log.Append(ctx, long, at, happened(long, at, 1)...); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	head, err := op.db.Log.Head(ctx)
+	must(t, err)
+	if head != total+3 {
+		t.Fatalf("the head is %d, not %d", head, total+3)
+	}
+	if got := stands(t, op.db.Log, long); len(got) != 3 || got[2].Position-got[0].Position < 4000 {
+		t.Errorf("a stream across partitions: %v", got)
+	}
+	for name, c := range map[string]struct {
+		filter event.Filter
+		want   int
+	}{
+		"all": {event.Filter{}, total + 3}, "few": {event.Filter{Streams: []string{"long"}}, 3},
+		"none": {event.Filter{Names: []string{"other."}}, 0},
+		"both": {event.Filter{Streams: []string{"long"}, Names: []string{"other."}}, 3},
+	} {
+		var at event.Position
+		n, batches := 0, 0
+		for b, err := range op.db.Log.ReadAll(ctx, 0, c.filter, 1000) {
+			must(t, err)
+			if b.Next < at {
+				t.Fatalf("%s: from %d to %d", name, at, b.Next)
+			}
+			at, n, batches = b.Next, n+len(b.Events), batches+1
+		}
+		if n != c.want || at != head {
+			t.Errorf("%s: %d events up to %d", name, n, at)
+		}
+		if batches < 2 {
+			t.Errorf("%s: a scan of %d positions in %d batches", name, total, batches)
+		}
+	}
+	var holes, used int
+	must(t, admin(t, op.url).QueryRow(ctx, `SELECT count(*) FILTER (WHERE first <> before), count(*) FILTER (WHERE first <= $1)
+		FROM (SELECT first, lag(past, 1, 1::bigint) OVER (ORDER BY first) AS before FROM log.partitions) p`, total).Scan(&holes, &used))
+	if holes != 0 || used != 8 {
+		t.Errorf("%d partitions are in use, %d do not follow the one before", used, holes)
+	}
+}
+
+// TestCrashPoints sees every point that is promised, in an append.
+func TestCrashPoints(t *testing.T) {
+	var passed []string
+	op := open(t, postgres.Options{Crash: func(point string) { passed = append(passed, point) }})
+	_, err := op.db.Log.Append(context.Background(), "one", 0, happened("one", 0, 1)...)
+	must(t, err)
+	must(t, op.close()) // and with it the committer
+	if diff := cmp.Diff(postgres.CrashPoints(), passed); diff != "" {
+		t.Error(diff)
+	}
+}
