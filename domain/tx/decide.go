@@ -140,7 +140,10 @@ func (o Outcome) String() string {
 // Key tells outcomes apart for the history. Messages are left out where a cause
 // says as much, and numbers in them always: balances and limits change each time.
 func (o Outcome) Key() string {
-	if o.Class == Taken || o.Cause != "" {
+	switch {
+	case o.Class == Taken:
+		return string(o.Class)
+	case o.Cause != "":
 		return string(o.Class) + " " + string(o.Cause)
 	}
 	return string(o.Class) + " " + withoutNumbers(o.Message)

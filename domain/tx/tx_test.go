@@ -36,7 +36,9 @@ func accept(mod ...func(*Accepted)) Accept {
 	return Accept{a}
 }
 
-func receiptIn(b chain.Block) SeeReceipt { return SeeReceipt{Receipt: chain.Receipt{Block: b, Status: 1}, At: epoch} }
+func receiptIn(b chain.Block) SeeReceipt {
+	return SeeReceipt{Receipt: chain.Receipt{Block: b, Status: 1}, At: epoch}
+}
 
 // run decides and evolves command after command.
 func run(t *testing.T, s State, commands ...Command) (State, []Event) {
