@@ -153,7 +153,10 @@ func router(routes []route) http.Handler {
 			return ErrMethodNotAllowed.Because("%s answers to %s", path, allow)
 		}}.serve)
 	}
-	m.NotFoundHandler = http.HandlerFunc(route{endpoint: func(http.ResponseWriter, *http.Request) error {
+	m.NotFoundHandler = http.HandlerFunc(route{endpoint: func(_ http.ResponseWriter, r *http.Request) error {
+		if r.RequestURI == "*" { // also how a client of HTTP/2 begins
+			return ErrInvalidRequest.Because("nothing is asked of *")
+		}
 		return ErrNotFound
 	}}.serve)
 	return m

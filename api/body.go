@@ -9,6 +9,12 @@ import (
 	"strings"
 )
 
+// The first buffer for a body: without a declared length, and at most.
+const (
+	bodyFirst    = 4 << 10
+	bodyPromised = 64 << 10
+)
+
 // readBody reads a request's whole body before anything is made of it: what is
 // cut short never has an effect. What is refused by its headers is not read, so a
 // client that asks first (Expect: 100-continue) is not told to go on.
@@ -23,8 +29,10 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if !isJSON(r.Header.Values("Content-Type")) {
 		return nil, ErrUnsupportedMediaType.Because("Content-Type must be application/json, in UTF-8")
 	}
-	body := make([]byte, 0, max(r.ContentLength+1, 512)) // one more shows the end without growing
-	body, err := readAll(http.MaxBytesReader(w, r.Body, limit), body)
+	// One byte more shows the end without growing. What is only announced is not
+	// made room for.
+	room := min(max(r.ContentLength+1, bodyFirst), bodyPromised)
+	body, err := readAll(http.MaxBytesReader(w, r.Body, limit), make([]byte, 0, room))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):

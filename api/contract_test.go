@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/goccy/go-yaml"
@@ -22,15 +23,19 @@ import (
 
 type object = map[string]any
 
-// contract is openapi.yaml.
-func contract(t *testing.T) object {
-	t.Helper()
+// parsed is openapi.yaml, read once. Nothing changes it.
+var parsed = sync.OnceValues(func() (doc object, err error) {
 	text, err := os.ReadFile("openapi.yaml")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	var doc object
-	if err := yaml.Unmarshal(text, &doc); err != nil {
+	return doc, yaml.Unmarshal(text, &doc)
+})
+
+func contract(t *testing.T) object {
+	t.Helper()
+	doc, err := parsed()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return doc
@@ -120,19 +125,19 @@ func TestContractKnowsEveryStatus(t *testing.T) {
 // checkAnswer holds a JSON answer to the contract: its status is promised, it has
 // every member that is required and none that is not described, and what is
 // described as a string, number, … is one.
-func checkAnswer(t *testing.T, method, path string, status int, contentType string, body []byte) {
+func checkAnswer(t *testing.T, method, path string, res response) {
 	t.Helper()
 	doc := contract(t)
-	media, _, _ := strings.Cut(contentType, ";")
-	schema := at(t, doc, "paths", path, strings.ToLower(method), "responses", fmt.Sprint(status), "content", media, "schema")
+	schema := at(t, doc, "paths", path, strings.ToLower(method), "responses", fmt.Sprint(res.status),
+		"content", res.header.Get("Content-Type"), "schema")
 	var v any
-	d := json.NewDecoder(bytes.NewReader(body))
+	d := json.NewDecoder(bytes.NewReader(res.body))
 	d.UseNumber()
 	if err := d.Decode(&v); err != nil {
-		t.Fatalf("%s %s answered what is not JSON: %s", method, path, body)
+		t.Fatalf("%s %s answered what is not JSON: %s", method, path, res.body)
 	}
 	for _, fault := range conforms(t, doc, schema, v, "") {
-		t.Errorf("%s %s answered %d: %s", method, path, status, fault)
+		t.Errorf("%s %s answered %d: %s", method, path, res.status, fault)
 	}
 }
 

@@ -43,6 +43,11 @@ func (a *api) requests(next http.Handler) http.Handler {
 		}
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
+		if len(r.TransferEncoding) > 0 {
+			// It may have had a Content-Length too, which net/http hides; then
+			// the connection must end (RFC 9112, section 6.1).
+			header.Set("Connection", "close")
+		}
 
 		answer := &answer{ResponseWriter: w}
 		defer func() {
@@ -72,12 +77,11 @@ func (a *api) ended(r *http.Request, on *exchange, w *answer, took time.Duration
 	default:
 		method = "other"
 	}
-	if a.Requested != nil {
-		a.Requested(on.route, method, strconv.Itoa(w.status), took)
-	}
 	level := slog.LevelDebug
 	switch {
-	case w.status == http.StatusServiceUnavailable:
+	case r.Context().Err() != nil: // the client has gone; what failed, failed for that
+		level = slog.LevelInfo
+	case w.status == http.StatusServiceUnavailable, w.status == http.StatusOK && on.err != nil:
 		level = slog.LevelWarn
 	case w.status >= http.StatusInternalServerError:
 		level = slog.LevelError
@@ -91,6 +95,9 @@ func (a *api) ended(r *http.Request, on *exchange, w *answer, took time.Duration
 		facts = append(facts, slog.Any("err", on.err))
 	}
 	a.Log.LogAttrs(r.Context(), level, "request", facts...)
+	if a.Requested != nil {
+		a.Requested(on.route, method, strconv.Itoa(w.status), took)
+	}
 }
 
 // note adds a fact to the request's line in the log.

@@ -1,0 +1,354 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+func TestSubmit(t *testing.T) {
+	var outcomes []string
+	s := newStack(t, func(c *Config) { c.Submitted = func(o string) { outcomes = append(outcomes, o) } })
+	key := newKey(t)
+	raw := signed(t, key, testChain, 7)
+	hash := chain.Keccak(raw)
+	body := submissionOf(testChain, raw)
+	want := fmt.Sprintf(`{"results":[{"ok":true,"txHash":"%s","sender":"%s","nonceKey":"0x0","nonce":7,"eligibleAt":%d,"status":"queued","alreadyKnown":%%v}]}`+"\n",
+		hash, strings.ToLower(crypto.PubkeyToAddress(key.PublicKey).Hex()), testTime.Unix())
+	for i, known := range []bool{false, true, true} {
+		res := s.do(http.MethodPost, "/v1/transactions", body)
+		if diff := cmp.Diff(fmt.Sprintf(want, known), string(res.body)); res.status != http.StatusOK || diff != "" {
+			t.Errorf("post %d answered %d (want -, got +):\n%s", i, res.status, diff)
+		}
+	}
+	if res := s.do(http.MethodPost, "/v1/transactions", body, "Content-Type", `Application/JSON; charset="UTF-8"`, "Content-Encoding", "identity"); res.status != http.StatusOK {
+		t.Errorf("with other words for JSON: %v", res)
+	}
+	if events := s.recorded(); len(events) != 1 || events[0].Name != "tx.accepted.v1" || events[0].Stream != tx.Stream(testChain, hash) {
+		t.Errorf("recorded: %v", events)
+	}
+	if !slices.Equal(outcomes, []string{"accepted", "known", "known", "known"}) {
+		t.Errorf("outcomes: %v", outcomes)
+	}
+	kept, err := s.config.Submit.Vault.Bytes(t.Context(), payload.Ref{Chain: testChain, Hash: hash})
+	if err != nil || !bytes.Equal(kept, raw) {
+		t.Errorf("kept %x, %v", kept, err)
+	}
+}
+
+// Rows 29 to 38 with the members of this request, and 39, 40, 46.
+func TestSubmitRefusesTheWhole(t *testing.T) {
+	s := newStack(t, func(c *Config) { c.Limits.BatchItems = 3 })
+	raw := signed(t, newKey(t), testChain, 0)
+	text := fmt.Sprintf("0x%x", raw)
+	valid := string(submissionOf(testChain, raw))
+	one := func(item string) string { return fmt.Sprintf(`{"chainId":42431,"transactions":[%s]}`, item) }
+	id := func(literal string) string { return fmt.Sprintf(`{"chainId":%s,"transactions":["%s"]}`, literal, text) }
+	for _, tt := range []struct {
+		body   string
+		status int
+		code   event.Refusal
+	}{
+		{`{"chainId":1,"chainId":42431,"transactions":["` + text + `"]}`, 400, ErrInvalidRequest},
+		{`{"CHAINID":42431,"transactions":["` + text + `"]}`, 400, ErrInvalidRequest},
+		{`{"chainId":42431,"transactions":["` + text + `"],"extra":1}`, 400, ErrInvalidRequest},
+		{`null`, 400, ErrInvalidRequest},
+		{id("null"), 400, ErrInvalidRequest},
+		{one("null"), 400, ErrInvalidRequest},
+		{one("\"\xff\""), 400, ErrMalformedJSON},
+		{one(`"\ud800"`), 400, ErrMalformedJSON},
+		{one(`"\u0000"`), 400, ErrMalformedJSON},
+		{"\xef\xbb\xbf" + valid, 400, ErrMalformedJSON},
+		{valid + "x", 400, ErrMalformedJSON},
+		{valid + valid, 400, ErrMalformedJSON},
+		{strings.Repeat("[", 20_000), 400, ErrInvalidRequest},
+		{strings.Repeat(`{"chainId":`, 9_999), 400, ErrInvalidRequest},
+		{id("-1"), 400, ErrInvalidRequest},
+		{id("42431.0"), 400, ErrInvalidRequest},
+		{id("4e4"), 400, ErrInvalidRequest},
+		{id("18446744073709551616"), 400, ErrInvalidRequest},
+		{id("1e999"), 400, ErrInvalidRequest},
+		{id("0xa5bf"), 400, ErrMalformedJSON},
+		{id(`"42431"`), 400, ErrInvalidRequest},
+		{one("1"), 400, ErrInvalidRequest},
+		{`[` + valid + `]`, 400, ErrInvalidRequest},
+		{`{"chainId":42431}`, 400, ErrInvalidRequest},
+		{`{"chainId":42431,"transactions":[]}`, 400, ErrEmptyBatch},
+		{one(`"0x01","0x02","0x03","0x04"`), 413, ErrBatchTooLarge},
+		{id("0"), 422, commands.ErrUnsupportedChain},
+		{id("5"), 422, commands.ErrUnsupportedChain},
+		{id("18446744073709551615"), 422, commands.ErrUnsupportedChain},
+		{`{"chainId":5,"transactions":["zz"]}`, 422, commands.ErrUnsupportedChain},
+	} {
+		wantProblem(t, quote(tt.body), s.do(http.MethodPost, "/v1/transactions", []byte(tt.body)), tt.status, tt.code)
+	}
+	if events := s.recorded(); len(events) != 0 {
+		t.Errorf("%d events were recorded", len(events))
+	}
+}
+
+// Row 40: the limits themselves are fine, one more is not.
+func TestBatchLimit(t *testing.T) {
+	s := newStack(t)
+	most := s.config.Limits.BatchItems
+	items := strings.Repeat(`"0x",`, most) // no transactions, but items
+	body := func(items string) []byte {
+		return []byte(`{"chainId":42431,"transactions":[` + strings.TrimSuffix(items, ",") + `]}`)
+	}
+	if res := s.do(http.MethodPost, "/v1/transactions", body(items)); res.status != http.StatusOK {
+		t.Errorf("%d items: %v", most, res)
+	}
+	wantProblem(t, "one more", s.do(http.MethodPost, "/v1/transactions", body(items+`"0x"`)), 413, ErrBatchTooLarge)
+}
+
+// Rows 41, 44, 45, 51, 66: each item is answered in its place.
+func TestSubmitAnswersEachItem(t *testing.T) {
+	s := newStack(t)
+	key := newKey(t)
+	good := make([][]byte, 6)
+	for i := range good {
+		good[i] = signed(t, key, testChain, uint64(i))
+	}
+	large := bytes.Repeat([]byte{2}, s.config.Limits.TransactionBytes+1)
+	raws := [][]byte{good[0], {0x7f}, good[1], good[0], large, good[2], signed(t, key, 1, 0), good[3], append(slices.Clone(good[4]), 0), good[5], {}}
+	type answer struct {
+		known        bool
+		code, reason string
+		status       int
+	}
+	want := []answer{
+		{}, {code: "invalid-transaction", reason: "type", status: 422}, {}, {known: true},
+		{code: "tx-too-large", reason: "tx-too-large", status: 413}, {},
+		{code: "wrong-chain", reason: "wrong-chain", status: 422}, {},
+		{code: "invalid-transaction", reason: "trailing", status: 422}, {},
+		{code: "invalid-transaction", reason: "hex", status: 422},
+	}
+	var got []answer
+	for i, r := range s.submit(raws...) {
+		got = append(got, answer{r.AlreadyKnown, r.Problem.Code, r.Problem.Reason, r.Problem.Status})
+		if r.OK != (r.Problem.Code == "") || r.OK && r.TxHash != chain.Keccak(raws[i]) {
+			t.Errorf("result %d: %+v", i, r)
+		}
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(answer{})); diff != "" {
+		t.Error(diff)
+	}
+	if events := s.recorded(); len(events) != 5 {
+		t.Errorf("%d events were recorded", len(events))
+	}
+}
+
+// Row 66: a signature of one transaction on another is somebody else's.
+func TestSenderIsRecovered(t *testing.T) {
+	s := newStack(t)
+	key := newKey(t)
+	one, other := new(types.Transaction), new(types.Transaction)
+	for tx, raw := range map[*types.Transaction][]byte{one: signed(t, key, testChain, 0), other: signed(t, key, testChain, 1)} {
+		if err := tx.UnmarshalBinary(raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, r, sigS := one.RawSignatureValues()
+	signature := make([]byte, 65)
+	r.FillBytes(signature[:32])
+	sigS.FillBytes(signature[32:64])
+	signature[64] = byte(v.Uint64())
+	pasted, err := other.WithSignature(types.LatestSignerForChainID(other.ChainId()), signature)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := pasted.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed := strings.ToLower(crypto.PubkeyToAddress(key.PublicKey).Hex())
+	for _, res := range s.submit(raw) {
+		if res.OK && res.Sender == claimed {
+			t.Errorf("taken on as %s, who has not signed it", claimed)
+		}
+	}
+}
+
+// Row 42: 100 posts of the same bytes at once are one transaction.
+func TestSubmitConcurrently(t *testing.T) {
+	s := newStack(t)
+	raw := signed(t, newKey(t), testChain, 0)
+	body := submissionOf(testChain, raw)
+	results := make([]result, 100)
+	var posting sync.WaitGroup
+	for i := range results {
+		posting.Go(func() {
+			res, err := s.send(http.MethodPost, "/v1/transactions", body)
+			var out struct{ Results []result }
+			if err != nil || res.status != http.StatusOK || json.Unmarshal(res.body, &out) != nil || len(out.Results) != 1 {
+				t.Errorf("answered %v, %v", res, err)
+				return
+			}
+			results[i] = out.Results[0]
+		})
+	}
+	posting.Wait()
+	first := 0
+	for i, r := range results {
+		if !r.OK || r.TxHash != chain.Keccak(raw) || r.Status != "queued" {
+			t.Errorf("result %d: %+v", i, r)
+		}
+		if !r.AlreadyKnown {
+			first++
+		}
+	}
+	if events := s.recorded(); first != 1 || len(events) != 1 {
+		t.Errorf("%d were the first, %d events were recorded", first, len(events))
+	}
+}
+
+// Row 67: whatever is sent, the answer is a result or a problem of the item.
+func TestSubmitMutations(t *testing.T) {
+	s := newStack(t)
+	source := rand.New(rand.NewPCG(1, 2))
+	valid := signed(t, newKey(t), testChain, 0)
+	for range 5 {
+		raws := make([][]byte, 200)
+		for i := range raws {
+			raws[i] = slices.Clone(valid)
+			for range 1 + source.IntN(3) {
+				raws[i][source.IntN(len(valid))] = byte(source.Uint32())
+			}
+			raws[i] = raws[i][:len(valid)-source.IntN(2)*source.IntN(len(valid)-1)]
+		}
+		for i, r := range s.submit(raws...) {
+			if !r.OK && (r.Problem.Status != 422 || r.Problem.Detail == "") {
+				t.Errorf("%x: %+v", raws[i], r)
+			}
+		}
+	}
+}
+
+// failing is a store of which some streams cannot be appended to.
+type failing struct {
+	commands.Store
+	err       func(event.Stream) error
+	persisted bool // it was written all the same
+}
+
+func (f failing) Append(ctx context.Context, stream event.Stream, at event.Version, events ...event.Event) (event.Appended, error) {
+	err := f.err(stream)
+	if err == nil || f.persisted {
+		a, e := f.Store.Append(ctx, stream, at, events...)
+		if err == nil {
+			return a, e
+		}
+	}
+	return event.Appended{}, err
+}
+
+// Row 49: when the store is down nothing is half done, and the client is told that
+// it may repeat.
+func TestSubmitWithoutStore(t *testing.T) {
+	raws := make([][]byte, 10)
+	key := newKey(t)
+	for i := range raws {
+		raws[i] = signed(t, key, testChain, uint64(i))
+	}
+	all := func(event.Stream) bool { return true }
+	some := func(stream event.Stream) bool { return stream <= tx.Stream(testChain, chain.Keccak(raws[3])) }
+	failed := 0
+	for _, raw := range raws {
+		if some(tx.Stream(testChain, chain.Keccak(raw))) {
+			failed++
+		}
+	}
+	unknown := fmt.Errorf("%w: connection reset", event.ErrUnknown)
+	for _, tt := range []struct {
+		name      string
+		fails     func(event.Stream) bool
+		err       error
+		persisted bool
+		status    int
+		code      event.Refusal
+	}{
+		{"closed", all, event.ErrClosed, false, 503, unavailable},
+		{"not in time", all, fmt.Errorf("append: %w", context.DeadlineExceeded), false, 503, unavailable},
+		{"lost answers, not written", all, unknown, false, 503, outcomeUnknown},
+		{"lost answers, written", all, unknown, true, 503, outcomeUnknown},
+		{"a fault of ours", all, errors.New("secret inside"), false, 500, internal},
+		{"some closed", some, event.ErrClosed, false, 200, unavailable},
+		{"some lost", some, unknown, true, 200, outcomeUnknown},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			down := true
+			s := newStack(t, func(c *Config) {
+				c.Submit.Transactions.Store = failing{c.Submit.Transactions.Store, func(stream event.Stream) error {
+					if down && tt.fails(stream) {
+						return tt.err
+					}
+					return nil
+				}, tt.persisted}
+			})
+			res := s.do(http.MethodPost, "/v1/transactions", submissionOf(testChain, raws...))
+			if bytes.Contains(res.body, []byte("secret")) || bytes.Contains(res.body, []byte("reset")) {
+				t.Errorf("the inside is told: %s", res.body)
+			}
+			if tt.status != http.StatusOK {
+				wantProblem(t, tt.name, res, tt.status, tt.code)
+				if wait := res.header.Get("Retry-After"); (wait == "") == (tt.status == 503) {
+					t.Errorf("Retry-After: %q", wait)
+				}
+			} else {
+				var out struct{ Results []result }
+				unmarshal(t, res.body, &out)
+				for i, r := range out.Results {
+					fails := some(tx.Stream(testChain, chain.Keccak(raws[i])))
+					if r.OK == fails || fails && (r.Problem.Code != string(tt.code) || !r.Problem.Retryable) {
+						t.Errorf("result %d: %+v", i, r)
+					}
+				}
+				if failed == 0 || failed == len(raws) {
+					t.Fatalf("%d of %d fail", failed, len(raws))
+				}
+			}
+			// Repeating is safe: each is taken on once.
+			down = false
+			for i, r := range s.submit(raws...) {
+				if !r.OK {
+					t.Errorf("repeated: result %d: %+v", i, r)
+				}
+			}
+			if events := s.recorded(); len(events) != len(raws) {
+				t.Errorf("%d events were recorded", len(events))
+			}
+		})
+	}
+}
+
+// Without the vault nothing is recorded: an event never names bytes that were not kept.
+func TestSubmitWithoutVault(t *testing.T) {
+	s := newStack(t, func(c *Config) { c.Submit.Vault.Rows = lostRows{c.Submit.Vault.Rows} })
+	res := s.do(http.MethodPost, "/v1/transactions", submissionOf(testChain, signed(t, newKey(t), testChain, 0)))
+	wantProblem(t, "no vault", res, http.StatusServiceUnavailable, unavailable)
+	if events := s.recorded(); len(events) != 0 {
+		t.Errorf("%d events were recorded", len(events))
+	}
+}
+
+type lostRows struct{ commands.PayloadRows }
+
+func (lostRows) Put(context.Context, []payload.Sealed) error { return event.ErrClosed }
