@@ -90,19 +90,21 @@ func (all *backends) redis(ctx context.Context, box tools.Box) {
 // serve starts a server, unless its variable names one, and notes what came of it.
 func (all *backends) serve(name, urlVar, binVar string, tool tools.Tool, err error, start func() (string, error)) {
 	b := backend{name: name, vars: []string{urlVar, binVar}}
-	url := os.Getenv(urlVar)
-	if url != "" {
-		err = nil // no server of ours is needed
-	} else if err == nil {
+	defer func() { all.list = append(all.list, b) }()
+	if os.Getenv(urlVar) != "" {
+		b.has = describe("given by "+urlVar, tool.Path) // the URL may hold a password
+		return
+	}
+	var url string
+	if err == nil {
 		url, err = start()
 	}
 	if err != nil {
 		b.missing = err.Error()
-	} else {
-		all.env[urlVar] = url
-		b.has = describe(tool.Version, tool.Path, url)
+		return
 	}
-	all.list = append(all.list, b)
+	all.env[urlVar] = url
+	b.has = describe(tool.Version, tool.Path, url)
 }
 
 // program notes a tool that tests start by themselves.
