@@ -123,11 +123,12 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	db := &DB{config: config}
-	if db.log, err = pool(ctx, url, config, o.LogConns, nil); err != nil {
+	ours := withParams(config, knownPaths)
+	if db.log, err = pool(ctx, url, ours, o.LogConns); err != nil {
 		return nil, err
 	}
-	lazy := map[string]string{"synchronous_commit": "off"}
-	if db.work, err = pool(ctx, url, config, o.WorkConns, lazy); err != nil {
+	lazy := withParams(ours, map[string]string{"synchronous_commit": "off"})
+	if db.work, err = pool(ctx, url, lazy, o.WorkConns); err != nil {
 		db.log.Close()
 		return nil, err
 	}
@@ -136,7 +137,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	db.view.SetMaxOpenConns(o.ViewConns)
 	db.view.SetMaxIdleConns(o.ViewConns)
 
-	db.Log = openLog(db.log, config, o)
+	db.Log = openLog(db.log, ours, o)
 	db.Payloads = &Payloads{db.log}
 	db.Checkpoints = &Checkpoints{db.work}
 	db.Leases = &Leases{db.log}
@@ -194,6 +195,14 @@ func connConfig(url string, o Options) (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
+// knownPaths keep the planner to what every statement on the log and the queue is
+// written for: few rows, found by an index. Left to itself it makes a plan for a
+// table while that is still empty, keeps it, and scans a million rows with it.
+var knownPaths = map[string]string{
+	"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+	"plan_cache_mode": "force_generic_plan", "jit": "off",
+}
+
 // withParams is a copy of a configuration with other session parameters.
 func withParams(config *pgx.ConnConfig, params map[string]string) *pgx.ConnConfig {
 	c := config.Copy()
@@ -203,12 +212,12 @@ func withParams(config *pgx.ConnConfig, params map[string]string) *pgx.ConnConfi
 	return c
 }
 
-func pool(ctx context.Context, url string, config *pgx.ConnConfig, conns int, params map[string]string) (*pgxpool.Pool, error) {
+func pool(ctx context.Context, url string, config *pgx.ConnConfig, conns int) (*pgxpool.Pool, error) {
 	c, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	c.ConnConfig = withParams(config, params)
+	c.ConnConfig = config
 	c.MaxConns = int32(min(conns, 1000)) //nolint:gosec // bounded
 	p, err := pgxpool.NewWithConfig(ctx, c)
 	if err != nil {
