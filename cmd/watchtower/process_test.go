@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -26,11 +27,12 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		defer os.RemoveAll(dir)
+		defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 		if program, err = rig.Build(context.Background(), dir, "-race", "-tags", "crash"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+		os.Setenv("GORACE", "atexit_sleep_ms=0") // the detector would have every process linger for a second
 		return m.Run()
 	}())
 }
@@ -93,6 +95,9 @@ func (w *world) service(t *testing.T, env ...string) *rig.Service {
 	}
 	t.Cleanup(func() {
 		s.Kill()
+		if log, err := os.ReadFile(s.Log); err == nil && bytes.Contains(log, []byte("WARNING: DATA RACE")) {
+			t.Errorf("the service has a data race:\n%s", log)
+		}
 		if t.Failed() {
 			t.Logf("log of the service:\n%s", s.Tail())
 		}
