@@ -3,6 +3,8 @@ package embedded
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -58,17 +60,23 @@ func openLog(path string, c care, o Options) (*Log, error) {
 		return nil, err
 	}
 	// Nothing has been sent to the writer yet, so what it owns may be set here.
-	err = l.file.readers.read(context.Background(), func(conn *sqlite.Conn) error {
-		return query(conn, "SELECT coalesce(max(pos), 0) FROM events", func(s *sqlite.Stmt) bool {
-			l.last = event.Position(s.ColumnInt64(0))
-			return false
-		})
+	err = l.file.readers.read(context.Background(), func(conn *sqlite.Conn) (err error) {
+		l.last, err = lastPosition(conn)
+		return err
 	})
 	if err != nil {
 		return nil, errors.Join(err, l.file.close())
 	}
 	l.committed.Store(uint64(l.last))
 	return l, nil
+}
+
+func lastPosition(conn *sqlite.Conn) (last event.Position, err error) {
+	err = query(conn, "SELECT coalesce(max(pos), 0) FROM events", func(s *sqlite.Stmt) bool {
+		last = event.Position(s.ColumnInt64(0))
+		return false
+	})
+	return last, err
 }
 
 // stop ends subscriptions.
@@ -133,7 +141,7 @@ func (l *Log) append(conn *sqlite.Conn, stream event.Stream, expected event.Vers
 		return a, &event.ConflictError{Stream: stream, Expected: expected, Actual: at.version}, nil
 	}
 	if at.no == 0 {
-		if err := exec(conn, "INSERT INTO streams (name) VALUES (?)", string(stream)); err != nil {
+		if err := exec(conn, "INSERT INTO streams (digest, name) VALUES (?, ?)", digest(stream), string(stream)); err != nil {
 			return event.Appended{}, nil, err
 		}
 		at.no = conn.LastInsertRowID()
@@ -171,12 +179,19 @@ func (l *Log) head(conn *sqlite.Conn, stream event.Stream) (head, error) {
 	}
 	var at head
 	err := query(conn, `SELECT s.no, e.version FROM streams s JOIN events e ON e.stream = s.no
-		WHERE s.name = ? ORDER BY e.version DESC LIMIT 1`,
+		WHERE s.digest = ? AND s.name = ? ORDER BY e.version DESC LIMIT 1`,
 		func(s *sqlite.Stmt) bool {
 			at = head{s.ColumnInt64(0), event.Version(s.ColumnInt64(1))}
 			return false
-		}, string(stream))
+		}, digest(stream), string(stream))
 	return at, err
+}
+
+// digest is what a stream is found by. Names with the same digest cost a look at
+// each; nobody can make many, short of breaking SHA-256.
+func digest(stream event.Stream) int64 {
+	sum := sha256.Sum256([]byte(stream))
+	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
 // repeated tells whether what follows the expected version is these very events:

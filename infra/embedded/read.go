@@ -45,13 +45,13 @@ func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.V
 			err := l.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 				bytes := 0
 				return query(conn, `SELECT `+eventColumns+` FROM streams s CROSS JOIN events e ON e.stream = s.no
-					WHERE s.name = ? AND e.version > ? ORDER BY e.version`,
+					WHERE s.digest = ? AND s.name = ? AND e.version > ? ORDER BY e.version`,
 					func(s *sqlite.Stmt) bool {
 						page = append(page, scanEvent(s))
 						bytes += len(page[len(page)-1].Data)
 						more = bytes >= pageData || len(page) == pageEvents
 						return !more
-					}, string(stream), int64(after))
+					}, digest(stream), string(stream), int64(after))
 			})
 			if err != nil {
 				yield(event.Recorded{}, fmt.Errorf("read %s: %w", stream, err))
@@ -96,7 +96,7 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 				}
 				after = b.Next
 			}
-			if after != event.Position(l.committed.Load()) {
+			if after < event.Position(l.committed.Load()) {
 				continue
 			}
 			select {
@@ -114,16 +114,13 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 
 // page reads one batch.
 func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, max int) (event.Batch, error) {
-	if head := event.Position(l.committed.Load()); after > head {
-		return event.Batch{}, fmt.Errorf("position %d is beyond the head of this log, %d: if events.db was restored from a backup, remove work.db and view.db, which are made again", after, head)
-	}
 	if max < 1 {
 		return event.Batch{}, fmt.Errorf("read of at most %d events", max)
 	}
 	b := event.Batch{Next: after, Live: true}
 	err := l.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 		bytes, scanned := 0, 0
-		return query(conn, `SELECT `+eventColumns+` FROM events e CROSS JOIN streams s ON s.no = e.stream
+		err := query(conn, `SELECT `+eventColumns+` FROM events e CROSS JOIN streams s ON s.no = e.stream
 			WHERE e.pos > ? ORDER BY e.pos`,
 			func(s *sqlite.Stmt) bool {
 				if len(b.Events) >= min(max, pageEvents) || bytes >= pageData || scanned >= pageScanned {
@@ -138,11 +135,25 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, ma
 				}
 				return true
 			}, int64(after))
+		if err != nil || scanned > 0 {
+			return err
+		}
+		return notBeyond(conn, after)
 	})
 	if err != nil {
 		return event.Batch{}, fmt.Errorf("read after position %d: %w", after, err)
 	}
 	return b, nil
+}
+
+// notBeyond refuses a position that this log has not reached: whoever has it read
+// another log, and would miss in silence what is appended up to there.
+func notBeyond(conn *sqlite.Conn, after event.Position) error {
+	head, err := lastPosition(conn)
+	if err == nil && after > head {
+		err = fmt.Errorf("the log ends at %d: if events.db was restored from a backup, remove work.db and view.db, which are made again from it", head)
+	}
+	return err
 }
 
 // news wakes whoever waits. The zero news is ready.

@@ -20,7 +20,7 @@ type tender struct {
 
 const (
 	pageBytes = 4096
-	walBehind = 4 << 20 / pageBytes  // frames not yet checkpointed before the tender acts
+	walBehind = 16 << 20 / pageBytes // frames not yet checkpointed before the tender acts
 	walMost   = 64 << 20 / pageBytes // frames in the log before the writer acts
 
 	// checkpointPatience is how long a writer waits for readers of old pages.
