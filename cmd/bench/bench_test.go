@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "serve" { // as the benchmark runs itself
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m, // HTTP clients keep connections
+		goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"))
+}
+
+// tiny is enough to pass through every measure.
+func tiny() scale {
+	return scale{
+		runs: 1, spin: 10 * time.Millisecond, alone: 40, lives: 100,
+		scheduled: 300, oneByOne: 100, due: 10, dueFor: 2,
+		payments: 100, senders: 10, rate: 20, steadyFor: 1,
+	}
+}
+
+func measure(t *testing.T, o options) *bench {
+	t.Helper()
+	o.scale = tiny()
+	b := &bench{options: o, sheet: newSheet(), dir: t.TempDir(), say: io.Discard}
+	if err := b.all(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Everything can be measured on every store there is.
+func TestEverySection(t *testing.T) {
+	engines, err := chooseEngines("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := measure(t, options{engines: engines})
+	for _, engine := range engines {
+		for _, section := range sections() {
+			of := func(r *row) bool { return r.Section == section && (r.Store == engine || section == sectionLimits) }
+			if !slices.ContainsFunc(b.sheet.rows, of) {
+				t.Errorf("no figure of %s on %s", section, engine)
+			}
+		}
+	}
+	for _, r := range b.sheet.rows {
+		if r.What == "each on its own nonce key, of these eth_sendRawTransaction" && median(r.values) < 1 {
+			t.Errorf("%v sends for each transaction delivered", median(r.values))
+		}
+	}
+}
+
+func TestProfileIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	measure(t, options{engines: []string{embeddedEngine}, only: []string{sectionAccept}, profile: dir})
+	for _, name := range []string{"embedded-accept-single.pprof", "embedded-accept-batch.pprof"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestSheet(t *testing.T) {
+	s := newSheet()
+	rate := figure{Section: sectionAccept, Store: embeddedEngine, What: "rate", Unit: "tx/s", Yardstick: "best", Against: 200, Goal: goal{AtLeast: 150}}
+	for _, v := range []float64{10, 160, 300} {
+		s.note(rate, v)
+	}
+	other := rate
+	other.Store, other.Goal = postgresEngine, goal{AtLeast: 170}
+	s.note(figure{Section: sectionAccept, Store: embeddedEngine, What: "wait", Unit: "ms", Goal: goal{AtMost: 5}}, 5)
+	s.note(other, 160)
+	s.note(figure{Section: sectionLimits, What: "limit", Unit: "1/s"}, 1234.5)
+
+	var text bytes.Buffer
+	if err := s.print(&text, machine{}); err != nil {
+		t.Fatal(err)
+	}
+	var got [][]string
+	for _, line := range strings.Split(strings.TrimSpace(text.String()), "\n")[1:] {
+		got = append(got, strings.Fields(line))
+	}
+	want := [][]string{
+		{"what", "store", "figure", "unit", "yardstick", "ratio", "goal", "kept"},
+		{"limits"},
+		{"limit", "1234", "1/s"},
+		{"accept"},
+		{"rate", "embedded", "160", "tx/s", "best", "200", "0.80", "≥", "150", "yes"},
+		{"rate", "postgres", "160", "tx/s", "best", "200", "0.80", "≥", "170", "no"},
+		{"wait", "embedded", "5.00", "ms", "≤", "5.00", "yes"},
+	}
+	if !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("printed\n%s", &text)
+	}
+
+	text.Reset()
+	if err := s.json(&text, machine{}); err != nil {
+		t.Fatal(err)
+	}
+	var parsed struct{ Figures []told }
+	if err := json.Unmarshal(text.Bytes(), &parsed); err != nil {
+		t.Fatal(err)
+	}
+	if len(parsed.Figures) != 4 || parsed.Figures[1].Median != 160 || parsed.Figures[1].Ratio != 0.8 || len(parsed.Figures[1].Values) != 3 {
+		t.Errorf("as JSON: %+v", parsed.Figures)
+	}
+}
+
+func TestStatistics(t *testing.T) {
+	var all []time.Duration
+	for i := range 200 {
+		all = append(all, time.Duration(200-i))
+	}
+	for p, want := range map[float64]time.Duration{0.5: 100, 0.99: 198, 1: 200, 0: 1} {
+		if got := percentile(all, p); got != want {
+			t.Errorf("percentile %v of 1 to 200 is %d, want %d", p, got, want)
+		}
+	}
+	if percentile(nil, 0.5) != 0 {
+		t.Error("nothing has a percentile")
+	}
+	if got := median([]float64{4, 1, 3, 2}); got != 2.5 {
+		t.Errorf("median %v", got)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	for _, args := range [][]string{{"-store", "redis"}, {"-only", "lunch"}, {"more"}, {"-nope"}} {
+		if o, err := parse(args, io.Discard); err == nil {
+			t.Errorf("%v is taken: %+v", args, o)
+		}
+	}
+	o, err := parse([]string{"-quick", "-store", "embedded", "-only", "log,accept", "-runs", "5"}, io.Discard)
+	if err != nil || o.scale.runs != 5 || o.scale.payments != small().payments || !o.wants(sectionLog) || o.wants(sectionSteady) {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// What is not taken is an error, and not a high rate.
+func TestRefusalsAreNoAcceptances(t *testing.T) {
+	b := &bench{options: options{scale: tiny()}, dir: t.TempDir(), say: io.Discard}
+	if err := b.build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := b.serve(t.Context(), embeddedEngine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.end(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	payments := sign(3, independent(seriesBurst))
+	payments[1].Raw[len(payments[1].Raw)-70]++ // in the middle of a signature
+	payments[1].Raw = payments[1].Raw[:len(payments[1].Raw)-1]
+	_, err = postAll(t.Context(), s.URL, requests(payments, 3), 1)
+	if err == nil || !strings.Contains(err.Error(), "2 of 3 taken") {
+		t.Errorf("posting a broken transaction: %v", err)
+	}
+}
+
+func TestOwnProcess(t *testing.T) {
+	p, ok := readProcess(os.Getpid())
+	if !ok {
+		t.Log("no /proc here: no processor time is told")
+		return
+	}
+	if p.parent != os.Getppid() {
+		t.Errorf("parent %d, want %d", p.parent, os.Getppid())
+	}
+	before := newSpin(t)
+	if after, _ := readProcess(os.Getpid()); after.used <= before {
+		t.Errorf("%v used after a tenth of a second of work", after.used)
+	}
+}
+
+// newSpin works for a while and returns what had been used before.
+func newSpin(t *testing.T) time.Duration {
+	t.Helper()
+	p, _ := readProcess(os.Getpid())
+	if _, err := spin(t.Context(), 1, 100*time.Millisecond, func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return p.used
+}

@@ -1,0 +1,220 @@
+// Command bench measures the service: what its processors could do at best, what
+// its stores do, and what a client of the real program sees, with the load
+// generator and the chain on the same processors. Each figure stands beside a
+// yardstick that is named, so that ratios can be compared where rates cannot.
+//
+//	bench [-quick] [-store embedded,postgres] [-only accept,deliver] [-runs 3] [-json] [-profile DIR]
+//
+// Postgres is measured when WATCHTOWER_TEST_POSTGRES names a server, as it does
+// under cmd/testrun. What each figure means is told in docs/performance.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		err = serveProfiled(ctx, os.Args[2:], os.Stderr)
+	} else {
+		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // what was deferred has been done
+	}
+}
+
+// The sections, in the order in which they run.
+const (
+	sectionLimits   = "limits"
+	sectionLog      = "log"
+	sectionRebuild  = "rebuild"
+	sectionAccept   = "accept"
+	sectionEligible = "eligible"
+	sectionDeliver  = "deliver"
+	sectionSteady   = "steady"
+)
+
+func sections() []string {
+	return []string{
+		sectionLimits, sectionLog, sectionRebuild, sectionAccept, sectionEligible, sectionDeliver, sectionSteady,
+	}
+}
+
+// options are what the flags say.
+type options struct {
+	scale   scale
+	engines []string
+	only    []string
+	json    bool
+	profile string // folder for profiles; empty takes none
+}
+
+func (o options) wants(section string) bool {
+	return len(o.only) == 0 || slices.Contains(o.only, section)
+}
+
+func (o options) wantsAny(sections ...string) bool { return slices.ContainsFunc(sections, o.wants) }
+
+func parse(args []string, stderr io.Writer) (o options, err error) {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	quick := flags.Bool("quick", false, "measure little and once: to see that it works, not for figures")
+	engines := flags.String("store", "", "embedded, postgres, or both (default: both, Postgres where "+testenv.PostgresVar+" is set)")
+	only := flags.String("only", "", "of "+strings.Join(sections(), ","))
+	runs := flags.Int("runs", 0, "how often each is measured; the median is told (default 3, quick 1)")
+	flags.BoolVar(&o.json, "json", false, "print JSON instead of a table")
+	flags.StringVar(&o.profile, "profile", "", "run the service with a profiler and leave its CPU profiles in this `folder`")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("no arguments are taken, but there is %q", flags.Arg(0))
+	}
+	if o.scale = full(); *quick {
+		o.scale = small()
+	}
+	if *runs > 0 {
+		o.scale.runs = *runs
+	}
+	if o.engines, err = chooseEngines(*engines); err != nil {
+		return o, err
+	}
+	if *only != "" {
+		o.only = strings.Split(*only, ",")
+	}
+	for _, section := range o.only {
+		if !slices.Contains(sections(), section) {
+			return o, fmt.Errorf("-only %s: there are %s", section, strings.Join(sections(), ", "))
+		}
+	}
+	return o, nil
+}
+
+func chooseEngines(text string) ([]string, error) {
+	if text == "" {
+		if os.Getenv(testenv.PostgresVar) == "" {
+			return []string{embeddedEngine}, nil
+		}
+		return []string{embeddedEngine, postgresEngine}, nil
+	}
+	engines := strings.Split(text, ",")
+	for _, engine := range engines {
+		switch {
+		case engine != embeddedEngine && engine != postgresEngine:
+			return nil, fmt.Errorf("-store %s: there are %s and %s", engine, embeddedEngine, postgresEngine)
+		case engine == postgresEngine && os.Getenv(testenv.PostgresVar) == "":
+			return nil, fmt.Errorf("-store %s: %s names no server", engine, testenv.PostgresVar)
+		}
+	}
+	return engines, nil
+}
+
+// bench is one run of the program.
+type bench struct {
+	options
+	sheet   *sheet
+	dir     string // everything temporary
+	program string // the built service; with a profiler, this program
+	say     io.Writer
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	o, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	b := &bench{options: o, sheet: newSheet(), say: stderr}
+	if b.dir, err = os.MkdirTemp("", "watchtower-bench-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+
+	about := describeMachine(time.Now())
+	if err := b.all(ctx); err != nil {
+		return err
+	}
+	about.After = load()
+	if o.json {
+		return b.sheet.json(stdout, about)
+	}
+	return b.sheet.print(stdout, about)
+}
+
+// all measures everything that is wanted.
+func (b *bench) all(ctx context.Context) error {
+	b.tell("limits of this machine")
+	if err := b.limits(ctx); err != nil {
+		return err
+	}
+	if b.wantsAny(sectionAccept, sectionEligible, sectionDeliver, sectionSteady) {
+		if err := b.build(ctx); err != nil {
+			return err
+		}
+	}
+	l := b.sign()
+	for _, engine := range b.engines {
+		for n := range b.scale.runs {
+			b.tell("%s, run %d of %d", engine, n+1, b.scale.runs)
+			if err := b.once(ctx, engine, l); err != nil {
+				return fmt.Errorf("%s: %w", engine, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (b *bench) once(ctx context.Context, engine string, l loads) error {
+	for _, part := range []struct {
+		measure  func(context.Context, string, loads) error
+		sections []string
+	}{
+		{b.logs, []string{sectionLog, sectionRebuild}},
+		{b.scheduled, []string{sectionAccept, sectionEligible}},
+		{b.delivered, []string{sectionDeliver, sectionSteady}},
+	} {
+		if b.wantsAny(part.sections...) {
+			if err := part.measure(ctx, engine, l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// build makes the service's program. With a profiler it is this program, which
+// then serves as cmd/watchtower does.
+func (b *bench) build(ctx context.Context) (err error) {
+	if b.profile == "" {
+		b.program, err = rig.Build(ctx, b.dir)
+		return err
+	}
+	if err := os.MkdirAll(b.profile, 0o755); err != nil { //nolint:gosec // profiles are for everybody
+		return err
+	}
+	b.program, err = os.Executable()
+	return err
+}
+
+// tell says how far we are.
+func (b *bench) tell(format string, args ...any) {
+	fmt.Fprintf(b.say, "bench: %s\n", fmt.Sprintf(format, args...)) //nolint:errcheck // progress only
+}

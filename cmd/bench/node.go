@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
+	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
+)
+
+// blockTime is the pause between blocks.
+const blockTime = time.Second
+
+// node is a simulated Tempo chain behind one endpoint, which counts the calls and
+// notes when it was handed what. It lives in this process.
+type node struct {
+	*chaintest.Chain
+	door   *chaintest.Node
+	url    string
+	server *http.Server
+	stop   context.CancelFunc
+	parts  sync.WaitGroup
+
+	mu     sync.Mutex
+	known  map[chain.Hash]chain.Signed // so that it need not check signatures that we made
+	made   map[uint64]time.Time        // when each block was
+	blocks chan struct{}               // closed and replaced with each block
+}
+
+func startNode(ctx context.Context) (*node, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	n := &node{
+		url: "http://" + listener.Addr().String(), known: map[chain.Hash]chain.Signed{},
+		made: map[uint64]time.Time{}, blocks: make(chan struct{}),
+	}
+	n.Chain = chaintest.New(chaintest.Options{Chain: rig.TempoChain, Decode: n.decode})
+	n.door = n.Node("node")
+	n.server = &http.Server{Handler: n.door} //nolint:gosec // our own, on loopback
+	mining, stop := context.WithCancel(context.WithoutCancel(ctx))
+	n.stop = stop
+	n.parts.Go(func() { n.server.Serve(listener) }) //nolint:errcheck // always that it was closed
+	n.parts.Go(func() { n.mine(mining) })
+	return n, nil
+}
+
+// close ends everything the node runs.
+func (n *node) close() error {
+	n.stop()
+	n.Close()
+	err := n.server.Close()
+	n.parts.Wait()
+	return err
+}
+
+// expect tells the node what it will be handed.
+func (n *node) expect(payments []rig.Payment) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range payments {
+		signed, err := tempo.Decode(p.Raw)
+		if err != nil {
+			return err
+		}
+		n.known[p.Hash] = signed
+	}
+	return nil
+}
+
+func (n *node) decode(raw []byte) (chain.Signed, error) {
+	n.mu.Lock()
+	signed, ok := n.known[chain.Keccak(raw)]
+	n.mu.Unlock()
+	if ok {
+		return signed, nil
+	}
+	return tempo.Decode(raw)
+}
+
+func (n *node) mine(ctx context.Context) {
+	tick := time.NewTicker(blockTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		// Before the block is made: nobody can have seen it earlier.
+		now := time.Now()
+		b, err := n.Mine()
+		if err != nil {
+			panic(err) // only transactions from elsewhere can fail it
+		}
+		n.mu.Lock()
+		n.made[b.Number] = now
+		close(n.blocks)
+		n.blocks = make(chan struct{})
+		n.mu.Unlock()
+	}
+}
+
+// block waits for the next block.
+func (n *node) block(ctx context.Context) error {
+	n.mu.Lock()
+	next := n.blocks
+	n.mu.Unlock()
+	select {
+	case <-next:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// minedAt is when the block with a transaction was made.
+func (n *node) minedAt(hash chain.Hash) (at time.Time, ok bool) {
+	receipt, ok := n.Receipt(hash)
+	if !ok {
+		return at, false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at, ok = n.made[receipt.Block.Number]
+	return at, ok
+}
+
+// stillness is how many blocks may pass without any of the payments before it is
+// said that they are stuck.
+const stillness = 60
+
+// mined waits until all payments are in blocks, and returns when the last was and
+// the number of its block.
+func (n *node) mined(ctx context.Context, payments []rig.Payment) (last time.Time, number uint64, err error) {
+	open, still := payments, 0
+	for len(open) > 0 {
+		var left []rig.Payment
+		for _, p := range open {
+			at, ok := n.minedAt(p.Hash)
+			switch {
+			case !ok:
+				left = append(left, p)
+			case at.After(last):
+				last = at
+			}
+		}
+		if still++; len(left) < len(open) {
+			still = 0
+		}
+		if open = left; len(open) == 0 {
+			break
+		}
+		if still > stillness {
+			return last, 0, fmt.Errorf("%d of %d payments are not mined, %s for one", len(open), len(payments), open[0].Hash)
+		}
+		if err := n.block(ctx); err != nil {
+			return last, 0, err
+		}
+	}
+	return last, n.Head().Number, n.once(payments)
+}
+
+// once checks that the chain executed each payment exactly once.
+func (n *node) once(payments []rig.Payment) error {
+	times := n.Executed()
+	var errs []error
+	for _, p := range payments {
+		if times[p.Hash] != 1 {
+			errs = append(errs, fmt.Errorf("%s was executed %d times", p.Hash, times[p.Hash]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// calls is how often each method was called since an earlier count.
+func (n *node) calls(since map[string]int) map[string]int {
+	now := n.door.Calls()
+	for method, count := range since {
+		if now[method] -= count; now[method] == 0 {
+			delete(now, method)
+		}
+	}
+	return now
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/migrations"
+	"github.com/tempo-watchtower/watchtower/projections"
+)
+
+// The engines, as the flag names them.
+const (
+	embeddedEngine = "embedded"
+	postgresEngine = "postgres"
+)
+
+// place is where one run keeps its data: empty at first, and gone afterwards.
+type place struct {
+	engine string
+	dir    string
+	url    string // of the Postgres database
+}
+
+// fresh makes a place. The caller removes it.
+func (b *bench) fresh(ctx context.Context, engine string) (*place, error) {
+	dir, err := os.MkdirTemp(b.dir, engine+"-")
+	if err != nil {
+		return nil, err
+	}
+	p := &place{engine: engine, dir: dir}
+	if engine == embeddedEngine {
+		return p, nil
+	}
+	admin, err := url.Parse(os.Getenv(testenv.PostgresVar))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", testenv.PostgresVar, err)
+	}
+	unique := make([]byte, 8)
+	rand.Read(unique) //nolint:errcheck // never fails
+	admin.Path = "/bench_" + hex.EncodeToString(unique)
+	p.url = admin.String()
+	return p, execute(ctx, "CREATE DATABASE "+admin.Path[1:])
+}
+
+// remove deletes everything, whatever has become of ctx.
+func (p *place) remove(ctx context.Context) error {
+	err := os.RemoveAll(p.dir)
+	if p.engine == postgresEngine {
+		u, parseErr := url.Parse(p.url)
+		if parseErr != nil {
+			return errors.Join(err, parseErr)
+		}
+		err = errors.Join(err, execute(context.WithoutCancel(ctx), "DROP DATABASE "+u.Path[1:]+" WITH (FORCE)"))
+	}
+	return err
+}
+
+// execute runs a statement on the server's own database.
+func execute(ctx context.Context, statement string) error {
+	conn, err := pgx.Connect(ctx, os.Getenv(testenv.PostgresVar))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // the statement is over
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("%s: %w", statement, err)
+	}
+	return nil
+}
+
+// flags are the service's, to keep its data here.
+func (p *place) flags() []string {
+	if p.engine == embeddedEngine {
+		return []string{"--store", "embedded:" + filepath.Join(p.dir, "data")}
+	}
+	return []string{"--store", p.url, "--vault-key-file", filepath.Join(p.dir, "vault.key")}
+}
+
+// opened is a store without a service around it.
+type opened struct {
+	log   commands.Store
+	view  *sql.DB
+	close func() error
+}
+
+// open opens the store of a place, with the tables of the read models.
+func (p *place) open(ctx context.Context) (o opened, err error) {
+	switch p.engine {
+	case embeddedEngine:
+		db, err := embedded.Open(filepath.Join(p.dir, "data"), embedded.Options{})
+		if err != nil {
+			return o, err
+		}
+		o = opened{db.Log(), db.View(), db.Close}
+	case postgresEngine:
+		db, err := postgres.Open(ctx, p.url, postgres.Options{})
+		if err != nil {
+			return o, err
+		}
+		o = opened{db.Log, db.View(), func() error { return db.Close(context.WithoutCancel(ctx)) }}
+		if err := db.Migrate(ctx); err != nil {
+			return o, errors.Join(err, o.close())
+		}
+	}
+	if err := projections.Migrate(ctx, o.view, migrations.View); err != nil {
+		return o, errors.Join(err, o.close())
+	}
+	return o, nil
+}

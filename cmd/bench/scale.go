@@ -1,0 +1,49 @@
+package main
+
+import "time"
+
+// scale is how much is measured.
+type scale struct {
+	runs int // of everything; the median counts
+	// spin is how long each measure of pure computing takes.
+	spin time.Duration
+
+	alone int // appends by one caller
+	lives int // transactions in the log, four events each, by 256 callers
+
+	scheduled int // accepted for later, in all
+	oneByOne  int // of these, each in a request of its own
+	due       int // becoming eligible each second
+	dueFor    int // seconds
+
+	payments  int // delivered as fast as may be, each on a nonce key of its own
+	senders   int // delivered likewise, but in order: payments/senders on one key each
+	rate      int // payments a second
+	steadyFor int // seconds
+}
+
+// full is what figures are told from.
+func full() scale {
+	return scale{
+		runs: 3, spin: time.Second,
+		alone: 4000, lives: 25_000,
+		scheduled: 100_000, oneByOne: 20_000, due: 150, dueFor: 20,
+		payments: 2000, senders: 10, rate: 20, steadyFor: 20,
+	}
+}
+
+// small takes about half a minute and shows that everything works.
+func small() scale {
+	return scale{
+		runs: 1, spin: 100 * time.Millisecond,
+		alone: 200, lives: 1000,
+		scheduled: 3000, oneByOne: 1000, due: 50, dueFor: 3,
+		payments: 200, senders: 10, rate: 20, steadyFor: 3,
+	}
+}
+
+const (
+	callers    = 256 // at once: of a log, and of the service one by one
+	batchSize  = 100 // transactions in a request
+	batchesOut = 8   // such requests at once
+)

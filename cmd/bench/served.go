@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+)
+
+// served is a running service with a chain and a store of its own.
+type served struct {
+	*rig.Service
+	node    *node
+	place   *place
+	meter   meter
+	control control
+}
+
+// serve starts a service as its users do: with the defaults, but one endpoint for
+// each attempt, so that calls can be counted.
+func (b *bench) serve(ctx context.Context, engine string) (s *served, err error) {
+	s = &served{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.end(ctx))
+		}
+	}()
+	if s.place, err = b.fresh(ctx, engine); err != nil {
+		return s, err
+	}
+	if s.node, err = startNode(ctx); err != nil {
+		return s, err
+	}
+	s.Service = &rig.Service{
+		Program: b.program, Log: filepath.Join(s.place.dir, "log"),
+		Args: append([]string{"--chains", fmt.Sprintf("%d=%s", rig.TempoChain, s.node.url), "--broadcaster-fanout", "1"}, s.place.flags()...),
+	}
+	if b.profile != "" {
+		s.control = control{socket: filepath.Join(s.place.dir, "control"), dir: b.profile, engine: engine}
+		s.Env = []string{controlVar + "=" + s.control.socket}
+	}
+	starting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := s.Start(starting); err != nil {
+		return s, err
+	}
+	s.meter, err = newMeter(ctx, s.Pid(), engine)
+	return s, err
+}
+
+// patience bounds what takes a second when all is well.
+const patience = time.Minute
+
+// end stops the service and removes what it had.
+func (s *served) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	var errs []error
+	if s.Service != nil {
+		errs = append(errs, s.Stop(ctx))
+	}
+	if s.node != nil {
+		errs = append(errs, s.node.close())
+	}
+	if s.place != nil {
+		errs = append(errs, s.place.remove(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// phase runs a part of a measurement and says what it took of time and processors.
+func (s *served) phase(ctx context.Context, name string, work func(context.Context) error) (time.Duration, spent, error) {
+	if err := s.control.start(ctx); err != nil {
+		return 0, spent{}, err
+	}
+	before, began := s.meter.read(), time.Now()
+	err := work(ctx)
+	took, used := time.Since(began), s.meter.read().since(before)
+	return took, used, errors.Join(err, s.control.save(ctx, name))
+}
+
+// health is what the service says of its own progress.
+type health struct {
+	Heads []struct {
+		Head  uint64 `json:"head"`
+		Final uint64 `json:"final"`
+	} `json:"heads"`
+	Readers []struct {
+		Name string `json:"name"`
+		Lag  uint64 `json:"lag"`
+	} `json:"readers"`
+}
+
+func (s *served) health(ctx context.Context) (h health, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/health", nil)
+	if err != nil {
+		return h, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return h, err
+	}
+	defer res.Body.Close() //nolint:errcheck // it is only read
+	if res.StatusCode != http.StatusOK {
+		return h, fmt.Errorf("/health answered %s", res.Status)
+	}
+	return h, json.NewDecoder(res.Body).Decode(&h)
+}
+
+// caughtUp is said of a service whose queue and read models have all that is in
+// the log.
+func (h health) caughtUp() bool {
+	for _, r := range h.Readers {
+		if r.Lag > 0 {
+			return false
+		}
+	}
+	return len(h.Readers) > 0
+}
+
+// final is said of a service that has settled what rests on this block.
+func (h health) final(block uint64) bool {
+	return h.caughtUp() && len(h.Heads) == 1 && h.Heads[0].Final >= block
+}
+
+// askEvery is the pause between two looks at the service's health: long enough
+// not to be measured.
+const askEvery = 50 * time.Millisecond
+
+// until waits until the service's health is as wanted, twice in a row: the log may
+// grow between the looks at its readers.
+func (s *served) until(ctx context.Context, want func(health) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*patience)
+	defer cancel()
+	for seen := 0; ; {
+		h, err := s.health(ctx)
+		if err != nil {
+			return err
+		}
+		if seen++; !want(h) {
+			seen = 0
+		}
+		if seen == 2 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the service does not catch up: %+v: %w", h, ctx.Err())
+		case <-time.After(askEvery):
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/binary"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// The series of payments: no two share a nonce key.
+const (
+	seriesLater = iota + 1
+	seriesDue
+	seriesBurst
+	seriesInOrder
+	seriesSteady
+)
+
+// loads are what is posted, signed before anything is measured. Every run has a
+// store and a chain of its own, so they serve again and again.
+type loads struct {
+	singles, batches       [][]byte // requests, for far later
+	burst, inOrder, steady []rig.Payment
+}
+
+// later is how far ahead validAfter is of what must not be sent yet.
+const later = 30 * 24 * time.Hour
+
+func (b *bench) sign() (l loads) {
+	s := b.scale
+	if b.wantsAny(sectionAccept, sectionEligible) {
+		after := uint64(time.Now().Add(later).Unix())
+		b.tell("signing %d transactions", s.scheduled)
+		all := sign(s.scheduled, func(i int) (int, wallet.Tempo) {
+			t := payment(seriesLater, i)
+			t.Window.After = after
+			return i, t
+		})
+		l.singles, l.batches = requests(all[:s.oneByOne], 1), requests(all[s.oneByOne:], batchSize)
+	}
+	if b.wants(sectionDeliver) {
+		l.burst = sign(s.payments, independent(seriesBurst))
+		l.inOrder = sign(s.payments, func(i int) (int, wallet.Tempo) {
+			t := payment(seriesInOrder, i%s.senders)
+			t.Nonce = uint64(i / s.senders)
+			return i % s.senders, t
+		})
+	}
+	if b.wants(sectionSteady) {
+		l.steady = sign(s.rate*s.steadyFor, independent(seriesSteady))
+	}
+	return l
+}
+
+// independent payments do not wait for each other.
+func independent(series uint32) func(i int) (int, wallet.Tempo) {
+	return func(i int) (int, wallet.Tempo) { return i, payment(series, i) }
+}
+
+// payment moves one unit, on a nonce key that the series and i name.
+func payment(series uint32, i int) wallet.Tempo {
+	key := chain.NonceKey{31: 1}
+	binary.BigEndian.PutUint32(key[8:], series)
+	binary.BigEndian.PutUint32(key[16:], uint32(i)) //nolint:gosec // a small number
+	to := chain.Address{0: 0x77, 19: 1}
+	return wallet.Tempo{NonceKey: key, Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, to, 1)}}
+}
+
+// sign signs n transactions on all processors. what says which account signs the
+// i-th (counted round), and what it says.
+func sign(n int, what func(i int) (account int, t wallet.Tempo)) []rig.Payment {
+	keys := make([]wallet.Key, wallet.Devs)
+	for i := range keys {
+		keys[i] = wallet.Dev(i)
+	}
+	signed := make([]rig.Payment, n)
+	var signing sync.WaitGroup
+	for at := range slices.Chunk(indices(n), max(n/runtime.GOMAXPROCS(0), 1)) {
+		signing.Go(func() {
+			for _, i := range at {
+				account, t := what(i)
+				signed[i] = rig.Pay(keys[account%len(keys)], t)
+			}
+		})
+	}
+	signing.Wait()
+	return signed
+}
+
+func indices(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}

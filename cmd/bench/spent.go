@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+)
+
+// spent is the processor time that each party has used.
+type spent struct {
+	service, bench time.Duration
+	// server is Postgres: the server's own processes and one for each connection,
+	// of everybody who uses it. Zero where it runs elsewhere.
+	server time.Duration
+}
+
+func (s spent) since(earlier spent) spent {
+	return spent{s.service - earlier.service, s.bench - earlier.bench, s.server - earlier.server}
+}
+
+// meter reads what is spent off /proc. Where there is none, all is zero.
+type meter struct {
+	service    int // process number
+	postmaster int // of the Postgres server, if it is here; else 0
+}
+
+func newMeter(ctx context.Context, service int, engine string) (meter, error) {
+	m := meter{service: service}
+	if engine != postgresEngine {
+		return m, nil
+	}
+	conn, err := pgx.Connect(ctx, os.Getenv(testenv.PostgresVar))
+	if err != nil {
+		return m, err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // the answer is what counts
+	var backend int
+	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&backend); err != nil {
+		return m, err
+	}
+	// A server elsewhere has process numbers that mean nothing here.
+	if p, ok := readProcess(backend); ok && p.name == "postgres" {
+		m.postmaster = p.parent
+	}
+	return m, nil
+}
+
+func (m meter) read() spent {
+	var s spent
+	if p, ok := readProcess(m.service); ok {
+		s.service = p.used
+	}
+	if p, ok := readProcess(os.Getpid()); ok {
+		s.bench = p.used
+	}
+	if m.postmaster == 0 {
+		return s
+	}
+	if p, ok := readProcess(m.postmaster); ok {
+		s.server = p.used + p.buried
+	}
+	folders, _ := filepath.Glob("/proc/[0-9]*") //nolint:errcheck // the pattern is good
+	for _, folder := range folders {
+		pid, err := strconv.Atoi(filepath.Base(folder))
+		if err != nil {
+			continue
+		}
+		if p, ok := readProcess(pid); ok && p.parent == m.postmaster {
+			s.server += p.used
+		}
+	}
+	return s
+}
+
+// process is what the kernel says of one (proc(5), /proc/pid/stat).
+type process struct {
+	name   string
+	parent int
+	used   time.Duration // by itself, in user and kernel mode
+	buried time.Duration // by its children that have ended
+}
+
+// tickTime is the unit of processor time in /proc: USER_HZ is 100 on every
+// architecture that Go runs on.
+const tickTime = time.Second / 100
+
+func readProcess(pid int) (p process, ok bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return p, false
+	}
+	// The name is in brackets and may hold anything, also brackets.
+	from, to := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if from < 0 || to < from {
+		return p, false
+	}
+	fields := strings.Fields(string(text[to+1:])) // from the third field on
+	if len(fields) < 15 {
+		return p, false
+	}
+	var numbers [5]int
+	for i, at := range []int{1, 11, 12, 13, 14} { // ppid, utime, stime, cutime, cstime
+		if numbers[i], err = strconv.Atoi(fields[at]); err != nil {
+			return p, false
+		}
+	}
+	return process{
+		name: string(text[from+1 : to]), parent: numbers[0],
+		used:   time.Duration(numbers[1]+numbers[2]) * tickTime,
+		buried: time.Duration(numbers[3]+numbers[4]) * tickTime,
+	}, true
+}
