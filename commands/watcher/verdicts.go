@@ -38,16 +38,20 @@ func (r *run) read(ctx context.Context, b block) error {
 	if err != nil {
 		return err
 	}
-	return r.outrun(ctx, b.Block, used)
+	return r.outrun(ctx, b.Block, used, receipts)
 }
 
 // outrun settles the rivals whose nonce others have used, and wakes who waited.
-func (r *run) outrun(ctx context.Context, at chain.Block, used map[chain.Sequence]uint64) error {
+// Those with a receipt are the ones that used it: the board may not show that yet.
+func (r *run) outrun(ctx context.Context, at chain.Block, used map[chain.Sequence]uint64, receipts map[chain.Hash]chain.Receipt) error {
 	rivals, err := r.Board.Rivals(ctx, used, rowsMax)
 	if err != nil {
 		return err
 	}
-	rivals = slices.DeleteFunc(rivals, func(row tx.Work) bool { return row.Phase == tx.Announced })
+	rivals = slices.DeleteFunc(rivals, func(row tx.Work) bool {
+		_, mined := receipts[row.Hash]
+		return mined || row.Phase == tx.Announced
+	})
 	err = each(rivals, func(row tx.Work) error {
 		return r.settle(ctx, row.Hash, tx.SeeNonce{Block: at, Current: used[row.Sequence()], At: r.Now()})
 	})
@@ -107,7 +111,7 @@ func (r *run) readWaiting(ctx context.Context, tip chain.Block) error {
 	for i, s := range waiting {
 		now[s] = nonces[i]
 	}
-	return r.outrun(ctx, tip, now)
+	return r.outrun(ctx, tip, now, nil)
 }
 
 // disown un-mines what rests on blocks that left the chain. A transaction that is
