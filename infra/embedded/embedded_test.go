@@ -14,7 +14,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if play := os.Getenv(childVar); play != "" {
+		os.Exit(child(play))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const window = 4
 

@@ -215,7 +215,8 @@ func advance(t *testing.T, q *queue) {
 	}
 	away := later(9, soonest)
 	away.Chain = 2
-	q.apply(opens(later(1, soonest), later(2, soonest+1), later(3, soonest+50), later(4, soonest), later(5, 1<<64-1), away)...)
+	q.apply(opens(later(1, soonest), later(2, soonest+1), later(3, soonest+50), later(4, soonest), later(5, 1<<64-1), away,
+		later(6, soonest-200))...) // the last is eligible by the wall clock too: what it waits for is something else
 	q.apply(on(4, func(c *tx.Change) {
 		c.Attempt = &tx.Attempted{Number: 1, At: now, NextAt: now.Add(time.Hour)} // attempted before
 	}))

@@ -50,6 +50,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"remembered blocks", blocks},
 		{"rows outlive the process", queueReopened},
 		{"any changes, against a model", againstModel},
+		{"workers beside a feeder", workersBeside},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := open(t)

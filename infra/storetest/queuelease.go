@@ -231,3 +231,74 @@ func waitNonce(t *testing.T, q *queue) {
 		t.Fatalf("no longer waiting: %+v", third)
 	}
 }
+
+// workersBeside has workers lease, and report, and be interrupted, while a feeder
+// opens and ends rows: nobody holds a row that another holds, and in the end what
+// is parked follows the rule.
+func workersBeside(t *testing.T, q *queue) {
+	ctx := soon(t)
+	const workers, senders, each = 4, 3, 30
+	var mu sync.Mutex
+	held := map[chain.Hash]string{}
+	fed := make(chan struct{})
+	var working sync.WaitGroup
+	for i := range workers {
+		working.Go(func() {
+			name := fmt.Sprint("worker-", i)
+			for {
+				work, _, err := q.Lease(ctx, 1, name, time.Hour, 5)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				var said []tx.Done
+				var hashes []chain.Hash
+				for _, w := range work {
+					if other := held[w.Hash]; other != "" {
+						t.Errorf("%s and %s both hold %s", other, name, w.Hash)
+					}
+					held[w.Hash] = name
+					hashes = append(hashes, w.Hash)
+					said = append(said, tx.Done{Chain: 1, Hash: w.Hash, Attempts: w.Attempts + 1, NextAt: q.clock.Now().Add(-time.Second), WaitNonce: w.Nonce})
+				}
+				mu.Unlock()
+				if _, err := q.Find(ctx, 1, hashes); err != nil { // some work
+					t.Error(err)
+				}
+				mu.Lock()
+				for _, hash := range hashes {
+					delete(held, hash) // before it is true, so that nobody is accused wrongly
+				}
+				mu.Unlock()
+				if err := q.Done(ctx, name, said); err != nil {
+					t.Error(err)
+					return
+				}
+				select {
+				case <-fed:
+					return
+				default:
+				}
+			}
+		})
+	}
+	open := make([]map[int]bool, senders)
+	for s := range senders {
+		open[s] = map[int]bool{}
+		for i := range each {
+			q.apply(opens(q.row(s*each+i, address(s), uint64(i)))...)
+			open[s][s*each+i] = true
+			if i%3 == 2 {
+				end := s*each + i - 2
+				q.apply(announce(end, block(uint64(end))))
+				delete(open[s], end)
+			}
+		}
+	}
+	close(fed)
+	working.Wait()
+	for s := range senders {
+		q.wantRule(open[s], func(n int) uint64 { return uint64(n - s*each) })
+	}
+}
