@@ -220,7 +220,8 @@ func TestCorrelation(t *testing.T) {
 	if got := correlation(uuid); got.String() != uuid {
 		t.Errorf("a UUID became %s", got)
 	}
-	if correlation("order-7") != correlation("order-7") || correlation("order-7") == correlation("order-8") || correlation("order-7").IsZero() {
+	seven, again, eight := correlation("order-7"), correlation("order-7"), correlation("order-8")
+	if seven != again || seven == eight || seven.IsZero() {
 		t.Error("a name does not always give one id of its own")
 	}
 	if short := strings.ReplaceAll(uuid, "-", ""); correlation(short) == correlation(uuid) {

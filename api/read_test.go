@@ -85,6 +85,18 @@ func TestReadYourWrites(t *testing.T) {
 	}
 }
 
+// What was accepted for a chain that is no longer served can still be read.
+func TestReadOfAChainNoLongerServed(t *testing.T) {
+	s := newStack(t)
+	hash := s.submit(signed(t, newKey(t), testChain, 0))[0].TxHash
+	s.catchUp()
+	s.config.Submit.Decoders = nil
+	wantMembers(t, s.one(hash), map[string]string{"chainId": "42431", "status": `"queued"`, "calls": "null"})
+	if res := s.get("/v1/transactions/" + hash.String() + "/events"); res.status != http.StatusOK {
+		t.Errorf("events: %v", res)
+	}
+}
+
 // A transaction's life, as it is shown.
 func TestTransaction(t *testing.T) {
 	s := newStack(t)
@@ -197,6 +209,12 @@ func TestEvents(t *testing.T) {
 		s.handle(hash, tx.Report{Attempt: n, At: testTime, Answers: []tx.Answer{
 			{Endpoint: "a", Class: tx.Retry, Message: strings.Repeat("<&>\u2028", n) + `"quoted"`},
 		}})
+	}
+	// Another program may have written what encoding/json would escape.
+	plain := event.Event{ID: event.ID{1}, Name: "tx.plain.v1", Data: []byte(`{"reason":"<a> & b"}`)}
+	stream := tx.Stream(testChain, hash)
+	if _, err := s.db.Log().Append(t.Context(), stream, event.Version(len(s.recorded())), plain); err != nil {
+		t.Fatal(err)
 	}
 	recorded := s.recorded()
 	var out struct {
