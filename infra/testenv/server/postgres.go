@@ -158,7 +158,7 @@ func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }
 
 // URL names the database that a superuser without a password may connect to.
 func (p *Postgres) URL() string {
-	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", p.port)
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres", p.port)
 }
 
 // Stop ends the server: connections are closed, what is open rolls back. The
