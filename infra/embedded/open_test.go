@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -159,6 +160,44 @@ func TestOlderLog(t *testing.T) {
 	for _, err := range db.Log().ReadAll(t.Context(), 0, event.Filter{}, 0) {
 		if err == nil {
 			t.Error("batches of no events were given")
+		}
+	}
+}
+
+// TestNoStrayKeys puts the same payloads from many sides: only the keys of the
+// rows that stay are kept.
+func TestNoStrayKeys(t *testing.T) {
+	dir := t.TempDir()
+	db := open(t, dir, embedded.Options{})
+	var all sync.WaitGroup
+	for side := range 8 {
+		all.Go(func() {
+			for n := range 10 {
+				row := crashPayload(event.Stream(fmt.Sprint(n)))
+				row.Wrapped = fmt.Appendf(nil, "key %d of %d", side, n)
+				if err := db.Payloads().Put(t.Context(), []payload.Sealed{row}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	closed(t, db)
+	conn, err := sqlite.OpenConn(filepath.Join(dir, "keys.db"), sqlite.OpenReadOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // only read from
+	for _, text := range []string{"SELECT count(*) FROM keys", "SELECT count(*) FROM slots WHERE free = 0"} {
+		stmt, _, err := conn.PrepareTransient(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := sqlitex.ResultInt(stmt); n != 10 || err != nil {
+			t.Errorf("%s: %d, %v", text, n, err)
+		}
+		if err := stmt.Finalize(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -12,7 +12,10 @@ import (
 
 // viewConns bounds the read models' connections. One writes at a time; the others
 // read beside it.
-const viewConns = 8
+const (
+	viewConns    = 8
+	viewCacheKiB = 16 << 10 // of each
+)
 
 func openView(path string, c care) (*sql.DB, error) {
 	full, err := filepath.Abs(path)
@@ -26,7 +29,7 @@ func openView(path string, c care) (*sql.DB, error) {
 			"journal_mode(WAL)",
 			fmt.Sprintf("synchronous(%s)", c),
 			"temp_store(MEMORY)",
-			fmt.Sprintf("cache_size(-%d)", writerCacheKiB),
+			fmt.Sprintf("cache_size(-%d)", viewCacheKiB),
 		},
 		// A transaction that reads first and writes later could not become a
 		// writer while another is one; so it is one from its start.

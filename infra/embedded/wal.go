@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -16,6 +17,9 @@ type tender struct {
 	wake chan struct{}
 	gone chan struct{}
 	most int64 // owned by the writer: frames in the log before it acts itself
+
+	// one checkpoint at a time: SQLite answers a second one "busy" at once.
+	one sync.Mutex
 }
 
 const (
@@ -39,7 +43,7 @@ func startTender(path string, c care) (*tender, error) {
 		defer close(t.gone)
 		for range t.wake {
 			// Passive waits for nobody. What it leaves, the next one takes along.
-			_ = checkpoint(t.conn, "PASSIVE")
+			_ = t.checkpoint(t.conn, "PASSIVE")
 		}
 	}()
 	return t, nil
@@ -64,7 +68,7 @@ func (t *tender) tend(conn *sqlite.Conn) {
 	case err != nil:
 	case frames > t.most:
 		t.most = walMost
-		if checkpoint(conn, "RESTART") != nil {
+		if t.checkpoint(conn, "RESTART") != nil {
 			t.most = frames + walMost // somebody reads on and on: do not ask at every commit
 		}
 	case frames-done > walBehind:
@@ -75,13 +79,15 @@ func (t *tender) tend(conn *sqlite.Conn) {
 	}
 }
 
-// errBusy says that a reader of old pages, or another checkpoint, was in the way.
+// errBusy says that a reader of old pages was in the way.
 var errBusy = errors.New("checkpoint did not finish: the file is in use")
 
 // checkpoint moves the write-ahead log into the file. PASSIVE does what it can
 // without waiting; RESTART finishes, so that the log is written from its start
 // again; TRUNCATE also empties it.
-func checkpoint(conn *sqlite.Conn, mode string) error {
+func (t *tender) checkpoint(conn *sqlite.Conn, mode string) error {
+	t.one.Lock()
+	defer t.one.Unlock()
 	conn.SetBusyTimeout(checkpointPatience)
 	defer conn.SetBusyTimeout(busyPatience)
 	busy := false

@@ -251,7 +251,7 @@ func (j *job) answer(err error) {
 // scrub empties the write-ahead log, where deleted content would live on. Jobs
 // that did not ask for it are not told of its trouble.
 func (w *writer) scrub(jobs []*job) {
-	err := checkpoint(w.conn, "TRUNCATE")
+	err := w.tender.checkpoint(w.conn, "TRUNCATE")
 	if err == nil {
 		return
 	}
