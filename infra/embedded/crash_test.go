@@ -65,7 +65,7 @@ func playCrash(dir, point, round string) error {
 				if _, err := db.Log().Append(soonest, name, 0, crashEvents(name)...); err != nil {
 					panic(err)
 				}
-				fmt.Println(name) // one write, as it is short
+				fmt.Fprintln(os.Stdout, name) // one write, as it is short
 			}
 		})
 	}

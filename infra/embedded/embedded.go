@@ -13,6 +13,7 @@
 package embedded
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"zombiezen.com/go/sqlite"
 
 	"github.com/tempo-watchtower/watchtower/migrations"
 )
@@ -141,8 +144,24 @@ func (d *DB) Payloads() *Payloads { return d.payloads }
 // Work is the due queue, the watcher's board, leases and checkpoints.
 func (d *DB) Work() *Work { return d.work }
 
-// View is the read models' database. [DB.MigrateView] makes its tables.
+// View is the read models' database. Whose they are makes its tables.
 func (d *DB) View() *sql.DB { return d.view }
+
+// Ping reports whether every file can be read.
+func (d *DB) Ping(ctx context.Context) error {
+	for _, f := range []*file{d.log.file, d.payloads.keys, d.work.file} {
+		err := f.readers.read(ctx, func(conn *sqlite.Conn) error {
+			return query(conn, "SELECT count(*) FROM sqlite_schema", func(*sqlite.Stmt) bool { return true })
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.path, err)
+		}
+	}
+	if err := d.view.PingContext(ctx); err != nil {
+		return fmt.Errorf("view.db: %w", err)
+	}
+	return nil
+}
 
 // Close lets what was begun end, and closes all files. Whoever still appends or
 // subscribes is answered event.ErrClosed. Closing again does nothing more.

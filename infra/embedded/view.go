@@ -1,9 +1,9 @@
 package embedded
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"path/filepath"
 
@@ -43,22 +43,9 @@ func openView(path string, c care) (*sql.DB, error) {
 	view := sql.OpenDB(connector)
 	view.SetMaxOpenConns(viewConns)
 	view.SetMaxIdleConns(viewConns)
-	if err := view.Ping(); err != nil {
+	if err := view.PingContext(context.Background()); err != nil {
 		view.Close() //nolint:errcheck // the first error is told
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	return view, nil
-}
-
-// MigrateView applies a folder of migrations to the read models' file.
-func (d *DB) MigrateView(tables fs.FS) error {
-	conn, err := connect(d.path("view.db"), consistent, readerCacheKiB)
-	if err != nil {
-		return err
-	}
-	defer conn.Close() //nolint:errcheck // what was to be written has been committed
-	if err := migrate(conn, tables); err != nil {
-		return fmt.Errorf("view.db: %w", err)
-	}
-	return nil
 }
