@@ -84,10 +84,15 @@ FROM unnest($1::bigint[], $2::bytea[], $3::text[], $4::boolean[], $5::text[], $6
   u (chain, hash, phase, parked, verdict, block_number, block_hash, next_at, attempts, note, sent_at, holder, leased_until)
 WHERE q.chain = u.chain AND q.hash = u.hash`
 
-	// Rows that Apply had at hand have been woken, or moved on, there.
-	wakeOthers = `UPDATE work.queue q SET next_at = clock_timestamp() FROM unnest($1::uuid[]) u (sequence)
-WHERE q.sequence = u.sequence AND q.phase = 'open' AND q.wait_nonce IS NOT NULL AND q.next_at > clock_timestamp()
-  AND q.hash <> ALL ($2::bytea[])`
+	// Rows that Apply had at hand have been woken, or moved on, there. Here and below
+	// rows are sought from the sequences' side, one sequence after the other (OFFSET
+	// 0 sees to it), and written by their key: a planner that believes them rare
+	// would rather look through all sequences for them.
+	wakeOthers = `UPDATE work.queue q SET next_at = clock_timestamp()
+FROM unnest($1::uuid[]) u (sequence) CROSS JOIN LATERAL (
+  SELECT chain, hash FROM work.queue
+  WHERE sequence = u.sequence AND phase = 'open' AND wait_nonce IS NOT NULL AND next_at > clock_timestamp() OFFSET 0
+) late WHERE q.chain = late.chain AND q.hash = late.hash AND q.hash <> ALL ($2::bytea[])`
 
 	// The edge of a sequence's window is the nonce of its window-th open row: rows
 	// above it are parked, the others are not. Both kinds of rows are in order in
@@ -103,11 +108,15 @@ WHERE q.sequence = u.sequence AND q.phase = 'open' AND q.wait_nonce IS NOT NULL 
   ) AS nonce FROM unnest($1::uuid[]) u (sequence)
 )
 `
-	unparkRows = windowEdge + `UPDATE work.queue q SET parked = false FROM edge e
-WHERE q.sequence = e.sequence AND q.phase = 'open' AND q.parked AND q.nonce <= coalesce(e.nonce, 9223372036854775807)`
+	unparkRows = windowEdge + `UPDATE work.queue q SET parked = false FROM edge e CROSS JOIN LATERAL (
+  SELECT chain, hash FROM work.queue
+  WHERE sequence = e.sequence AND phase = 'open' AND parked AND nonce <= coalesce(e.nonce, 9223372036854775807) OFFSET 0
+) wrong WHERE q.chain = wrong.chain AND q.hash = wrong.hash`
 
-	parkRows = windowEdge + `UPDATE work.queue q SET parked = true FROM edge e
-WHERE q.sequence = e.sequence AND q.phase = 'open' AND NOT q.parked AND q.nonce > e.nonce`
+	parkRows = windowEdge + `UPDATE work.queue q SET parked = true FROM edge e CROSS JOIN LATERAL (
+  SELECT chain, hash FROM work.queue
+  WHERE sequence = e.sequence AND phase = 'open' AND NOT parked AND nonce > e.nonce OFFSET 0
+) wrong WHERE q.chain = wrong.chain AND q.hash = wrong.hash`
 )
 
 // write brings the table to where the fold is.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -92,6 +93,55 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
+// BenchmarkSubscribe measures from the call of Append to a subscriber's having the
+// event, beside 64 callers that append as fast as they can.
+func BenchmarkSubscribe(b *testing.B) {
+	for _, subscribers := range []int{1, 8} {
+		b.Run(fmt.Sprintf("subscribers=%d", subscribers), func(b *testing.B) {
+			l := open(b, postgres.Options{}).db.Log
+			ctx := context.Background()
+			start := time.Now()
+			lags := make([][]time.Duration, subscribers)
+			var all, reading sync.WaitGroup
+			for s := range subscribers {
+				reading.Go(func() {
+					for batch, err := range l.Subscribe(ctx, 0, event.Filter{}, 1000) {
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						for _, r := range batch.Events {
+							sent, _ := strconv.ParseInt(string(r.Data), 10, 64)
+							lags[s] = append(lags[s], time.Since(start)-time.Duration(sent))
+						}
+						if len(lags[s]) >= b.N {
+							return
+						}
+					}
+				})
+			}
+			b.ResetTimer()
+			var next atomic.Int64
+			for range 64 {
+				all.Go(func() {
+					for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+						e := sample("x", int(n))
+						e.Data = strconv.AppendInt(nil, int64(time.Since(start)), 10)
+						if _, err := l.Append(ctx, streamOf(n), 0, e); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "appends/s")
+			reading.Wait()
+			report(b, slices.Concat(lags...))
+		})
+	}
+}
+
 func BenchmarkAppendHundred(b *testing.B) {
 	l := open(b, postgres.Options{}).db.Log
 	for i := range b.N {
@@ -165,7 +215,7 @@ func scheduled(b *testing.B, w *postgres.Work, rows int) {
 			b.Fatal(err)
 		}
 	}
-	b.Logf("%d rows applied at %.0f/s", rows, float64(rows)/time.Since(start).Seconds())
+	b.ReportMetric(float64(rows)/time.Since(start).Seconds(), "applied/s")
 }
 
 func opening(n int, next time.Time) tx.Change {
@@ -175,6 +225,11 @@ func opening(n int, next time.Time) tx.Change {
 	binary.BigEndian.PutUint64(a[:], uint64(n/3)*0x9e3779b97f4a7c15)
 	w := tx.Work{Chain: 1, Hash: h, Sender: a, Nonce: uint64(n), EligibleAt: uint64(next.Unix()), Phase: tx.Open, NextAt: next}
 	return tx.Change{Chain: 1, Hash: h, Open: &w}
+}
+
+// BenchmarkApply opens rows, a thousand at a time.
+func BenchmarkApply(b *testing.B) {
+	scheduled(b, open(b, postgres.Options{Window: 16}).db.Work, 1000*b.N)
 }
 
 // BenchmarkLease leases what is due beside a million rows that are not, in tens,

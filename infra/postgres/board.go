@@ -64,9 +64,11 @@ func (s *Work) Wake(ctx context.Context, now map[chain.Sequence]uint64) (woken i
 	err = retry(ctx, func() error {
 		q := &pgx.Batch{}
 		lockChains(q, lockExclusive, chains)
-		q.Queue(`UPDATE work.queue q SET next_at = clock_timestamp() FROM unnest($1::uuid[], $2::bigint[]) u (sequence, now)
-			WHERE q.sequence = u.sequence AND q.phase = 'open' AND q.wait_nonce IS NOT NULL AND q.wait_nonce <= u.now
-			  AND q.next_at > clock_timestamp()`, id, nonce).Exec(counted(&woken))
+		q.Queue(`UPDATE work.queue q SET next_at = clock_timestamp()
+			FROM unnest($1::uuid[], $2::bigint[]) u (sequence, now) CROSS JOIN LATERAL (
+				SELECT chain, hash FROM work.queue WHERE sequence = u.sequence AND phase = 'open'
+				  AND wait_nonce IS NOT NULL AND wait_nonce <= u.now AND next_at > clock_timestamp() OFFSET 0
+			) late WHERE q.chain = late.chain AND q.hash = late.hash`, id, nonce).Exec(counted(&woken))
 		return s.pool.SendBatch(ctx, q).Close()
 	})
 	return woken, err

@@ -102,6 +102,9 @@ func (c *committer) try(taken []*pending, more bool) ([]*pending, error) {
 	b, err := c.begin(ctx, taken)
 	if err != nil {
 		c.abandon()
+		if more { // who waits meanwhile shares the fate of these, and does not queue up behind it
+			taken = c.collect(taken)
+		}
 		return taken, err
 	}
 	if more {

@@ -57,7 +57,7 @@ func killer(t *testing.T, url string) (stop func() int) {
 func TestKilledSessions(t *testing.T) {
 	op := open(t, postgres.Options{})
 	ctx := soon(t)
-	const writers, appends = 16, 500
+	const writers, appends = 16, 300
 	stop := killer(t, op.url)
 	defer stop()
 
@@ -475,5 +475,48 @@ func TestKeysLost(t *testing.T) {
 	must(t, admin(t, op.url).QueryRow(ctx, `SELECT (SELECT count(*) FROM log.payload_keys) + (SELECT count(*) FROM log.payloads)`).Scan(&left))
 	if left != 0 {
 		t.Errorf("%d rows are left", left)
+	}
+}
+
+// TestServerGone takes the server away for a while. Appends that come meanwhile all
+// wait for it together, and stand when it is back; one whose time runs out is not
+// written.
+func TestServerGone(t *testing.T) {
+	direct := open(t, postgres.Options{})
+	p, url := through(t, direct.url)
+	store := &opener{t: t, url: url, o: direct.o}
+	store.start()
+	t.Cleanup(func() { store.close() }) //nolint:errcheck // not what is tested
+	ctx := soon(t)
+	_, err := store.db.Log.Append(ctx, "first", 0, happened("first", 0, 1)...)
+	must(t, err)
+
+	p.refuse(true)
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			stream := event.Stream(fmt.Sprint("s-", i))
+			within := ctx
+			if i%10 == 0 {
+				short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+				defer cancel()
+				within = short
+			}
+			_, err := store.db.Log.Append(within, stream, 0, happened(stream, 0, 2)...)
+			if i%10 == 0 && (!errors.Is(err, context.DeadlineExceeded) || errors.Is(err, event.ErrUnknown)) || i%10 != 0 && err != nil {
+				t.Errorf("%s: %v", stream, err)
+			}
+		})
+	}
+	_, err = store.db.Log.Head(ctx)
+	if err == nil || !postgres.Transient(err) {
+		t.Error("a read without a server answers", err)
+	}
+	p.refuse(false)
+	all.Wait()
+	head, err := store.db.Log.Head(ctx)
+	must(t, err)
+	if head != 1+45*2 {
+		t.Errorf("the head is %d", head)
 	}
 }

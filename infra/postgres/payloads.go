@@ -22,21 +22,20 @@ import (
 // master key.
 type Payloads struct{ pool *pgxpool.Pool }
 
-// A key is written only for a row that this very statement has added, so that
-// bytes and key of two sealings of one payload never meet. A key that is there
-// already has lost its row.
-const putPayloads = `
-WITH kept AS (
-  INSERT INTO log.payloads (chain, hash, sealed)
-  SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])
-  ON CONFLICT DO NOTHING RETURNING chain, hash
-), keys AS (
-  INSERT INTO log.payload_keys (chain, hash, master, wrapped)
-  SELECT u.* FROM unnest($1::bigint[], $2::bytea[], $4::bigint[], $5::bytea[]) u (chain, hash, master, wrapped)
-  JOIN kept USING (chain, hash)
-  ON CONFLICT (chain, hash) DO UPDATE SET master = excluded.master, wrapped = excluded.wrapped
+// A key is written for bytes that stand, by whoever sealed them: whatever the race,
+// the two fit. A key that is there already is the same, or has lost its row.
+const (
+	putSealed = `
+INSERT INTO log.payloads (chain, hash, sealed)
+SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[]) ON CONFLICT DO NOTHING`
+
+	putKeys = `
+INSERT INTO log.payload_keys (chain, hash, master, wrapped)
+SELECT u.chain, u.hash, u.master, u.wrapped
+FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bigint[], $5::bytea[]) u (chain, hash, sealed, master, wrapped)
+JOIN log.payloads p ON p.chain = u.chain AND p.hash = u.hash AND p.sealed = u.sealed
+ON CONFLICT (chain, hash) DO UPDATE SET master = excluded.master, wrapped = excluded.wrapped`
 )
-SELECT count(*) FROM kept`
 
 // Put keeps rows, durable when it returns; one that is there already stays.
 func (s *Payloads) Put(ctx context.Context, rows []payload.Sealed) error {
@@ -46,7 +45,10 @@ func (s *Payloads) Put(ctx context.Context, rows []payload.Sealed) error {
 	c := columnsOf(rows)
 	return retry(ctx, func() error {
 		var added int
-		err := s.pool.QueryRow(ctx, putPayloads, c.chain, c.hash, c.sealed, c.master, c.wrapped).Scan(&added)
+		q := &pgx.Batch{} // one implicit transaction
+		q.Queue(putSealed, c.chain, c.hash, c.sealed).Exec(counted(&added))
+		q.Queue(putKeys, c.chain, c.hash, c.sealed, c.master, c.wrapped)
+		err := s.pool.SendBatch(ctx, q).Close()
 		if err != nil || added == len(c.chain) {
 			return err
 		}
@@ -54,26 +56,23 @@ func (s *Payloads) Put(ctx context.Context, rows []payload.Sealed) error {
 	})
 }
 
+// OFFSET 0 keeps an EXISTS from becoming a join: it is asked of few rows, each time
+// by the index.
+
 // Rows whose key is gone, as after a restore from a backup that left the keys out,
 // are as good as not there. Their lock keeps two that mend from mixing.
 const (
 	lockKeyless = `
 SELECT u.ord FROM unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY u (chain, hash, ord)
 JOIN log.payloads p USING (chain, hash)
-WHERE NOT EXISTS (SELECT FROM log.payload_keys k WHERE k.chain = p.chain AND k.hash = p.hash)
+WHERE NOT EXISTS (SELECT FROM log.payload_keys k WHERE k.chain = p.chain AND k.hash = p.hash OFFSET 0)
 ORDER BY p.chain, p.hash FOR UPDATE OF p`
 
 	mendPayloads = `
-WITH kept AS (
-  UPDATE log.payloads p SET sealed = u.sealed, kept = clock_timestamp()
-  FROM unnest($1::bigint[], $2::bytea[], $3::bytea[]) u (chain, hash, sealed)
-  WHERE p.chain = u.chain AND p.hash = u.hash
-    AND NOT EXISTS (SELECT FROM log.payload_keys k WHERE k.chain = p.chain AND k.hash = p.hash)
-  RETURNING p.chain, p.hash
-)
-INSERT INTO log.payload_keys (chain, hash, master, wrapped)
-SELECT u.* FROM unnest($1::bigint[], $2::bytea[], $4::bigint[], $5::bytea[]) u (chain, hash, master, wrapped)
-JOIN kept USING (chain, hash)`
+UPDATE log.payloads p SET sealed = u.sealed, kept = clock_timestamp()
+FROM unnest($1::bigint[], $2::bytea[], $3::bytea[]) u (chain, hash, sealed)
+WHERE p.chain = u.chain AND p.hash = u.hash
+  AND NOT EXISTS (SELECT FROM log.payload_keys k WHERE k.chain = p.chain AND k.hash = p.hash OFFSET 0)`
 )
 
 // mend replaces rows without a key.
@@ -87,8 +86,11 @@ func (s *Payloads) mend(ctx context.Context, c payloadColumns) error {
 		if err != nil || len(keyless) == 0 {
 			return err
 		}
-		// A statement of its own: it sees the keys that others wrote while we waited.
-		_, err = dbtx.Exec(ctx, mendPayloads, c.chain, c.hash, c.sealed, c.master, c.wrapped)
+		// Statements of their own: they see the keys that others wrote while we waited.
+		if _, err = dbtx.Exec(ctx, mendPayloads, c.chain, c.hash, c.sealed); err != nil {
+			return err
+		}
+		_, err = dbtx.Exec(ctx, putKeys, c.chain, c.hash, c.sealed, c.master, c.wrapped)
 		return err
 	})
 }
@@ -141,7 +143,7 @@ DELETE FROM log.payload_keys k USING gone WHERE k.chain = gone.chain AND k.hash 
 
 	eraseKeys = `
 DELETE FROM log.payload_keys k WHERE chain = $1 AND hash = ANY ($2::bytea[])
-  AND NOT EXISTS (SELECT FROM log.payloads p WHERE p.chain = k.chain AND p.hash = k.hash)`
+  AND NOT EXISTS (SELECT FROM log.payloads p WHERE p.chain = k.chain AND p.hash = k.hash OFFSET 0)`
 )
 
 // Erase removes rows and keys for good; a row that is not there is no error.

@@ -105,7 +105,7 @@ type DB struct {
 
 	config *pgx.ConnConfig
 	log    *pgxpool.Pool // commits are durable
-	work   *pgxpool.Pool // commits do not wait for the disk
+	work   *pgxpool.Pool // commits do not wait for the disk; nor do the view's
 	view   *sql.DB
 	closed sync.Once
 }
@@ -123,21 +123,21 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	db := &DB{config: config}
-	ours := withParams(config, knownPaths)
-	if db.log, err = pool(ctx, url, ours, o.LogConns); err != nil {
+	logConfig := withParams(withParams(config, knownPaths), logSettings)
+	if db.log, err = pool(ctx, url, logConfig, o.LogConns); err != nil {
 		return nil, err
 	}
-	lazy := withParams(ours, map[string]string{"synchronous_commit": "off"})
-	if db.work, err = pool(ctx, url, lazy, o.WorkConns); err != nil {
+	workConfig := withParams(withParams(config, knownPaths), workSettings)
+	if db.work, err = pool(ctx, url, workConfig, o.WorkConns); err != nil {
 		db.log.Close()
 		return nil, err
 	}
-	view := withParams(config, map[string]string{"search_path": "view"})
+	view := withParams(config, viewSettings)
 	db.view = stdlib.OpenDB(*view)
 	db.view.SetMaxOpenConns(o.ViewConns)
 	db.view.SetMaxIdleConns(o.ViewConns)
 
-	db.Log = openLog(db.log, ours, o)
+	db.Log = openLog(db.log, logConfig, o)
 	db.Payloads = &Payloads{db.log}
 	db.Checkpoints = &Checkpoints{db.work}
 	db.Leases = &Leases{db.log}
@@ -145,7 +145,9 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	return db, nil
 }
 
-// View is a handle for read models: unqualified names mean the view schema.
+// View is a handle for read models: unqualified names mean the view schema. Its
+// commits do not wait for the disk: rows and their reader's checkpoint, written in
+// one transaction, fall back together when the server crashes.
 func (db *DB) View() *sql.DB { return db.view }
 
 // Ping asks the server for a sign of life.
@@ -196,12 +198,23 @@ func connConfig(url string, o Options) (*pgx.ConnConfig, error) {
 }
 
 // knownPaths keep the planner to what every statement on the log and the queue is
-// written for: few rows, found by an index. Left to itself it makes a plan for a
-// table while that is still empty, keeps it, and scans a million rows with it.
+// written for: few rows, found by an index. Statistics may be as old as the first
+// minute of an empty database.
 var knownPaths = map[string]string{
-	"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
-	"plan_cache_mode": "force_generic_plan", "jit": "off",
+	"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off",
+	"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off",
+	"jit": "off",
 }
+
+// Plans of the log's statements are made once a session: there is one index to each.
+// The queue's many indexes leave a choice, and the choice made for an empty table is
+// a wrong one for long after; its statements are planned each time, by the size the
+// table has then.
+var (
+	logSettings  = map[string]string{"plan_cache_mode": "force_generic_plan"}
+	workSettings = map[string]string{"plan_cache_mode": "force_custom_plan", "synchronous_commit": "off"}
+	viewSettings = map[string]string{"search_path": "view", "synchronous_commit": "off"}
+)
 
 // withParams is a copy of a configuration with other session parameters.
 func withParams(config *pgx.ConnConfig, params map[string]string) *pgx.ConnConfig {

@@ -14,9 +14,10 @@ type proxy struct {
 	listener net.Listener
 	running  sync.WaitGroup
 
-	mu    sync.Mutex
-	loss  loss
-	conns map[net.Conn]bool
+	mu      sync.Mutex
+	loss    loss
+	refuses bool
+	conns   map[net.Conn]bool
 }
 
 // loss is what the proxy does to the next bytes of a client.
@@ -58,6 +59,26 @@ func (p *proxy) cut() {
 	}
 }
 
+// refuse closes all connections, and takes no new ones, until it is told otherwise.
+func (p *proxy) refuse(on bool) {
+	p.mu.Lock()
+	p.refuses = on
+	p.mu.Unlock()
+	if on {
+		p.cut()
+	}
+}
+
+// admit takes a client in, unless the proxy refuses.
+func (p *proxy) admit(client, server net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.refuses {
+		p.conns[client], p.conns[server] = true, true
+	}
+	return !p.refuses
+}
+
 // lose sets what to lose. A request or reply is lost once.
 func (p *proxy) lose(what loss) {
 	p.mu.Lock()
@@ -94,9 +115,11 @@ func (p *proxy) accept() {
 			client.Close() //nolint:errcheck // of no use
 			return
 		}
-		p.mu.Lock()
-		p.conns[client], p.conns[server] = true, true
-		p.mu.Unlock()
+		if !p.admit(client, server) {
+			client.Close() //nolint:errcheck // that is the fault
+			server.Close() //nolint:errcheck // as above
+			continue
+		}
 		lost := make(chan struct{})
 		p.running.Go(func() { p.forth(client, server, lost) })
 		p.running.Go(func() { p.back(client, server, lost) })

@@ -64,6 +64,8 @@ func (s *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.D
 	return work, until, err
 }
 
+// Only open rows have a holder. IS NOT DISTINCT FROM is = to us, but not to the
+// planner, which would look through all leased rows for these.
 const doneWork = `
 WITH told AS (
   UPDATE work.queue q SET holder = NULL, leased_until = NULL, next_at = u.next_at, note = u.note,
@@ -71,7 +73,7 @@ WITH told AS (
     wait_since = CASE WHEN u.wait_nonce IS NOT NULL THEN coalesce(q.wait_since, clock_timestamp()) END
   FROM unnest($2::bigint[], $3::bytea[], $4::timestamptz[], $5::text[], $6::integer[], $7::timestamptz[], $8::bigint[])
     u (chain, hash, next_at, note, attempts, sent_at, wait_nonce)
-  WHERE q.chain = u.chain AND q.hash = u.hash AND q.holder = $1 AND q.phase = 'open'
+  WHERE q.chain = u.chain AND q.hash = u.hash AND q.holder IS NOT DISTINCT FROM $1
   RETURNING q.sequence, q.chain, q.sender, q.nonce_key, q.wait_nonce
 )
 INSERT INTO work.waiting (sequence, chain, sender, nonce_key)

@@ -77,6 +77,7 @@ func TestSession(t *testing.T) {
 		"lock_timeout":                        "4s",
 		"idle_in_transaction_session_timeout": "5s",
 		"search_path":                         "view",
+		"synchronous_commit":                  "off",
 		"default_transaction_isolation":       "read committed",
 		"TimeZone":                            "UTC",
 	}

@@ -77,7 +77,6 @@ CREATE TABLE log.payloads (
   PRIMARY KEY (chain, hash)
 );
 ALTER TABLE log.payloads ALTER COLUMN sealed SET STORAGE EXTERNAL;  -- sealed bytes do not compress
-CREATE INDEX payloads_kept ON log.payloads (kept, chain, hash);
 
 CREATE TABLE log.payload_keys (
   chain   bigint NOT NULL,
