@@ -63,14 +63,16 @@ func (w *Worker) Run(ctx context.Context) {
 		if n == 0 {
 			break
 		}
+		asked := time.Now()
 		work, until := w.lease(ctx, n)
 		for range n - len(work) {
 			free <- struct{}{}
 		}
 		for _, item := range work {
 			attempts.Go(func() {
-				// A graceful stop lets an attempt finish; its deadline is the lease.
-				attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Lease*9/10)
+				// A graceful stop lets an attempt finish; its deadline is the lease,
+				// which may have begun as soon as it was asked for.
+				attempt, cancel := context.WithDeadline(context.WithoutCancel(ctx), asked.Add(w.Lease*9/10))
 				defer cancel()
 				done <- w.Attempt(attempt, item)
 				free <- struct{}{}
