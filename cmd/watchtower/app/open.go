@@ -79,7 +79,7 @@ func openEmbedded(s config.Store, window int, o StorageOptions) (Storage, error)
 	return Storage{
 		Log: db.Log(), Payloads: db.Payloads(), Checkpoints: db.Work(), Leases: db.Work(),
 		Queue: db.Work(), Board: db.Work(), View: db.View(),
-		Ping: db.View().PingContext, Transient: func(error) bool { return false },
+		Ping: db.Ping, Transient: embedded.Transient,
 		Close: func(context.Context) error { return db.Close() },
 	}, nil
 }
