@@ -60,7 +60,7 @@ func (w *Worker) Run(ctx context.Context) {
 	var attempts sync.WaitGroup
 	for ctx.Err() == nil {
 		n := claim(ctx, free)
-		if n == 0 {
+		if n == 0 || ctx.Err() != nil {
 			break
 		}
 		asked := time.Now()

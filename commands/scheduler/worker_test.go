@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,6 +145,27 @@ func TestGracefulStop(t *testing.T) {
 		left, _, err := db.Work().Lease(t.Context(), id, "other", time.Second, 100)
 		if err != nil || len(left) != 20 {
 			t.Errorf("another holder was given %d of 20 rows, %v", len(left), err)
+		}
+	})
+}
+
+// Nothing begins after a stop, also when it comes while slots are being gathered.
+func TestNothingBeginsAfterAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, made := open(t), &attempts{}
+		fill(t, db.Work(), 20, now)
+		w := worker(db.Work(), "stopping", made)
+		quick := w.Attempt
+		var begun atomic.Int64
+		w.Attempt = func(ctx context.Context, work tx.Work) tx.Done {
+			<-time.After(time.Duration(begun.Add(1)) * 100 * time.Millisecond)
+			return quick(ctx, work)
+		}
+		stop := run(t, w)
+		<-time.After(101 * time.Millisecond) // the first has ended a millisecond ago
+		stop()
+		if n := begun.Load(); n != int64(w.Slots) {
+			t.Errorf("%d attempts begun for %d slots, the last after the stop", n, w.Slots)
 		}
 	})
 }
