@@ -1,0 +1,192 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+const (
+	lockHead = `SELECT pos FROM log.head FOR UPDATE`
+
+	selectTails = `SELECT name, no, version, last_pos FROM log.streams WHERE name = ANY($1::text[])`
+)
+
+// begin connects if need be, takes the head row's lock and reads where the streams
+// of the appends stand. READ COMMITTED is what makes this right: each statement
+// after the lock sees all that was committed before it.
+func (c *committer) begin(ctx context.Context, taken []*pending) (*batch, error) {
+	if c.conn == nil {
+		conn, err := pgx.ConnectConfig(ctx, c.log.config)
+		if err != nil {
+			return nil, err
+		}
+		c.conn, c.past = conn, 0
+	}
+	var b *batch
+	q := &pgx.Batch{}
+	q.Queue(`BEGIN`)
+	q.Queue(lockHead).QueryRow(func(row pgx.Row) error {
+		var head int64
+		err := row.Scan(&head)
+		b = newBatch(head)
+		return err
+	})
+	q.Queue(selectTails, names(taken)).Query(func(rows pgx.Rows) error { return scanTails(rows, b) })
+	if err := c.conn.SendBatch(ctx, q).Close(); err != nil {
+		return nil, err
+	}
+	return b, c.extend(ctx, b.head)
+}
+
+// extend makes partitions ahead of need: rarely, as each lasts for millions of
+// positions, and inside the database transaction, which undoes it if it fails.
+func (c *committer) extend(ctx context.Context, head int64) error {
+	ahead := max(c.partition, 2*(batchEvents+event.MaxAppend))
+	if c.past-head > ahead/2 {
+		return nil
+	}
+	c.extended = true
+	return c.conn.QueryRow(ctx, `SELECT log.extend($1, $2)`, head+ahead, c.partition).Scan(&c.past)
+}
+
+func names(taken []*pending) []string {
+	names := make([]string, len(taken))
+	for i, p := range taken {
+		names[i] = string(p.stream)
+	}
+	return names
+}
+
+func (c *committer) readTails(ctx context.Context, b *batch, taken []*pending) error {
+	if len(taken) == 0 {
+		return nil
+	}
+	rows, err := c.conn.Query(ctx, selectTails, names(taken))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	return scanTails(rows, b)
+}
+
+func scanTails(rows pgx.Rows, b *batch) error {
+	for rows.Next() {
+		var name string
+		var no, version, last int64
+		if err := rows.Scan(&name, &no, &version, &last); err != nil {
+			return err
+		}
+		t := b.tail(event.Stream(name))
+		t.no, t.last = no, last
+		t.version, t.stored = event.Version(version), event.Version(version) //nolint:gosec // counts events
+	}
+	return rows.Err()
+}
+
+const selectStanding = `
+SELECT u.ord, e.id, e.pos
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY u (no, last, above, upto, ord)
+CROSS JOIN LATERAL (
+  SELECT e.id, e.pos FROM log.events e
+  WHERE e.stream = u.no AND e.version > u.above AND e.version <= u.upto AND e.pos BETWEEN u.no AND u.last
+) e
+ORDER BY u.ord, e.pos`
+
+// readStanding reads, for appends whose stream has moved past the version they
+// expect, which events stand there: perhaps their own.
+func (c *committer) readStanding(ctx context.Context, b *batch, taken []*pending) error {
+	var moved []*pending
+	var no, last, above, upto []int64
+	for _, p := range taken {
+		p.standing = nil
+		if t := b.tail(p.stream); p.expected < t.stored {
+			moved = append(moved, p)
+			no, last = append(no, t.no), append(last, t.last)
+			above = append(above, int64(p.expected))                    //nolint:gosec // below stored
+			upto = append(upto, int64(p.expected)+int64(len(p.events))) //nolint:gosec // as above
+		}
+	}
+	if len(moved) == 0 {
+		return nil
+	}
+	rows, err := c.conn.Query(ctx, selectStanding, no, last, above, upto)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var ord, pos int64
+		var id [16]byte
+		if err := rows.Scan(&ord, &id, &pos); err != nil {
+			return err
+		}
+		p := moved[ord-1]
+		p.standing = append(p.standing, place{id, pos})
+	}
+	return rows.Err()
+}
+
+const (
+	insertStreams = `INSERT INTO log.streams (no, version, last_pos, name)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[])`
+
+	updateStreams = `UPDATE log.streams s SET version = u.version, last_pos = u.last
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) u (no, version, last) WHERE s.no = u.no`
+
+	insertEvents = `INSERT INTO log.events (pos, stream, version, id, name, data, correlation, causation, actor, trace)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::uuid[], $5::text[], $6::bytea[], $7::uuid[], $8::uuid[], $9::text[], $10::text[])`
+
+	moveHead = `UPDATE log.head SET pos = $1`
+
+	// channel is told the head with each commit: once a commit, as a NOTIFY for
+	// each append would cost more than half of the throughput.
+	channel = "watchtower_log"
+	notify  = `SELECT pg_notify('` + channel + `', $1)`
+)
+
+// write sends the batch's rows and COMMIT in one go.
+func (c *committer) write(ctx context.Context, b *batch) error {
+	c.crash(beforeCommit)
+	q := &pgx.Batch{}
+	if no, version, last, name := b.streams(true); len(no) > 0 {
+		q.Queue(insertStreams, no, version, last, name)
+	}
+	if no, version, last, _ := b.streams(false); len(no) > 0 {
+		q.Queue(updateStreams, no, version, last)
+	}
+	q.Queue(insertEvents, b.pos, b.stream, b.version, b.id, b.name, b.data, b.correlation, b.causation, b.actor, b.trace)
+	q.Queue(moveHead, b.head)
+	q.Queue(notify, strconv.FormatInt(b.head, 10))
+	q.Queue(`COMMIT`)
+	results := c.conn.SendBatch(ctx, q)
+	for range q.Len() - 1 {
+		if _, err := results.Exec(); err != nil {
+			_ = results.Close() // the same error
+			return beforeLast(err)
+		}
+	}
+	if err := results.Close(); err != nil { // that of COMMIT
+		return err
+	}
+	c.extended = false
+	c.crash(afterCommit)
+	c.log.bell.ring(b.head)
+	return nil
+}
+
+// beforeLast marks what the server itself says about a statement before COMMIT: it
+// works them off in turn, so it has not come to that one. A connection that breaks
+// says nothing.
+func beforeLast(err error) error {
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		return &uncommittedError{err}
+	}
+	return err
+}
