@@ -81,7 +81,9 @@ func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
 // look asks the chain. stop means that nothing should be sent now; done then says
 // when to come back.
 func (b *Broadcaster) look(ctx context.Context, s tx.State, w tx.Work, done *tx.Done) (stop bool) {
-	sight, err := b.Look(ctx, s)
+	short, cancel := part(ctx, lookPart)
+	defer cancel()
+	sight, err := b.Look(short, s)
 	switch {
 	case err != nil:
 		// Not knowing is no reason to hold the bytes back.
@@ -108,11 +110,13 @@ func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.
 	}
 	done.Attempts++
 	b.crash("send.before")
-	answers := b.Nodes.Send(ctx, raw, w.Hash, done.Attempts)
+	short, cancel := part(ctx, sendPart)
+	defer cancel()
+	answers := b.Nodes.Send(short, raw, w.Hash, done.Attempts)
 	everyone := false
 	if tx.Summarise(answers, true).Permanent() {
 		// A permanent verdict is everybody's: ask those not asked.
-		answers, everyone = b.Nodes.SendAll(ctx, raw, w.Hash), true
+		answers, everyone = b.Nodes.SendAll(short, raw, w.Hash), true
 	}
 	b.crash("send.after")
 	done.SentAt = b.Now()
@@ -125,6 +129,22 @@ func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.
 		b.look(ctx, r.State, w, &done)
 	}
 	return done
+}
+
+// Parts of the time that an attempt has left, so that a node that hangs when it is
+// asked leaves time to send, and one that hangs when it is sent to leaves time to
+// record what the others said.
+const (
+	lookPart = 0.3
+	sendPart = 0.85
+)
+
+func part(ctx context.Context, share float64) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Duration(share*float64(time.Until(deadline))))
 }
 
 func (b *Broadcaster) record(ctx context.Context, w tx.Work, r commands.Result[tx.State], report tx.Report) error {

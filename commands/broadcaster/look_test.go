@@ -54,6 +54,41 @@ func TestLookFails(t *testing.T) {
 	}
 }
 
+// hurried is an attempt with the deadline that a lease leaves it.
+func (w *world) hurried(row *tx.Work, within time.Duration) tx.Done {
+	ctx, cancel := context.WithTimeout(w.t.Context(), within)
+	defer cancel()
+	done := w.Attempt(ctx, *row)
+	row.Attempts = done.Attempts
+	return done
+}
+
+// A node that does not answer costs neither the record of what the others said…
+func TestHangingNodeLeavesTimeToRecord(t *testing.T) {
+	w := newWorld(t, 2)
+	_, row := w.accept(plain(0))
+	w.a.Set(chaintest.Faults{Delay: time.Minute})
+	done := w.hurried(&row, time.Second)
+	if s := w.state(row); s.Status != tx.StatusBroadcasting || done.Note != "taken" {
+		t.Errorf("%s, %+v; want what node b said", s.Status, done)
+	}
+}
+
+// …nor the repeat, when it is the one that the chain is read from.
+func TestHangingLookLeavesTimeToSend(t *testing.T) {
+	w := newWorld(t, 2)
+	raw, row := w.accept(plain(0))
+	row.Attempts = 1
+	w.Look = func(ctx context.Context, _ tx.State) (broadcaster.Sight, error) {
+		<-ctx.Done()
+		return broadcaster.Sight{}, ctx.Err()
+	}
+	done := w.hurried(&row, time.Second)
+	if got := w.sent(raw); len(got) != 2 || done.Note != "taken" {
+		t.Errorf("sent to %v, %+v", got, done)
+	}
+}
+
 // A transaction whose predecessors are missing is sent once, and then waits
 // without being sent, ever more patiently, until the chain wants its nonce.
 func TestWaitingForANonce(t *testing.T) {
