@@ -58,19 +58,21 @@ func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
 	done := tx.Done{Chain: w.Chain, Hash: w.Hash, Attempts: w.Attempts, Note: w.Note}
 	stream := tx.Stream(w.Chain, w.Hash)
 	r, err := b.Transactions.Load(ctx, stream)
+	if err == nil && r.State.Sendable() && max(w.Attempts, r.State.Attempt) > 0 {
+		done.Attempts = max(w.Attempts, r.State.Attempt)
+		// An earlier attempt may have been mined, and a node may take the same
+		// bytes again all the same: ask the chain before every repeat.
+		if stop := b.look(ctx, r.State, w, &done); stop {
+			return done
+		}
+		r, err = b.Transactions.Load(ctx, stream) // for the look took its time
+	}
 	switch {
 	case err != nil:
 		return b.later(done, "log not read", err)
 	case !r.State.Sendable():
 		// The queue has not folded the end yet; it will.
 		return b.again(done, tx.Outcome{Class: tx.Taken}, w, "no longer wanted")
-	}
-	if done.Attempts = max(w.Attempts, r.State.Attempt); done.Attempts > 0 {
-		// An earlier attempt may have been mined, and a node may take the same
-		// bytes again all the same: ask the chain before every repeat.
-		if stop := b.look(ctx, r.State, w, &done); stop {
-			return done
-		}
 	}
 	if left := w.ExpiresAt; left != 0 && uint64(b.Now().Unix()) >= left {
 		return b.again(done, tx.Outcome{Class: tx.Retry}, w, "validBefore has passed; a block must say so")

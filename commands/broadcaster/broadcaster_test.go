@@ -129,6 +129,22 @@ func TestNothingIsSentThatIsNotWanted(t *testing.T) {
 	}
 }
 
+// What is canceled while the chain is being asked is not sent either.
+func TestCanceledDuringTheLook(t *testing.T) {
+	w := newWorld(t, 2)
+	raw, row := w.accept(plain(0))
+	row.Attempts = 1
+	look := w.Look
+	w.Look = func(ctx context.Context, s tx.State) (broadcaster.Sight, error) {
+		sight, err := look(ctx, s)
+		w.command(row, tx.Cancel{At: time.Now()})
+		return sight, err
+	}
+	if done := w.attempt(&row); len(w.sent(raw)) != 0 || done.Attempts != 1 {
+		t.Errorf("sent to %v after it was canceled, %+v", w.sent(raw), done)
+	}
+}
+
 // store can be cut off from appends, or lose the answers to them.
 type store struct {
 	commands.Store
