@@ -75,7 +75,9 @@ func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
 		return b.again(done, tx.Outcome{Class: tx.Taken}, w, "no longer wanted")
 	}
 	if left := w.ExpiresAt; left != 0 && uint64(b.Now().Unix()) >= left {
-		return b.again(done, tx.Outcome{Class: tx.Retry}, w, "validBefore has passed; a block must say so")
+		// Nothing is left to do but to wait for the block that says so.
+		done.NextAt, done.Note = b.Now().Add(b.Schedule.RetryMax), "validBefore has passed; a block must say so"
+		return done
 	}
 	return b.send(ctx, w, r, done)
 }

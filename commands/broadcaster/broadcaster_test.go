@@ -145,6 +145,29 @@ func TestCanceledDuringTheLook(t *testing.T) {
 	}
 }
 
+func TestWindowClosed(t *testing.T) {
+	w := newWorld(t, 2)
+	signed := plain(0)
+	signed.Window.Before = uint64(time.Now().Unix()) + 60
+	raw, row := w.accept(signed)
+	for _, attempts := range []int{0, 3} {
+		row.Attempts = attempts
+		w.Now = func() time.Time { return time.Unix(int64(signed.Window.Before), 0) }
+		done := w.attempt(&row)
+		if len(w.sent(raw)) != 0 || done.Attempts != attempts || !done.SentAt.IsZero() {
+			t.Errorf("sent to %v, %+v", w.sent(raw), done)
+		}
+		if pause := done.NextAt.Sub(w.Now()); pause < w.Schedule.RetryMax/2 {
+			t.Errorf("comes back in %v: a block must come first, which wakes it", pause)
+		}
+	}
+	w.Now = func() time.Time { return time.Unix(int64(signed.Window.Before)-1, 0) }
+	row.Attempts = 0
+	if w.attempt(&row); len(w.sent(raw)) != 2 {
+		t.Error("not sent a second before it closes")
+	}
+}
+
 // store can be cut off from appends, or lose the answers to them.
 type store struct {
 	commands.Store
