@@ -107,10 +107,13 @@ func (b *Broadcaster) look(ctx context.Context, s tx.State, w tx.Work, done *tx.
 func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.State], done tx.Done) tx.Done {
 	raw, err := b.Vault.Bytes(ctx, payload.Ref{Chain: w.Chain, Hash: w.Hash})
 	if err != nil {
+		done = b.later(done, "payload not read", err)
 		if errors.Is(err, payload.ErrGone) {
+			// It was canceled this very moment, or an operator has to help.
 			b.Log.Error("payload of an open transaction is gone", "tx", w.Hash)
+			done.NextAt = b.Now().Add(waitMax)
 		}
-		return b.later(done, "payload not read", err)
+		return done
 	}
 	done.Attempts++
 	b.crash("send.before")
@@ -169,8 +172,8 @@ func (b *Broadcaster) again(done tx.Done, o tx.Outcome, w tx.Work, note string) 
 	return done
 }
 
-// waitMax bounds the pause between looks of a transaction that waits for a lower
-// nonce. The nonce's landing wakes it anyway.
+// waitMax is the longest pause of a transaction that waits for something else than
+// a node: a lower nonce, whose landing wakes it anyway, or its bytes.
 const waitMax = time.Minute
 
 // patience grows with the time that a transaction has waited for a lower nonce.

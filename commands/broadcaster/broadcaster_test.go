@@ -145,6 +145,22 @@ func TestCanceledDuringTheLook(t *testing.T) {
 	}
 }
 
+func TestPayloadGone(t *testing.T) {
+	w := newWorld(t, 2)
+	raw, row := w.accept(plain(0))
+	check(t, w.db.Payloads().Erase(t.Context(), id, []chain.Hash{row.Hash}))
+	done := w.attempt(&row)
+	if len(w.sent(raw)) != 0 || done.Attempts != 0 || !done.SentAt.IsZero() {
+		t.Errorf("sent to %v, %+v", w.sent(raw), done)
+	}
+	if pause := time.Until(done.NextAt); pause < 30*time.Second {
+		t.Errorf("comes back in %v, though only a repair by hand could help", pause)
+	}
+	if names := w.names(row); len(names) != 1 {
+		t.Errorf("recorded %v", names)
+	}
+}
+
 func TestWindowClosed(t *testing.T) {
 	w := newWorld(t, 2)
 	signed := plain(0)
