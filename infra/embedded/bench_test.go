@@ -1,7 +1,9 @@
 package embedded_test
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -131,24 +133,42 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkAccept is what accepting a transaction costs the store: its payload,
-// then its event.
+// BenchmarkAccept is what accepting transactions costs the store: their payloads
+// in one call, then an event for each, at once.
 func BenchmarkAccept(b *testing.B) {
-	for _, callers := range []int{1, 256} {
-		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+	for _, c := range []struct{ callers, batch int }{{1, 1}, {256, 1}, {4, 100}} {
+		b.Run(fmt.Sprintf("callers=%d/batch=%d", c.callers, c.batch), func(b *testing.B) {
 			db := openBench(b)
 			first := preload(b, db)
-			measure(b, callers, 1, "accepts", func(i uint64) error {
-				i += first
-				row := payload.Sealed{Ref: payload.Ref{Chain: 1, Hash: benchHash(i)}, Wrapped: binary.BigEndian.AppendUint64(make([]byte, 52), i), Bytes: benchData[:250]}
-				if err := db.Payloads().Put(b.Context(), []payload.Sealed{row}); err != nil {
-					return err
-				}
-				_, err := db.Log().Append(b.Context(), benchStream(i), 0, benchEvents(1, i)...)
-				return err
+			measure(b, c.callers, c.batch, "accepts", func(i uint64) error {
+				return accept(b.Context(), db, first+i*uint64(c.batch), c.batch)
 			})
 		})
 	}
+}
+
+func accept(ctx context.Context, db *embedded.DB, first uint64, n int) error {
+	rows := make([]payload.Sealed, n)
+	for i := range rows {
+		at := first + uint64(i)
+		rows[i] = payload.Sealed{
+			Ref:     payload.Ref{Chain: 1, Hash: benchHash(at)},
+			Wrapped: binary.BigEndian.AppendUint64(make([]byte, 52), at), Bytes: benchData[:250],
+		}
+	}
+	if err := db.Payloads().Put(ctx, rows); err != nil {
+		return err
+	}
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			at := first + uint64(i)
+			_, errs[i] = db.Log().Append(ctx, benchStream(at), 0, benchEvents(1, at)...)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 func benchHash(i uint64) (h chain.Hash) {
