@@ -209,11 +209,12 @@ var knownPaths = map[string]string{
 // Plans of the log's statements are made once a session: there is one index to each.
 // The queue's many indexes leave a choice, and the choice made for an empty table is
 // a wrong one for long after; its statements are planned each time, by the size the
-// table has then.
+// table has then. So are those on read models: while one is made anew, a plan for
+// the empty table would read all of it for each batch.
 var (
 	logSettings  = map[string]string{"plan_cache_mode": "force_generic_plan"}
 	workSettings = map[string]string{"plan_cache_mode": "force_custom_plan", "synchronous_commit": "off"}
-	viewSettings = map[string]string{"search_path": "view", "synchronous_commit": "off"}
+	viewSettings = map[string]string{"search_path": "view", "plan_cache_mode": "force_custom_plan", "synchronous_commit": "off"}
 )
 
 // withParams is a copy of a configuration with other session parameters.

@@ -30,7 +30,9 @@ type key struct {
 }
 
 const (
-	rowsPerStatement = 200
+	// SQLite looks each parameter's name up among all before it, twice: with
+	// hundreds of rows in a statement that costs more than the rows do.
+	rowsPerStatement = 32
 	columns          = 9
 )
 
