@@ -40,12 +40,17 @@ func (b *bench) logs(ctx context.Context, engine string, _ loads) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.close()) }()
-	events, err := b.appendAll(ctx, engine, store.log)
+	var events int
+	err = b.profiled(engine, "append", func() (err error) {
+		events, err = b.appendAll(ctx, engine, store.log)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	if b.wants(sectionLog) {
-		if err := b.replay(ctx, engine, store.log, events); err != nil {
+		err := b.profiled(engine, "replay", func() error { return b.replay(ctx, engine, store.log, events) })
+		if err != nil {
 			return err
 		}
 	}
@@ -187,7 +192,8 @@ func (b *bench) rebuild(ctx context.Context, engine string, log commands.Store, 
 		},
 	}
 	began := time.Now()
-	if err := projector.Run(ctx); !errors.Is(err, context.Canceled) {
+	err = b.profiled(engine, "rebuild", func() error { return projector.Run(ctx) })
+	if !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("rebuild: %w", err)
 	}
 	took := time.Since(began)

@@ -165,6 +165,11 @@ func (b *bench) all(ctx context.Context) error {
 	if err := b.limits(ctx); err != nil {
 		return err
 	}
+	if b.profile != "" {
+		if err := os.MkdirAll(b.profile, 0o755); err != nil { //nolint:gosec // profiles are for everybody
+			return err
+		}
+	}
 	if b.wantsAny(sectionAccept, sectionEligible, sectionDeliver, sectionSteady) {
 		if err := b.build(ctx); err != nil {
 			return err
@@ -205,9 +210,6 @@ func (b *bench) once(ctx context.Context, engine string, l loads) error {
 func (b *bench) build(ctx context.Context) (err error) {
 	if b.profile == "" {
 		b.program, err = rig.Build(ctx, b.dir)
-		return err
-	}
-	if err := os.MkdirAll(b.profile, 0o755); err != nil { //nolint:gosec // profiles are for everybody
 		return err
 	}
 	b.program, err = os.Executable()

@@ -97,6 +97,23 @@ func (c control) save(ctx context.Context, name string) error {
 	return os.WriteFile(filepath.Join(c.dir, c.engine+"-"+name+".pprof"), taken, 0o644) //nolint:gosec // for everybody
 }
 
+// profiled runs a part of this very process, and leaves its profile likewise.
+func (b *bench) profiled(engine, name string, work func() error) (err error) {
+	if b.profile == "" {
+		return work()
+	}
+	f, err := os.Create(filepath.Join(b.profile, engine+"-"+name+".pprof"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	return work()
+}
+
 func (c control) order(ctx context.Context, path string) ([]byte, error) {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,

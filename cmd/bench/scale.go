@@ -26,7 +26,7 @@ type scale struct {
 func full() scale {
 	return scale{
 		runs: 3, spin: time.Second,
-		alone: 4000, lives: 25_000,
+		alone: 4000, lives: 50_000,
 		scheduled: 100_000, oneByOne: 20_000, due: 150, dueFor: 20,
 		payments: 2000, senders: 10, rate: 20, steadyFor: 20,
 	}

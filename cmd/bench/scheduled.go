@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
@@ -132,19 +131,5 @@ func (b *bench) eligible(ctx context.Context, s *served) error {
 		What: fmt.Sprintf("eligibleAt to the node, %d/s beside %d scheduled", b.scale.due, b.scale.scheduled),
 		Goal: goal{AtMost: 50},
 	}, late)
-	return nil
-}
-
-// settled checks that the service has seen each payment executed, for good.
-func (s *served) settled(ctx context.Context, payments []rig.Payment) error {
-	for _, p := range payments {
-		t, err := rig.Get(ctx, s.URL, p.Hash)
-		if err != nil {
-			return err
-		}
-		if !rig.Sealed(t) {
-			return fmt.Errorf("%s is %s, finalized %v, though its block is final", p.Hash, t.Status, t.Finalized)
-		}
-	}
 	return nil
 }

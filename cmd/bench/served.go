@@ -123,9 +123,25 @@ func (h health) caughtUp() bool {
 	return len(h.Readers) > 0
 }
 
+// sealing is how many blocks the service is given to record what the final one
+// settles: it takes a thousand transactions at each look at the chain.
+const sealing = 3
+
 // final is said of a service that has settled what rests on this block.
 func (h health) final(block uint64) bool {
-	return h.caughtUp() && len(h.Heads) == 1 && h.Heads[0].Final >= block
+	return h.caughtUp() && len(h.Heads) == 1 && h.Heads[0].Final >= block+sealing
+}
+
+// settled checks that the service has seen each payment executed, for good.
+func (s *served) settled(ctx context.Context, payments []rig.Payment) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, p := range payments {
+		if _, err := rig.Await(ctx, s.URL, p.Hash, rig.Sealed); err != nil {
+			return fmt.Errorf("its block is final: %w", err)
+		}
+	}
+	return nil
 }
 
 // askEvery is the pause between two looks at the service's health: long enough
