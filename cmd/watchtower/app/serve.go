@@ -37,8 +37,16 @@ type Options struct {
 }
 
 // Serve is the whole program: it opens what the configuration names, serves until
-// ctx ends, and closes everything.
-func Serve(ctx context.Context, c config.Config, o Options) (err error) {
+// ctx ends, and closes everything. Being stopped while it opens is no error.
+func Serve(ctx context.Context, c config.Config, o Options) error {
+	err := serve(ctx, c, o)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func serve(ctx context.Context, c config.Config, o Options) (err error) {
 	if err := c.CheckServe(); err != nil {
 		return err
 	}
