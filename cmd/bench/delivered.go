@@ -117,6 +117,9 @@ type journey struct {
 // steady posts payments at a steady rate and measures how long each takes until
 // its block is made, and until the service tells so.
 func (b *bench) steady(ctx context.Context, s *served, payments []rig.Payment) error {
+	if err := b.rest(ctx, s); err != nil {
+		return err
+	}
 	if err := s.node.block(ctx); err != nil {
 		return err
 	}
@@ -154,6 +157,28 @@ func (b *bench) steady(ctx context.Context, s *served, payments []rig.Payment) e
 	b.cpu(of, used, n)
 	b.calls(of, counted, n)
 	return s.settled(ctx, payments)
+}
+
+// restBlocks is for how many blocks a service without work is watched.
+const restBlocks = 5
+
+// rest notes what a service costs that has nothing to do: what it takes to follow
+// the chain and to be ready.
+func (b *bench) rest(ctx context.Context, s *served) error {
+	took, used, err := s.phase(ctx, "rest", func(ctx context.Context) error {
+		for range restBlocks {
+			if err := s.node.block(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	f := figure{Section: sectionSteady, Store: s.place.engine, What: "at rest, CPU of service and Postgres", Unit: "ms/s"}
+	b.sheet.note(f, milliseconds(used.service+used.server)/took.Seconds())
+	return nil
 }
 
 // trickle posts payments at a rate, and asks after each from when its block is

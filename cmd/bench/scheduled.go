@@ -81,6 +81,9 @@ func (b *bench) cpu(of func(what, unit string) figure, used spent, n float64) {
 			b.sheet.note(of(", CPU of "+party.name, "µs/tx"), float64(party.used.Microseconds())/n)
 		}
 	}
+	idle, others := used.shares()
+	b.sheet.note(of(", processors idle", "%"), 100*idle)
+	b.sheet.note(of(", processors busy with others", "%"), 100*others)
 }
 
 // margin is the time between signing what becomes eligible and the first second

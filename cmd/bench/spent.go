@@ -21,10 +21,25 @@ type spent struct {
 	// server is Postgres: the server's own processes and one for each connection,
 	// of everybody who uses it. Zero where it runs elsewhere.
 	server time.Duration
+	// busy and idle are of all processors together: what is busy with none of
+	// the above is busy with others, and with the disk.
+	busy, idle time.Duration
 }
 
 func (s spent) since(earlier spent) spent {
-	return spent{s.service - earlier.service, s.bench - earlier.bench, s.server - earlier.server}
+	return spent{
+		s.service - earlier.service, s.bench - earlier.bench, s.server - earlier.server,
+		s.busy - earlier.busy, s.idle - earlier.idle,
+	}
+}
+
+// shares are the parts of all processor time that nobody used, and that others did.
+func (s spent) shares() (idle, others float64) {
+	all := float64(s.busy + s.idle)
+	if all == 0 {
+		return 0, 0
+	}
+	return float64(s.idle) / all, max(float64(s.busy-s.service-s.bench-s.server)/all, 0)
 }
 
 // meter reads what is spent off /proc. Where there is none, all is zero.
@@ -56,6 +71,7 @@ func newMeter(ctx context.Context, service int, engine string) (meter, error) {
 
 func (m meter) read() spent {
 	var s spent
+	s.busy, s.idle = readProcessors()
 	if p, ok := readProcess(m.service); ok {
 		s.service = p.used
 	}
@@ -92,6 +108,29 @@ type process struct {
 // tickTime is the unit of processor time in /proc: USER_HZ is 100 on every
 // architecture that Go runs on.
 const tickTime = time.Second / 100
+
+// readProcessors is what all processors have done since the machine's start
+// (proc(5), /proc/stat).
+func readProcessors() (busy, idle time.Duration) {
+	text, err := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(text), "\n")
+	fields := strings.Fields(line)
+	if err != nil || len(fields) < 9 || fields[0] != "cpu" {
+		return 0, 0
+	}
+	for i, field := range fields[1:9] { // user, nice, system, idle, iowait, irq, softirq, steal
+		ticks, err := strconv.Atoi(field)
+		switch {
+		case err != nil:
+			return 0, 0
+		case i == 3 || i == 4:
+			idle += time.Duration(ticks) * tickTime
+		default:
+			busy += time.Duration(ticks) * tickTime
+		}
+	}
+	return busy, idle
+}
 
 func readProcess(pid int) (p process, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
