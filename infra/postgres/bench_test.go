@@ -13,6 +13,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
@@ -200,6 +201,35 @@ func BenchmarkReadAll(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkPut keeps payloads one by one from 256 callers, and in hundreds from four.
+func BenchmarkPut(b *testing.B) {
+	for _, c := range []struct{ callers, rows int }{{256, 1}, {4, 100}} {
+		b.Run(fmt.Sprintf("rows=%d", c.rows), func(b *testing.B) {
+			s := open(b, postgres.Options{}).db.Payloads
+			var next atomic.Int64
+			var all sync.WaitGroup
+			b.ResetTimer()
+			for range c.callers {
+				all.Go(func() {
+					for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+						rows := make([]payload.Sealed, c.rows)
+						for i := range rows {
+							rows[i] = payload.Sealed{Ref: payload.Ref{Chain: 1}, Wrapped: make([]byte, 60), Bytes: make([]byte, 250)}
+							binary.BigEndian.PutUint64(rows[i].Hash[:], uint64(n*1000+int64(i))*0x9e3779b97f4a7c15)
+						}
+						if err := s.Put(context.Background(), rows); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			b.ReportMetric(float64(b.N*c.rows)/b.Elapsed().Seconds(), "payloads/s")
+		})
+	}
 }
 
 // scheduled fills a queue with rows that are not due for long.
