@@ -147,6 +147,9 @@ func (r *run) finalize(ctx context.Context) error {
 	if final.Number < r.final.Number || final.Number > r.tip().Number {
 		return nil // a node that lags, or one that is ahead of what we have read
 	}
+	if r.elsewhere(final) {
+		return nil // it seals another branch than the one we have read, or still doubt
+	}
 	rows, err := r.Board.Verdicts(ctx, r.Chain, tx.Announced, 0, final.Number, rowsMax)
 	if err != nil {
 		return err
@@ -166,6 +169,15 @@ func (r *run) finalize(ctx context.Context) error {
 	}
 	r.final = final
 	return nil
+}
+
+// elsewhere reports whether a block is on another branch than the blocks in memory.
+// Verdicts that rest on these must not be sealed by it. Of one below them all
+// nothing is known; there canonical asks.
+func (r *run) elsewhere(b chain.Block) bool {
+	return slices.ContainsFunc(r.blocks, func(known chain.Block) bool {
+		return known.Number == b.Number && known.Hash != b.Hash
+	})
 }
 
 // canonical finds the chain's blocks at the rows' heights, from memory or by asking.
