@@ -45,7 +45,7 @@ func (s *Work) load(ctx context.Context, dbtx pgx.Tx, changes []tx.Change) (*fol
 		if ref := (rowRef{c.Chain, c.Hash}); !seen[ref] {
 			seen[ref] = true
 			chains = append(chains, c.Chain)
-			id, hash = append(id, int64(c.Chain)), append(hash, c.Hash[:]) //nolint:gosec // keeps every bit
+			id, hash = append(id, int64(c.Chain)), append(hash, c.Hash[:])
 		}
 	}
 	q := &pgx.Batch{}
@@ -126,7 +126,7 @@ func (s *Work) write(ctx context.Context, dbtx pgx.Tx, f *fold) error {
 		var id []int64
 		var hash [][]byte
 		for _, ref := range f.dropped {
-			id, hash = append(id, int64(ref.chain)), append(hash, ref.hash[:]) //nolint:gosec // keeps every bit
+			id, hash = append(id, int64(ref.chain)), append(hash, ref.hash[:])
 		}
 		q.Queue(deleteWork, id, hash)
 	}
@@ -167,7 +167,7 @@ type workColumn struct {
 
 func columns(rows []*workRow) (c workColumn) {
 	for _, r := range rows {
-		c.id, c.nonce = append(c.id, int64(r.Chain)), append(c.nonce, flip(r.Nonce)) //nolint:gosec // keeps every bit
+		c.id, c.nonce = append(c.id, int64(r.Chain)), append(c.nonce, flip(r.Nonce))
 		c.eligible, c.expires = append(c.eligible, flip(r.EligibleAt)), append(c.expires, flip(r.ExpiresAt))
 		c.block, c.blockHash = append(c.block, flip(r.Block.Number)), append(c.blockHash, r.Block.Hash[:])
 		c.hash, c.sender, c.key = append(c.hash, r.Hash[:]), append(c.sender, r.Sender[:]), append(c.key, r.NonceKey[:])

@@ -57,13 +57,13 @@ func (b *batch) decide(p *pending) {
 	t := b.tail(p.stream)
 	if p.expected == t.version {
 		b.add(t, p.events)
-		p.answer.appended = event.Appended{Version: t.version, Position: event.Position(t.last)} //nolint:gosec // positions are positive
+		p.answer.appended = event.Appended{Version: t.version, Position: event.Position(t.last)}
 		return
 	}
 	if at, ok := t.repeats(p); ok {
 		p.answer.appended = event.Appended{
 			Version:  p.expected + event.Version(len(p.events)),
-			Position: event.Position(at), //nolint:gosec // as above
+			Position: event.Position(at),
 			Repeated: true,
 		}
 		return
@@ -111,7 +111,7 @@ func (b *batch) add(t *tail, events []event.Event) {
 
 		b.pos = append(b.pos, b.head)
 		b.stream = append(b.stream, t.no)
-		b.version = append(b.version, int64(t.version)) //nolint:gosec // counts events
+		b.version = append(b.version, int64(t.version))
 		b.id = append(b.id, pgtype.UUID{Bytes: e.ID, Valid: true})
 		b.name = append(b.name, e.Name)
 		b.data = append(b.data, notNull(e.Data))
@@ -134,7 +134,7 @@ func notNull(data []byte) []byte {
 func (b *batch) streams(fresh bool) (no, version, last []int64, name []string) {
 	for _, t := range b.grown {
 		if (t.stored == 0) == fresh {
-			no, version, last = append(no, t.no), append(version, int64(t.version)), append(last, t.last) //nolint:gosec // counts events
+			no, version, last = append(no, t.no), append(version, int64(t.version)), append(last, t.last)
 			name = append(name, string(t.name))
 		}
 	}

@@ -13,7 +13,7 @@ import (
 func (s *Work) Blocks(ctx context.Context, id chain.ID) (blocks []chain.Block, err error) {
 	err = retry(ctx, func() error {
 		rows, err := s.pool.Query(ctx, `SELECT number, hash, parent, time FROM work.blocks WHERE chain = $1 ORDER BY number`,
-			int64(id)) //nolint:gosec // keeps every bit
+			int64(id))
 		if err != nil {
 			return err
 		}
@@ -43,13 +43,13 @@ func (s *Work) Remember(ctx context.Context, id chain.ID, blocks []chain.Block, 
 	return retry(ctx, func() error {
 		q := &pgx.Batch{} // one implicit transaction
 		if len(blocks) > 0 {
-			q.Queue(`DELETE FROM work.blocks WHERE chain = $1 AND number >= $2`, int64(id), number[0]) //nolint:gosec // keeps every bit
+			q.Queue(`DELETE FROM work.blocks WHERE chain = $1 AND number >= $2`, int64(id), number[0])
 			q.Queue(`INSERT INTO work.blocks (chain, number, hash, parent, time)
 				SELECT $1, u.* FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bigint[]) u
 				ON CONFLICT (chain, number) DO UPDATE SET hash = excluded.hash, parent = excluded.parent, time = excluded.time`,
-				int64(id), number, hash, parent, time) //nolint:gosec // keeps every bit
+				int64(id), number, hash, parent, time)
 		}
-		q.Queue(`DELETE FROM work.blocks WHERE chain = $1 AND number < $2`, int64(id), flip(keep)) //nolint:gosec // as above
+		q.Queue(`DELETE FROM work.blocks WHERE chain = $1 AND number < $2`, int64(id), flip(keep))
 		return s.pool.SendBatch(ctx, q).Close()
 	})
 }

@@ -43,7 +43,7 @@ func (s *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, 
 	return s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q
 		WHERE q.chain = $1 AND q.phase = $2 AND q.phase IN ('announced', 'sealed') AND q.block_number BETWEEN $3 AND $4
 		ORDER BY q.block_number LIMIT $5`,
-		int64(id), string(phase), flip(from), flip(to), max(limit, 0)) //nolint:gosec // keeps every bit
+		int64(id), string(phase), flip(from), flip(to), max(limit, 0))
 }
 
 // Expiring returns open and watched rows with 0 < ExpiresAt <= time, earliest first.
@@ -51,7 +51,7 @@ func (s *Work) Expiring(ctx context.Context, id chain.ID, time uint64, limit int
 	return s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q
 		WHERE q.chain = $1 AND q.phase IN ('open', 'watched') AND q.expires_at > (-9223372036854775808)::bigint AND q.expires_at <= $2
 		ORDER BY q.expires_at LIMIT $3`,
-		int64(id), flip(time), max(limit, 0)) //nolint:gosec // keeps every bit
+		int64(id), flip(time), max(limit, 0))
 }
 
 // Wake makes rows due now: those of the sequences whose WaitNonce the nonce given
@@ -112,7 +112,7 @@ func (s *Work) Waiting(ctx context.Context, id chain.ID, limit int) (waiting []c
 // waitingPage takes the sequences longest unseen, of those not seen since started.
 // It forgets those in which nothing waits any more, and tells how many they were.
 func waitingPage(ctx context.Context, dbtx pgx.Tx, id chain.ID, started pgtype.Timestamptz, limit int) (page []chain.Sequence, idle int, err error) {
-	rows, err := dbtx.Query(ctx, pageOfWaiting, int64(id), started, limit) //nolint:gosec // keeps every bit
+	rows, err := dbtx.Query(ctx, pageOfWaiting, int64(id), started, limit)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -166,7 +166,7 @@ func (s *Work) Advance(ctx context.Context, id chain.ID, blockTime uint64) (int,
 			SELECT hash FROM work.queue WHERE chain = $1 AND phase = 'open' AND attempts = 0
 			  AND eligible_at > (SELECT floor(extract(epoch FROM clock_timestamp()))::bigint - 9223372036854775807 - 1) AND eligible_at <= $2
 			  AND next_at > clock_timestamp() LIMIT $3 FOR UPDATE SKIP LOCKED))`,
-		int64(id), flip(blockTime)) //nolint:gosec // keeps every bit
+		int64(id), flip(blockTime))
 }
 
 // DropSealed removes sealed rows whose block is below a number.
@@ -174,5 +174,5 @@ func (s *Work) DropSealed(ctx context.Context, id chain.ID, below uint64) (int, 
 	return s.chunks(ctx, `DELETE FROM work.queue q WHERE q.chain = $1 AND q.hash = ANY (ARRAY(
 			SELECT hash FROM work.queue WHERE chain = $1 AND phase = 'sealed' AND block_number < $2
 			LIMIT $3 FOR UPDATE SKIP LOCKED))`,
-		int64(id), flip(below)) //nolint:gosec // keeps every bit
+		int64(id), flip(below))
 }

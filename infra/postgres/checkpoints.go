@@ -24,7 +24,7 @@ func (s *Checkpoints) Checkpoint(ctx context.Context, reader string) (event.Posi
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = nil
 	}
-	return event.Position(pos), err //nolint:gosec // kept from a Position
+	return event.Position(pos), err
 }
 
 // MoveCheckpoint is compare-and-set: event.ErrMoved if it is not at from. An

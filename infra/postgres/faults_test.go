@@ -134,7 +134,7 @@ func TestKilledApply(t *testing.T) {
 	defer stop()
 	const batches = 1000
 	for at := event.Position(0); at < batches; {
-		n := int(at) //nolint:gosec // small
+		n := int(at)
 		row := tx.Work{Chain: 1, Hash: chain.Hash{byte(n >> 8), byte(n)}, Nonce: uint64(at), Phase: tx.Open, NextAt: time.Now()}
 		err := op.db.Work.Apply(ctx, "feeder", at, at+1, []tx.Change{{Chain: 1, Hash: row.Hash, Open: &row}})
 		if err == nil {

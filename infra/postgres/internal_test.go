@@ -148,7 +148,7 @@ func drawAppend(t *rapid.T, made []*pending) *pending {
 	}
 	p := &pending{
 		stream:   event.Stream(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "stream")),
-		expected: event.Version(rapid.IntRange(0, 6).Draw(t, "expected")), //nolint:gosec // small
+		expected: event.Version(rapid.IntRange(0, 6).Draw(t, "expected")),
 	}
 	for range rapid.IntRange(1, 3).Draw(t, "events") {
 		p.events = append(p.events, event.Event{ID: event.ID{byte(len(made)), byte(len(p.events)), 1}})
@@ -158,12 +158,12 @@ func drawAppend(t *rapid.T, made []*pending) *pending {
 
 // standing is what the database would answer to selectStanding.
 func standing(stored []place, p *pending) []place {
-	from := min(int(p.expected), len(stored)) //nolint:gosec // small
+	from := min(int(p.expected), len(stored))
 	return stored[from:min(from+len(p.events), len(stored))]
 }
 
 func compareAnswer(t *rapid.T, log map[event.Stream][]place, head *int64, p *pending) {
-	places, at := log[p.stream], int(p.expected) //nolint:gosec // small
+	places, at := log[p.stream], int(p.expected)
 	var want answer
 	switch stands := len(places) >= at+len(p.events); {
 	case at == len(places):
@@ -172,10 +172,10 @@ func compareAnswer(t *rapid.T, log map[event.Stream][]place, head *int64, p *pen
 			places = append(places, place{e.ID, *head})
 		}
 		log[p.stream] = places
-		want.appended = event.Appended{Version: event.Version(len(places)), Position: event.Position(*head)} //nolint:gosec // small
+		want.appended = event.Appended{Version: event.Version(len(places)), Position: event.Position(*head)}
 	case stands && slices.EqualFunc(places[at:at+len(p.events)], p.events, func(s place, e event.Event) bool { return s.id == e.ID }):
 		last := at + len(p.events)
-		want.appended = event.Appended{Version: event.Version(last), Position: event.Position(places[last-1].pos), Repeated: true} //nolint:gosec // small
+		want.appended = event.Appended{Version: event.Version(last), Position: event.Position(places[last-1].pos), Repeated: true}
 	default:
 		want.err = &event.ConflictError{Stream: p.stream, Expected: p.expected, Actual: event.Version(len(places))}
 	}

@@ -33,7 +33,7 @@ func (s *Leases) Acquire(ctx context.Context, name, holder string, ttl time.Dura
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, false, nil
 	}
-	return uint64(n), err == nil, err //nolint:gosec // counts from 1
+	return uint64(n), err == nil, err
 }
 
 // Release gives a lease up at once; not holding it is no error. The row stays, for

@@ -19,52 +19,51 @@ import (
 // migrateLock is the key of the advisory lock under which schemas change: "wtmigrat".
 const migrateLock int64 = 0x77746d6967726174
 
-// Migrate brings the log and work schemas up to date and makes an empty view schema.
-// Any number of replicas may call it at once; one works, the others wait.
+// Migrate brings the log and work schemas up to date and makes an empty view schema,
+// whose tables are the read models' business. Any number of replicas may call it at
+// once; one works, the others wait.
 func (db *DB) Migrate(ctx context.Context) error {
-	if err := db.migrate(ctx, "log", migrations.Postgres); err != nil {
-		return err
+	if err := migrate(ctx, db.config, migrations.Postgres); err != nil {
+		return fmt.Errorf("migrate: %w", err)
 	}
-	return db.migrate(ctx, "view", nil)
+	return nil
 }
 
-// MigrateView applies read models' tables to the view schema, where unqualified
-// names mean that schema. Dropping the schema makes them all due again.
-func (db *DB) MigrateView(ctx context.Context, files fs.FS) error {
-	return db.migrate(ctx, "view", files)
-}
+const prepareMigrations = `
+CREATE SCHEMA IF NOT EXISTS view;
+CREATE SCHEMA IF NOT EXISTS log;
+CREATE TABLE IF NOT EXISTS log.migrations (
+  version bigint      PRIMARY KEY,
+  name    text        NOT NULL,
+  digest  bytea       NOT NULL,
+  at      timestamptz NOT NULL DEFAULT clock_timestamp()
+)`
 
-// migrate applies every NNNN_name.sql below files that the schema's table of
-// versions does not list, in order, each in a database transaction of its own. A
-// version of a newer program is left in peace; one whose text has changed since it
-// was applied is an error.
-func (db *DB) migrate(ctx context.Context, schema string, files fs.FS) error {
+// migrate applies every NNNN_name.sql among files that log.migrations does not list,
+// in order, each in a database transaction of its own. A version of a newer program
+// is left in peace; one whose text has changed since it was applied is an error.
+func migrate(ctx context.Context, config *pgx.ConnConfig, files fs.FS) error {
 	steps, err := migrationSteps(files)
 	if err != nil {
-		return fmt.Errorf("migrate %s: %w", schema, err)
+		return err
 	}
 	// A connection of its own: the lock goes with it, and waiting has no time limit.
-	conn, err := pgx.ConnectConfig(ctx, withParams(db.config, map[string]string{
+	conn, err := pgx.ConnectConfig(ctx, withParams(config, map[string]string{
 		"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0",
-		"search_path": schema,
 	}))
 	if err != nil {
-		return fmt.Errorf("migrate %s: %w", schema, err)
+		return err
 	}
 	defer closeConn(conn)
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, migrateLock); err != nil {
-		return fmt.Errorf("migrate %s: wait for the turn: %w", schema, err)
+		return fmt.Errorf("wait for the turn: %w", err)
 	}
-	name := pgx.Identifier{schema}.Sanitize()
-	if _, err := conn.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+name+`;
-		CREATE TABLE IF NOT EXISTS `+name+`.migrations (
-			version bigint PRIMARY KEY, name text NOT NULL, digest bytea NOT NULL,
-			at timestamptz NOT NULL DEFAULT clock_timestamp())`); err != nil {
-		return fmt.Errorf("migrate %s: %w", schema, err)
+	if _, err := conn.Exec(ctx, prepareMigrations); err != nil {
+		return err
 	}
 	for _, s := range steps {
-		if err := s.apply(ctx, conn, name+".migrations"); err != nil {
-			return fmt.Errorf("migrate %s: %s: %w", schema, s.name, err)
+		if err := s.apply(ctx, conn); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
 	return nil
@@ -78,9 +77,6 @@ type migrationStep struct {
 }
 
 func migrationSteps(files fs.FS) ([]migrationStep, error) {
-	if files == nil {
-		return nil, nil
-	}
 	var steps []migrationStep
 	err := fs.WalkDir(files, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || path.Ext(file) != ".sql" {
@@ -98,10 +94,10 @@ func migrationSteps(files fs.FS) ([]migrationStep, error) {
 	return steps, err
 }
 
-func (s migrationStep) apply(ctx context.Context, conn *pgx.Conn, table string) error {
+func (s migrationStep) apply(ctx context.Context, conn *pgx.Conn) error {
 	digest := sha256.Sum256(s.sql)
 	var applied []byte
-	err := conn.QueryRow(ctx, `SELECT digest FROM `+table+` WHERE version = $1`, s.version).Scan(&applied)
+	err := conn.QueryRow(ctx, `SELECT digest FROM log.migrations WHERE version = $1`, s.version).Scan(&applied)
 	switch {
 	case err == nil && !bytes.Equal(applied, digest[:]):
 		return errors.New("was changed after it had been applied")
@@ -114,7 +110,7 @@ func (s migrationStep) apply(ctx context.Context, conn *pgx.Conn, table string) 
 		if _, err := dbtx.Exec(ctx, string(s.sql)); err != nil {
 			return err
 		}
-		_, err := dbtx.Exec(ctx, `INSERT INTO `+table+` (version, name, digest) VALUES ($1, $2, $3)`,
+		_, err := dbtx.Exec(ctx, `INSERT INTO log.migrations (version, name, digest) VALUES ($1, $2, $3)`,
 			s.version, s.name, digest[:])
 		return err
 	})

@@ -111,7 +111,7 @@ func columnsOf(rows []payload.Sealed) (c payloadColumns) {
 		if i > 0 && r.Ref == rows[i-1].Ref {
 			continue
 		}
-		c.chain, c.hash = append(c.chain, int64(r.Chain)), append(c.hash, r.Hash[:]) //nolint:gosec // keeps every bit
+		c.chain, c.hash = append(c.chain, int64(r.Chain)), append(c.hash, r.Hash[:])
 		c.master, c.wrapped = append(c.master, int64(r.KeyID)), append(c.wrapped, notNull(r.Wrapped))
 		c.sealed = append(c.sealed, notNull(r.Bytes))
 	}
@@ -124,7 +124,7 @@ func (s *Payloads) Get(ctx context.Context, id chain.ID, hash chain.Hash) (paylo
 	err := retry(ctx, func() error {
 		return s.pool.QueryRow(ctx, `SELECT p.sealed, k.master, k.wrapped FROM log.payloads p
 			JOIN log.payload_keys k USING (chain, hash) WHERE chain = $1 AND hash = $2`,
-			int64(id), hash[:]).Scan(&sealed.Bytes, &sealed.KeyID, &sealed.Wrapped) //nolint:gosec // keeps every bit
+			int64(id), hash[:]).Scan(&sealed.Bytes, &sealed.KeyID, &sealed.Wrapped)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return payload.Sealed{}, payload.ErrGone
@@ -154,8 +154,8 @@ func (s *Payloads) Erase(ctx context.Context, id chain.ID, hashes []chain.Hash) 
 	sorted := slices.SortedFunc(slices.Values(hashes), func(a, b chain.Hash) int { return bytes.Compare(a[:], b[:]) })
 	return retry(ctx, func() error {
 		q := &pgx.Batch{}
-		q.Queue(erasePayloads, int64(id), bytesOf(sorted)) //nolint:gosec // keeps every bit
-		q.Queue(eraseKeys, int64(id), bytesOf(sorted))     //nolint:gosec // as above
+		q.Queue(erasePayloads, int64(id), bytesOf(sorted))
+		q.Queue(eraseKeys, int64(id), bytesOf(sorted))
 		return s.pool.SendBatch(ctx, q).Close()
 	})
 }
@@ -167,7 +167,7 @@ func (s *Payloads) Orphans(ctx context.Context, before time.Time, after payload.
 	err := retry(ctx, func() error {
 		rows, err := s.pool.Query(ctx, `SELECT chain, hash FROM log.payloads
 			WHERE kept < $1 AND (chain, hash) > ($2, $3) ORDER BY chain, hash LIMIT $4`,
-			before, int64(after.Chain), after.Hash[:], max(limit, 0)) //nolint:gosec // keeps every bit
+			before, int64(after.Chain), after.Hash[:], max(limit, 0))
 		if err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (s *Payloads) Orphans(ctx context.Context, before time.Time, after payload.
 			var id int64
 			var hash []byte
 			err = row.Scan(&id, &hash)
-			ref.Chain = chain.ID(id) //nolint:gosec // as it was kept
+			ref.Chain = chain.ID(id)
 			copy(ref.Hash[:], hash)
 			return ref, err
 		})

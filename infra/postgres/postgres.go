@@ -232,7 +232,7 @@ func pool(ctx context.Context, url string, config *pgx.ConnConfig, conns int) (*
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	c.ConnConfig = config
-	c.MaxConns = int32(min(conns, 1000)) //nolint:gosec // bounded
+	c.MaxConns = int32(min(conns, 1000))
 	p, err := pgxpool.NewWithConfig(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)

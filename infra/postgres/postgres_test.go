@@ -171,8 +171,8 @@ func happened(stream event.Stream, after event.Version, n int) []event.Event {
 	events := make([]event.Event, n)
 	for i := range events {
 		events[i] = event.Event{
-			ID: event.DeriveID(stream, event.ID{1}, int(after)+i), Name: "test.happened.v1", //nolint:gosec // small
-			Data: fmt.Appendf(nil, `{"n":%d}`, int(after)+i), //nolint:gosec // small
+			ID: event.DeriveID(stream, event.ID{1}, int(after)+i), Name: "test.happened.v1",
+			Data: fmt.Appendf(nil, `{"n":%d}`, int(after)+i),
 		}
 	}
 	return events

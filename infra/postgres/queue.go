@@ -48,7 +48,7 @@ const horizon = time.Minute
 // due now, horizon when nothing is due before.
 func (s *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit int) (work []tx.Work, until time.Duration, err error) {
 	if limit > 0 {
-		work, err = s.rows(ctx, leaseWork, int64(id), holder, ttl, limit) //nolint:gosec // keeps every bit
+		work, err = s.rows(ctx, leaseWork, int64(id), holder, ttl, limit)
 	}
 	slices.SortStableFunc(work, func(a, b tx.Work) int { return a.NextAt.Compare(b.NextAt) })
 	if err != nil || len(work) >= limit {
@@ -56,7 +56,7 @@ func (s *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.D
 	}
 	until = horizon
 	err = retry(ctx, func() error {
-		return s.pool.QueryRow(ctx, untilDue, int64(id), horizon).Scan(&until) //nolint:gosec // keeps every bit
+		return s.pool.QueryRow(ctx, untilDue, int64(id), horizon).Scan(&until)
 	})
 	if errors.Is(err, pgx.ErrNoRows) || err != nil && len(work) > 0 { // the rows are leased, whatever else
 		err = nil
@@ -96,7 +96,7 @@ func (s *Work) Done(ctx context.Context, holder string, done []tx.Done) error {
 	chains := make([]chain.ID, len(done))
 	for i, d := range done {
 		chains[i] = d.Chain
-		id, hash = append(id, int64(d.Chain)), append(hash, d.Hash[:]) //nolint:gosec // keeps every bit
+		id, hash = append(id, int64(d.Chain)), append(hash, d.Hash[:])
 		next, note = append(next, storedTime(d.NextAt)), append(note, storedText(d.Note))
 		attempts, sent = append(attempts, storedCount(d.Attempts)), append(sent, optionalTime(d.SentAt))
 		wait = append(wait, optionalNonce(d.WaitNonce))

@@ -28,7 +28,7 @@ const selectHead = `SELECT pos FROM log.head`
 func (l *Log) Head(ctx context.Context) (event.Position, error) {
 	var head int64
 	err := retry(ctx, func() error { return l.pool.QueryRow(ctx, selectHead).Scan(&head) })
-	return event.Position(head), err //nolint:gosec // positions are positive
+	return event.Position(head), err
 }
 
 // The bounds on pos let the planner's executor pass over partitions.
@@ -124,13 +124,13 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, mo
 		b.Next = events[n-1].Position
 	}
 	if len(events) < limit { // nothing more up to the end of the stretch, or of the log
-		end := event.Position(head) //nolint:gosec // positions are positive
+		end := event.Position(head)
 		if len(f.Streams)+len(f.Names) > 0 {
-			end = min(end, event.Position(upto)) //nolint:gosec // as above
+			end = min(end, event.Position(upto))
 		}
 		b.Next = max(b.Next, end)
 	}
-	b.Live = b.Next >= event.Position(head) //nolint:gosec // as above
+	b.Live = b.Next >= event.Position(head)
 	return b, nil
 }
 
@@ -161,7 +161,7 @@ func scanEvents(rows pgx.Rows, into []event.Recorded) ([]event.Recorded, error) 
 		if err != nil {
 			return into, err
 		}
-		r.Position, r.Version = event.Position(pos), event.Version(version) //nolint:gosec // both are positive
+		r.Position, r.Version = event.Position(pos), event.Version(version)
 		r.Stream, r.Data, r.At = event.Stream(stream), data, at.UTC()
 		r.Meta.Correlation, r.Meta.Causation = correlation.Bytes, causation.Bytes
 		into = append(into, r)

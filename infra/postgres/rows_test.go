@@ -97,8 +97,8 @@ func TestCrowd(t *testing.T) {
 	w, ctx := op.db.Work, soon(t)
 	const rows, senders, workers = 1200, 5, 6
 	row := func(n int) tx.Work {
-		r := tx.Work{Chain: 1, Sender: chain.Address{byte(n % senders)}, Nonce: uint64(n / senders), Phase: tx.Open, NextAt: time.Now()} //nolint:gosec // small
-		binary.BigEndian.PutUint64(r.Hash[:], uint64(n)*0x9e3779b97f4a7c15)                                                              //nolint:gosec // small
+		r := tx.Work{Chain: 1, Sender: chain.Address{byte(n % senders)}, Nonce: uint64(n / senders), Phase: tx.Open, NextAt: time.Now()}
+		binary.BigEndian.PutUint64(r.Hash[:], uint64(n)*0x9e3779b97f4a7c15)
 		return r
 	}
 	fail := func(what string, err error) {
@@ -116,7 +116,7 @@ func TestCrowd(t *testing.T) {
 				fail("lease", err)
 				var done []tx.Done
 				for j, leased := range work {
-					done = append(done, tx.Done{Chain: 1, Hash: leased.Hash, Attempts: n, NextAt: time.Now(), WaitNonce: uint64((n + j) % 3)}) //nolint:gosec // small
+					done = append(done, tx.Done{Chain: 1, Hash: leased.Hash, Attempts: n, NextAt: time.Now(), WaitNonce: uint64((n + j) % 3)})
 				}
 				fail("done", w.Done(ctx, holder, done))
 			}
@@ -149,7 +149,7 @@ func TestCrowd(t *testing.T) {
 			r := row(i)
 			changes = append(changes, tx.Change{Chain: 1, Hash: r.Hash, Open: &r})
 			if i >= 100 {
-				b := chain.Block{Number: uint64(i), Hash: chain.Hash{1}} //nolint:gosec // small
+				b := chain.Block{Number: uint64(i), Hash: chain.Hash{1}}
 				changes = append(changes,
 					tx.Change{Chain: 1, Hash: row(i - 60).Hash, Announce: &tx.Verdict{Status: tx.StatusExecuted, Block: b}},
 					tx.Change{Chain: 1, Hash: row(i - 100).Hash, Seal: &tx.Verdict{Status: tx.StatusExecuted, Block: b}})

@@ -109,7 +109,7 @@ func TestMigrateAtOnce(t *testing.T) {
 				return
 			}
 			for range 2 {
-				if err := errors.Join(db.Migrate(soon(t)), db.MigrateView(soon(t), migrations.View)); err != nil {
+				if err := db.Migrate(soon(t)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -120,59 +120,56 @@ func TestMigrateAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	var applied int
-	must(t, admin(t, url).QueryRow(soon(t), `SELECT (SELECT count(*) FROM log.migrations) + (SELECT count(*) FROM view.migrations)`).Scan(&applied))
-	want := 0
-	for _, files := range []fs.FS{migrations.Postgres, migrations.View} {
-		names, err := fs.Glob(files, "*/*.sql")
-		must(t, err)
-		want += len(names)
-	}
-	if applied != want {
-		t.Errorf("%d migrations were applied, not %d", applied, want)
+	must(t, admin(t, url).QueryRow(soon(t), `SELECT count(*) FROM log.migrations`).Scan(&applied))
+	names, err := fs.Glob(migrations.Postgres, "*/*.sql")
+	must(t, err)
+	if applied != len(names) {
+		t.Errorf("%d migrations were applied, not %d", applied, len(names))
 	}
 }
 
-// TestMigrateView follows a schema of read models through its life.
-func TestMigrateView(t *testing.T) {
-	op := open(t, postgres.Options{})
+// TestMigrate follows a schema through its life.
+func TestMigrate(t *testing.T) {
+	db, err := postgres.Open(soon(t), testenv.Postgres(t), postgres.Options{})
+	must(t, err)
+	defer db.Close(soon(t)) //nolint:errcheck // not what is tested
 	ctx := soon(t)
-	files := fstest.MapFS{"view/0001_things.sql": {Data: []byte(`CREATE TABLE things (n bigint); INSERT INTO things VALUES (1);`)}}
+	files := fstest.MapFS{"x/0001_things.sql": {Data: []byte(`CREATE TABLE view.things (n bigint); INSERT INTO view.things VALUES (1);`)}}
 	sum := func() (n int) {
-		must(t, op.db.View().QueryRowContext(ctx, `SELECT sum(n) FROM things`).Scan(&n))
+		must(t, db.View().QueryRowContext(ctx, `SELECT sum(n) FROM things`).Scan(&n))
 		return n
 	}
-	must(t, op.db.MigrateView(ctx, files))
-	files["view/0010_more.sql"] = &fstest.MapFile{Data: []byte(`INSERT INTO things VALUES (10)`)}
-	files["view/0002_some.sql"] = &fstest.MapFile{Data: []byte(`UPDATE things SET n = 2 * n`)}
-	must(t, op.db.MigrateView(ctx, files))
-	must(t, op.db.MigrateView(ctx, files))
+	must(t, db.MigrateFiles(ctx, files))
+	files["x/0010_more.sql"] = &fstest.MapFile{Data: []byte(`INSERT INTO view.things VALUES (10)`)}
+	files["x/0002_some.sql"] = &fstest.MapFile{Data: []byte(`UPDATE view.things SET n = 2 * n`)}
+	must(t, db.MigrateFiles(ctx, files))
+	must(t, db.MigrateFiles(ctx, files))
 	if n := sum(); n != 12 {
 		t.Errorf("after three migrations in order the sum is %d, not 12", n)
 	}
-	delete(files, "view/0010_more.sql") // a newer program has been here
-	must(t, op.db.MigrateView(ctx, files))
+	delete(files, "x/0010_more.sql") // a newer program has been here
+	must(t, db.MigrateFiles(ctx, files))
 
-	files["view/0003_broken.sql"] = &fstest.MapFile{Data: []byte(`INSERT INTO things VALUES (100); SELECT nonsense`)}
-	if err := op.db.MigrateView(ctx, files); err == nil || !strings.Contains(err.Error(), "0003_broken.sql") {
+	files["x/0003_broken.sql"] = &fstest.MapFile{Data: []byte(`INSERT INTO view.things VALUES (100); SELECT nonsense`)}
+	if err := db.MigrateFiles(ctx, files); err == nil || !strings.Contains(err.Error(), "0003_broken.sql") {
 		t.Error("a broken migration answers", err)
 	}
-	delete(files, "view/0003_broken.sql")
+	delete(files, "x/0003_broken.sql")
 	if n := sum(); n != 12 {
 		t.Errorf("a broken migration left the sum at %d", n)
 	}
-	files["view/0001_things.sql"] = &fstest.MapFile{Data: []byte(`CREATE TABLE things (n text)`)}
-	if err := op.db.MigrateView(ctx, files); err == nil || !strings.Contains(err.Error(), "was changed") {
+	files["x/0001_things.sql"] = &fstest.MapFile{Data: []byte(`CREATE TABLE view.things (n text)`)}
+	if err := db.MigrateFiles(ctx, files); err == nil || !strings.Contains(err.Error(), "was changed") {
 		t.Error("a changed migration answers", err)
 	}
-
-	execute(t, admin(t, op.url), `DROP SCHEMA view CASCADE`)
-	must(t, op.db.MigrateView(ctx, fstest.MapFS{"0001_things.sql": {Data: []byte(`CREATE TABLE things AS SELECT 5::bigint AS n`)}}))
-	if n := sum(); n != 5 {
-		t.Errorf("made anew, the sum is %d", n)
-	}
-	if err := op.db.MigrateView(ctx, fstest.MapFS{"things.sql": {}}); err == nil {
+	if err := db.MigrateFiles(ctx, fstest.MapFS{"things.sql": {}}); err == nil {
 		t.Error("a migration without a number was taken")
 	}
+	_, err = db.View().ExecContext(ctx, `DROP SCHEMA view CASCADE`) // as a rebuild may
+	must(t, err)
+	must(t, db.MigrateFiles(ctx, fstest.MapFS{}))
+	_, err = db.View().ExecContext(ctx, `CREATE TABLE things (n bigint)`)
+	must(t, err)
 }
 
 // TestPartitions fills several small partitions and reads across them, under

@@ -43,7 +43,7 @@ func scanWork(row pgx.Row, more ...any) (w tx.Work, err error) {
 	if err != nil {
 		return w, err
 	}
-	w.Chain, w.Phase, w.Verdict = chain.ID(id), tx.Phase(phase), tx.Status(verdict) //nolint:gosec // as it was kept
+	w.Chain, w.Phase, w.Verdict = chain.ID(id), tx.Phase(phase), tx.Status(verdict)
 	copy(w.Hash[:], hash)
 	copy(w.Sender[:], sender)
 	copy(w.NonceKey[:], key)
@@ -78,7 +78,7 @@ func (s *Work) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx
 		return nil, nil
 	}
 	return s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q WHERE q.chain = $1 AND q.hash = ANY ($2::bytea[])`,
-		int64(id), bytesOf(hashes)) //nolint:gosec // keeps every bit
+		int64(id), bytesOf(hashes))
 }
 
 // sequenceID is the short name of a sequence.
@@ -107,7 +107,7 @@ func lockChains(q *pgx.Batch, lock string, chains []chain.ID) {
 }
 
 // lockKey names a chain in an advisory lock. Chains that meet share a lock.
-func lockKey(id chain.ID) int32 { return int32(uint32(id) ^ uint32(id>>32)) } //nolint:gosec // a digest
+func lockKey(id chain.ID) int32 { return int32(uint32(id) ^ uint32(id>>32)) }
 
 // lastTime is the latest time the queue keeps: a chain's times may be beyond any calendar.
 var lastTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
@@ -129,7 +129,7 @@ func optionalTime(t time.Time) pgtype.Timestamptz {
 func optionalNonce(n uint64) pgtype.Int8 { return pgtype.Int8{Int64: flip(n), Valid: n != 0} }
 
 // storedCount is a count as the queue keeps it.
-func storedCount(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) } //nolint:gosec // bounded
+func storedCount(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
 
 // storedText is what Postgres can keep of a text that may come from a node.
 func storedText(s string) string {

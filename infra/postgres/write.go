@@ -84,7 +84,7 @@ func scanTails(rows pgx.Rows, b *batch) error {
 		}
 		t := b.tail(event.Stream(name))
 		t.no, t.last = no, last
-		t.version, t.stored = event.Version(version), event.Version(version) //nolint:gosec // counts events
+		t.version, t.stored = event.Version(version), event.Version(version)
 	}
 	return rows.Err()
 }
@@ -108,8 +108,8 @@ func (c *committer) readStanding(ctx context.Context, b *batch, taken []*pending
 		if t := b.tail(p.stream); p.expected < t.stored {
 			moved = append(moved, p)
 			no, last = append(no, t.no), append(last, t.last)
-			above = append(above, int64(p.expected))                    //nolint:gosec // below stored
-			upto = append(upto, int64(p.expected)+int64(len(p.events))) //nolint:gosec // as above
+			above = append(above, int64(p.expected))
+			upto = append(upto, int64(p.expected)+int64(len(p.events)))
 		}
 	}
 	if len(moved) == 0 {

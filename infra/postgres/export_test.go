@@ -1,0 +1,11 @@
+package postgres
+
+import (
+	"context"
+	"io/fs"
+)
+
+// MigrateFiles applies other files than the project's.
+func (db *DB) MigrateFiles(ctx context.Context, files fs.FS) error {
+	return migrate(ctx, db.config, files)
+}
