@@ -23,8 +23,8 @@ import (
 type Queue interface {
 	Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error
 	// Lease takes at most limit due rows of a chain. until is how long it is
-	// until the next row is due that nobody has leased (0: there may be more due
-	// now; at most horizon when nothing is due before).
+	// until the next row is due; a leased one may count as due when its lease
+	// ends (0: there may be more due now; at most [Horizon]).
 	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit int) (work []tx.Work, until time.Duration, err error)
 	Done(ctx context.Context, holder string, done []tx.Done) error
 	// Find returns the rows of a chain with these hashes, in any phase.

@@ -23,11 +23,12 @@ type Board interface {
 	// Waiting returns sequences with rows that wait for a nonce, longest unseen
 	// first, and marks them seen.
 	Waiting(ctx context.Context, id chain.ID, limit int) ([]chain.Sequence, error)
-	// Wake makes rows due now: those of the sequences that wait for a nonce at
-	// or below the one given.
+	// Wake makes rows due now: those of the sequences whose WaitNonce is at or
+	// below the nonce given, so that a chain that stands still wakes nobody.
 	Wake(ctx context.Context, now map[chain.Sequence]uint64) (int, error)
 	// Advance makes rows never attempted due now whose EligibleAt the head's
-	// block time has reached, though the wall clock has not.
+	// block time has reached, though the wall clock has not: no other, or each
+	// head would cancel their back-off.
 	Advance(ctx context.Context, id chain.ID, blockTime uint64) (int, error)
 	// DropSealed removes sealed rows whose block is below a number.
 	DropSealed(ctx context.Context, id chain.ID, below uint64) (int, error)
