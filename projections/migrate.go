@@ -3,6 +3,7 @@ package projections
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io/fs"
 )
@@ -10,8 +11,12 @@ import (
 // Migrate brings the read models' tables up to date: each file of files is run
 // once, in the order of the names. Several replicas may do it at once.
 func Migrate(ctx context.Context, db *sql.DB, files fs.FS) error {
-	if _, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS view_migrations (name text PRIMARY KEY)`); err != nil {
-		return fmt.Errorf("view migrations: %w", err)
+	const table = `CREATE TABLE IF NOT EXISTS view_migrations (name text PRIMARY KEY)`
+	if _, err := db.ExecContext(ctx, table); err != nil {
+		// Postgres may refuse one of two that make a table at once; then it is there.
+		if _, again := db.ExecContext(ctx, table); again != nil {
+			return fmt.Errorf("view migrations: %w", errors.Join(err, again))
+		}
 	}
 	names, err := fs.Glob(files, "view/*.sql")
 	if err != nil {
