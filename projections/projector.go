@@ -32,7 +32,13 @@ type Projector struct {
 	Moved func(at event.Position, live bool)
 }
 
-const batchMax = 1000 // events in one database transaction when behind; live, there are few
+// Live, what one read brings goes into a database transaction of its own. When
+// behind, several reads share one: the events of one subject then meet in it more
+// often, and its row is read and written once for all of them.
+const (
+	readMax    = 1000 // events in one read
+	readsMerge = 8    // reads in one database transaction
+)
 
 // Run projects until ctx ends, folding fails, or another has moved the checkpoint.
 func (p *Projector) Run(ctx context.Context) error {
@@ -40,10 +46,17 @@ func (p *Projector) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for batch, err := range p.Log.Subscribe(ctx, from, p.Filter, batchMax) {
+	var gathered []event.Recorded
+	reads := 0
+	for batch, err := range p.Log.Subscribe(ctx, from, p.Filter, readMax) {
 		if err != nil {
 			return err
 		}
+		gathered = append(gathered, batch.Events...)
+		if reads++; !batch.Live && reads < readsMerge {
+			continue
+		}
+		batch.Events, gathered, reads = gathered, nil, 0
 		if batch.Next != from {
 			if err := p.apply(ctx, from, batch); err != nil {
 				return fmt.Errorf("%s after position %d: %w", p.Name, from, err)
