@@ -62,20 +62,20 @@ func (b *bench) logs(ctx context.Context, engine string, _ loads) (err error) {
 
 // appendAll fills a log, first by one caller and then by many.
 func (b *bench) appendAll(ctx context.Context, engine string, log commands.Store) (events int, err error) {
-	byStage, bytes, err := write(b.scale.alone/stages + b.scale.lives)
+	steps, bytes, err := write(b.scale.alone/stages + b.scale.lives)
 	if err != nil {
 		return 0, err
 	}
 	var one, many []time.Duration
 	var oneTook, manyTook time.Duration
-	for _, all := range byStage {
-		first, rest := all[:b.scale.alone/stages], all[b.scale.alone/stages:]
+	for _, all := range steps {
+		first := all[:min(max(b.scale.alone-len(one), 0), len(all))]
 		took, d, err := appendFrom(ctx, log, 1, first)
 		if err != nil {
 			return 0, err
 		}
 		one, oneTook = append(one, took...), oneTook+d
-		if took, d, err = appendFrom(ctx, log, callers, rest); err != nil {
+		if took, d, err = appendFrom(ctx, log, callers, all[len(first):]); err != nil {
 			return 0, err
 		}
 		many, manyTook = append(many, took...), manyTook+d
