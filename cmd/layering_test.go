@@ -37,7 +37,7 @@ var layers = map[string][]string{
 // the real thing, not a mock of it, and infra's tests hold it against the ports.
 var forTests = map[string][]string{
 	"commands":    {"infra", "migrations"},
-	"projections": {"infra", "migrations"},
+	"projections": {"infra", "migrations", "commands"}, // which make the history that is folded
 	"api":         {"infra", "migrations"},
 	"infra":       {"commands"},
 	"clients":     {"domain", "commands", "projections", "infra", "api"},

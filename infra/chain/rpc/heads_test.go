@@ -129,11 +129,10 @@ func TestHeadsAreCoalesced(t *testing.T) {
 	p := open(t, never, serve(t, c.Node("a")))
 	signals := p.Reader().Heads(t.Context())
 	await(t, signals, "at the start")
-	await(t, signals, "subscribed")
 	for range 10 {
 		mine(t, c)
 	}
-	await(t, signals, "blocks")
+	await(t, signals, "blocks, or the subscription")
 	// Nobody can say how many were one, but a reader that takes its time is not
 	// told of each.
 	if len(signals) > 1 || cap(signals) != 1 {
