@@ -1,0 +1,143 @@
+package watcher
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
+	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+)
+
+const id = chain.ID(42431)
+
+// instant is a node that calls its head final when told so.
+type instant struct {
+	*rpc.Reader
+	atOnce bool
+}
+
+func (n *instant) Final(ctx context.Context) (chain.Block, error) {
+	if n.atOnce {
+		return n.Head(ctx)
+	}
+	return n.Reader.Final(ctx)
+}
+
+// place is a chain, a node, and a watcher of a real store.
+type place struct {
+	chain *chaintest.Chain
+	node  *instant
+	db    *embedded.DB
+	run   *run
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	c := chaintest.New(chaintest.Options{Chain: id, Decode: chaintest.DecodePlain})
+	t.Cleanup(c.Close)
+	server := httptest.NewServer(c.Node("a"))
+	t.Cleanup(server.Close)
+	pool, err := rpc.Open(t.Context(), rpc.Config{Chain: id, Endpoints: []rpc.Endpoint{{Name: "a", URL: server.URL}}})
+	check(t, err)
+	t.Cleanup(pool.Close)
+	db, err := embedded.Open("", embedded.Options{})
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
+	p := &place{chain: c, node: &instant{Reader: pool.Reader()}, db: db}
+	p.run = &run{Watcher: &Watcher{
+		Chain: id, Node: p.node, Board: db.Work(),
+		Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec()},
+		Now:          time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+	}}
+	return p
+}
+
+// accept records a transaction and puts it on the board.
+func (p *place) accept(t *testing.T, s chain.Signed) {
+	t.Helper()
+	a := tx.Accepted{Chain: id, Hash: s.Hash, Sender: s.Sender, NonceKey: s.NonceKey, Nonce: s.Nonce, Window: s.Window, At: time.Now()}
+	p.handle(t, s.Hash, tx.Accept{Accepted: a})
+	row := tx.Work{Sender: s.Sender, NonceKey: s.NonceKey, Nonce: s.Nonce, Phase: tx.Open, NextAt: time.Now()}
+	p.apply(t, tx.Change{Chain: id, Hash: s.Hash, Open: &row})
+}
+
+func (p *place) handle(t *testing.T, hash chain.Hash, c tx.Command) tx.State {
+	t.Helper()
+	o, err := commands.Begin(rand.Reader, event.Meta{})
+	check(t, err)
+	r, err := p.run.Transactions.Handle(t.Context(), tx.Stream(id, hash), c, o)
+	check(t, err)
+	return r.State
+}
+
+func (p *place) apply(t *testing.T, c tx.Change) {
+	t.Helper()
+	at, err := p.db.Work().Checkpoint(t.Context(), "test")
+	check(t, err)
+	check(t, p.db.Work().Apply(t.Context(), "test", at, at+1, []tx.Change{c}))
+}
+
+// state is the transaction's, after a step of the watcher.
+func (p *place) step(t *testing.T, hash chain.Hash) tx.State {
+	t.Helper()
+	check(t, p.run.step(t.Context()))
+	r, err := p.run.Transactions.Load(t.Context(), tx.Stream(id, hash))
+	check(t, err)
+	return r.State
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func signed(nonce uint64) (chain.Signed, []byte) {
+	s := chain.Signed{Chain: id, Type: 0x76, Sender: chain.Address{0xa1}, NonceKey: chain.NonceKey{31: 5}, Nonce: nonce, Gas: 50_000}
+	raw := chaintest.EncodePlain(s)
+	s.Hash = chain.Keccak(raw)
+	return s, raw
+}
+
+// The block that holds a transaction is replaced by one of equal height, which the
+// node calls final at once. That the fork is doubted for a step must not let the
+// old block's verdict be sealed by it.
+func TestFinalBlockOfAnotherBranchSealsNothing(t *testing.T) {
+	p := newPlace(t)
+	p.chain.StallFinality(true)
+	mine(t, p)
+	s, raw := signed(0)
+	p.accept(t, s)
+	p.step(t, s.Hash)
+	mine(t, p, raw)
+	state := p.step(t, s.Hash)
+	if state.Verdict != tx.StatusExecuted || state.Sealed {
+		t.Fatalf("mined: %s, sealed %v", state.Status, state.Sealed)
+	}
+	p.apply(t, tx.Change{Chain: id, Hash: s.Hash, Announce: &tx.Verdict{Status: state.Verdict, Block: state.Block}})
+
+	check(t, p.chain.Reorg(1, false))
+	p.node.atOnce = true
+	if state = p.step(t, s.Hash); state.Sealed || state.Violated {
+		t.Fatalf("sealed by a block of another branch: %+v", state)
+	}
+	if state = p.step(t, s.Hash); state.Status != tx.StatusBroadcasting || state.Violated {
+		t.Fatalf("once the fork is believed: %s, violated %v", state.Status, state.Violated)
+	}
+}
+
+func mine(t *testing.T, p *place, others ...[]byte) {
+	t.Helper()
+	_, err := p.chain.Mine(others...)
+	check(t, err)
+}
