@@ -86,10 +86,15 @@ func (p *place) apply(t *testing.T, c tx.Change) {
 	check(t, p.db.Work().Apply(t.Context(), "test", at, at+1, []tx.Change{c}))
 }
 
-// state is the transaction's, after a step of the watcher.
+// step has the watcher make a step, and tells where the transaction is then.
 func (p *place) step(t *testing.T, hash chain.Hash) tx.State {
 	t.Helper()
 	check(t, p.run.step(t.Context()))
+	return p.state(t, hash)
+}
+
+func (p *place) state(t *testing.T, hash chain.Hash) tx.State {
+	t.Helper()
 	r, err := p.run.Transactions.Load(t.Context(), tx.Stream(id, hash))
 	check(t, err)
 	return r.State

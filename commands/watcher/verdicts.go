@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -76,24 +77,28 @@ func (w *Watcher) settle(ctx context.Context, hash chain.Hash, verdict tx.Comman
 }
 
 // readTip does once for a new head what needs no look at each block: expiry,
-// eligibility by the chain's clock, and sequences that wait.
+// eligibility by the chain's clock, and sequences that wait. None of them waits for
+// another's trouble to pass.
 func (r *run) readTip(ctx context.Context, tip chain.Block) error {
+	return errors.Join(r.readExpiring(ctx, tip), r.readEligible(ctx, tip), r.readWaiting(ctx, tip))
+}
+
+func (r *run) readExpiring(ctx context.Context, tip chain.Block) error {
 	expiring, err := r.Board.Expiring(ctx, r.Chain, tip.Time, rowsMax)
 	if err != nil {
 		return err
 	}
-	err = each(expiring, func(row tx.Work) error {
+	return each(expiring, func(row tx.Work) error {
 		return r.settle(ctx, row.Hash, tx.SeeTime{Block: tip, At: r.Now()})
 	})
-	if err != nil {
-		return err
+}
+
+func (r *run) readEligible(ctx context.Context, tip chain.Block) error {
+	if tip.Time <= uint64(r.Now().Unix()) {
+		return nil
 	}
-	if tip.Time > uint64(r.Now().Unix()) {
-		if _, err := r.Board.Advance(ctx, r.Chain, tip.Time); err != nil {
-			return err
-		}
-	}
-	return r.readWaiting(ctx, tip)
+	_, err := r.Board.Advance(ctx, r.Chain, tip.Time)
+	return err
 }
 
 // readWaiting asks for the nonces that others wait for: a predecessor that is not

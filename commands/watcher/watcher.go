@@ -54,6 +54,8 @@ type run struct {
 	final   chain.Block
 	doubted chain.Hash // a rival of the tip at equal height, seen once
 	orphans []orphan
+	unsaved *uint64    // the lowest number in blocks that the board does not have yet
+	told    chain.Hash // the last head that readTip was done for
 }
 
 // orphan is a block that left the chain. Rows that rest on it may reach the board
@@ -87,7 +89,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// step brings the log up to the chain's head and finality.
+// step brings the log up to the chain's head and finality. Each part is tried
+// again by the next step; trouble with the head's does not hold up finality.
 func (r *run) step(ctx context.Context) error {
 	head, err := r.Node.Head(ctx)
 	if err != nil {
@@ -101,13 +104,23 @@ func (r *run) step(ctx context.Context) error {
 	if err := r.disown(ctx); err != nil {
 		return err
 	}
-	if err := r.finalize(ctx); err != nil {
+	// After disown: a process that takes over from here must find the fork itself.
+	if err := r.remember(ctx); err != nil {
 		return err
+	}
+	var news error
+	if tip := r.tip(); r.told != tip.Hash {
+		if news = r.readTip(ctx, tip); news == nil {
+			r.told = tip.Hash
+		}
+	}
+	if err := r.finalize(ctx); err != nil {
+		return errors.Join(news, err)
 	}
 	if r.Moved != nil {
 		r.Moved(r.tip(), r.final)
 	}
-	return nil
+	return news
 }
 
 func (r *run) tip() chain.Block {
@@ -124,6 +137,9 @@ func (r *run) follow(ctx context.Context, head chain.Block) error {
 		return err
 	}
 	left := r.blocks[base:]
+	if first := fresh[0].Number; r.unsaved == nil || first < *r.unsaved {
+		r.unsaved = &first
+	}
 	r.blocks = r.blocks[:base:base]
 	for _, b := range fresh {
 		r.blocks = append(r.blocks, b.Block)
@@ -139,11 +155,7 @@ func (r *run) follow(ctx context.Context, head chain.Block) error {
 			return fmt.Errorf("block %d: %w", b.Number, err)
 		}
 	}
-	tip := r.tip()
-	if err := r.readTip(ctx, tip); err != nil {
-		return err
-	}
-	return r.remember(ctx, fresh[0].Number)
+	return nil
 }
 
 // replacement is what stands where a block stood, or the tip when nothing does yet.
@@ -167,7 +179,10 @@ func (r *run) forget(from chain.Block) {
 }
 
 // remember makes the memory outlive this process, and bounds it.
-func (r *run) remember(ctx context.Context, from uint64) error {
+func (r *run) remember(ctx context.Context) error {
+	if r.unsaved == nil || len(r.blocks) == 0 {
+		return nil
+	}
 	keep := uint64(0)
 	if r.final.Number > finalityPast {
 		keep = r.final.Number - finalityPast
@@ -177,11 +192,15 @@ func (r *run) remember(ctx context.Context, from uint64) error {
 	}
 	var changed []chain.Block
 	for _, b := range r.blocks {
-		if b.Number >= from {
+		if b.Number >= *r.unsaved {
 			changed = append(changed, b)
 		}
 	}
-	return r.Board.Remember(ctx, r.Chain, changed, r.blocks[0].Number)
+	if err := r.Board.Remember(ctx, r.Chain, changed, r.blocks[0].Number); err != nil {
+		return err
+	}
+	r.unsaved = nil
+	return nil
 }
 
 // command carries one command out; a refusal is the aggregate's right and no error.

@@ -1,0 +1,103 @@
+package watcher
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+var errTrouble = errors.New("trouble")
+
+// deaf is a node that cannot be asked for receipts by hash while it is deaf.
+type deaf struct {
+	Node
+	deaf bool
+}
+
+func (n *deaf) FindReceipt(ctx context.Context, hash chain.Hash) (*chain.Receipt, error) {
+	if n.deaf {
+		return nil, errTrouble
+	}
+	return n.Node.FindReceipt(ctx, hash)
+}
+
+// blind is a board that cannot be asked for verdicts while it is blind.
+type blind struct {
+	Board
+	blind bool
+}
+
+func (b *blind) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, limit int) ([]tx.Work, error) {
+	if b.blind {
+		return nil, errTrouble
+	}
+	return b.Board.Verdicts(ctx, id, phase, from, to, limit)
+}
+
+// One transaction whose expiry cannot be told keeps no other from being sealed,
+// nor the blocks from being remembered; and it is told once it can be, without
+// waiting for another head.
+func TestTroubleWithExpiryHoldsUpNothingElse(t *testing.T) {
+	p := newPlace(t)
+	node := &deaf{Node: p.node, deaf: true}
+	p.run.Node = node
+	good, raw := signed(0)
+	late := chain.Signed{Chain: id, Hash: chain.Keccak([]byte("late")), Sender: chain.Address{0xb0}, Window: chain.Window{Before: 1}}
+	p.accept(t, good)
+	p.handle(t, late.Hash, tx.Accept{Accepted: tx.Accepted{Chain: id, Hash: late.Hash, Sender: late.Sender, Window: late.Window}})
+	p.apply(t, tx.Change{Chain: id, Hash: late.Hash, Open: &tx.Work{Sender: late.Sender, ExpiresAt: 1, Phase: tx.Open, NextAt: time.Now()}})
+
+	mine(t, p, raw)
+	if err := p.run.step(t.Context()); !errors.Is(err, errTrouble) {
+		t.Fatalf("step with trouble: %v", err)
+	}
+	p.apply(t, tx.Change{Chain: id, Hash: good.Hash, Announce: &tx.Verdict{Status: tx.StatusExecuted, Block: p.chain.Head()}})
+	mine(t, p)
+	if err := p.run.step(t.Context()); !errors.Is(err, errTrouble) {
+		t.Fatalf("step with trouble: %v", err)
+	}
+	if s := p.state(t, good.Hash); !s.Sealed {
+		t.Errorf("not sealed because of another: %s", s.Status)
+	}
+	if blocks, err := p.db.Work().Blocks(t.Context(), id); err != nil || len(blocks) < 2 {
+		t.Errorf("%d blocks remembered, %v", len(blocks), err)
+	}
+	node.deaf = false
+	if s := p.step(t, late.Hash); s.Status != tx.StatusExpired {
+		t.Errorf("after the trouble, at the same head: %s", s.Status)
+	}
+}
+
+// A process that ends between believing a fork and withdrawing the verdicts of the
+// old branch leaves a memory in which the next one finds the fork.
+func TestForkOutlivesTheProcess(t *testing.T) {
+	p := newPlace(t)
+	board := &blind{Board: p.db.Work()}
+	p.run.Board = board
+	p.chain.StallFinality(true)
+	mine(t, p)
+	s, raw := signed(0)
+	p.accept(t, s)
+	p.step(t, s.Hash)
+	mine(t, p, raw)
+	state := p.step(t, s.Hash)
+	p.apply(t, tx.Change{Chain: id, Hash: s.Hash, Announce: &tx.Verdict{Status: state.Verdict, Block: state.Block}})
+
+	check(t, p.chain.Reorg(1, false))
+	mine(t, p) // one deeper: no doubt
+	board.blind = true
+	if err := p.run.step(t.Context()); !errors.Is(err, errTrouble) {
+		t.Fatalf("step with trouble: %v", err)
+	}
+	board.blind = false
+	blocks, err := p.db.Work().Blocks(t.Context(), id)
+	check(t, err)
+	p.run = &run{Watcher: p.run.Watcher, blocks: blocks}
+	if state = p.step(t, s.Hash); state.Status != tx.StatusBroadcasting {
+		t.Errorf("the next process leaves it %s", state.Status)
+	}
+}
