@@ -17,6 +17,10 @@ func (s State) report(c Report) ([]Event, error) {
 		panic("tx: a report needs a numbered attempt and answers")
 	}
 	o := Summarise(c.Answers, c.Everyone)
+	// What a node has taken once is not wrong for ever: the others, or that one
+	// since, have other settings, and its pool may have it still.
+	_, taken := s.Recorded[string(Taken)]
+	permanent := o.Permanent() && !s.Canceled && !taken
 	switch {
 	case c.Attempt <= s.Attempt:
 		return nil, nil // reported before
@@ -24,12 +28,11 @@ func (s State) report(c Report) ([]Event, error) {
 		return nil, nil // the one thing still worth knowing is whether a node may have it
 	case s.Verdict != StatusAbsent || s.Status == StatusInvalid:
 		return nil, nil // late news
-	case !o.Permanent() && c.Attempt < 2*s.Recorded[s.key(o)]:
+	case !permanent && c.Attempt < 2*s.Recorded[s.key(o)]:
 		return nil, nil // an endless retry keeps a short history
 	case o.Class == Taken:
 		return []Event{Broadcast{c.Attempt, c.Answers, c.At}}, nil
 	}
-	permanent := o.Permanent() && !s.Canceled
 	return []Event{Rejected{c.Attempt, o.Class, o.Cause, o.Message, permanent, c.Answers, c.At}}, nil
 }
 

@@ -72,6 +72,7 @@ func TestLife(t *testing.T) {
 		{"refused for now", []Command{accept(), Report{1, busy, true, epoch}}, StatusRetry, false, "tx.Rejected"},
 		{"lost reply is no failure", []Command{accept(), Report{1, lost, true, epoch}}, StatusRetry, false, "tx.Rejected"},
 		{"never, says everybody", []Command{accept(), Report{1, never, true, epoch}}, StatusInvalid, false, "tx.Rejected"},
+		{"never, says everybody after one has taken it", []Command{accept(), Report{1, taken, false, epoch}, Report{2, never, true, epoch}}, StatusRetry, false, "tx.Rejected"},
 		{"never, says one of many", []Command{accept(), Report{1, never, false, epoch}}, StatusRetry, false, "tx.Rejected"},
 		{"mined", []Command{accept(), receiptIn(b7)}, StatusExecuted, false, "tx.Mined"},
 		{"mined and final", []Command{accept(), receiptIn(b7), Finalize{b8, epoch}}, StatusExecuted, true, "tx.Finalized"},
