@@ -39,7 +39,7 @@ func (w *Watcher) Look(ctx context.Context, s tx.State) (Sight, error) {
 	if sight.Known && !used && !closed {
 		return sight, nil // the nonce is free: no block can hold the transaction
 	}
-	receipt, err := w.Node.FindReceipt(ctx, s.Accepted.Hash)
+	receipt, err := w.Node.FindReceipt(ctx, s.Accepted.Hash, head)
 	if err != nil {
 		return Sight{}, fmt.Errorf("receipt: %w", err)
 	}

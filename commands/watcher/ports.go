@@ -56,8 +56,9 @@ type Node interface {
 	// Nonces returns, for each sequence, the next nonce the chain wants, at a block.
 	Nonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error)
 	// FindReceipt asks every healthy endpoint for one transaction's receipt. nil
-	// without an error means that each of them answered and none has it.
-	FindReceipt(ctx context.Context, hash chain.Hash) (*chain.Receipt, error)
+	// without an error means that none has it of those that have come to the block
+	// given, which is at least one, and that each could be asked.
+	FindReceipt(ctx context.Context, hash chain.Hash, at chain.Block) (*chain.Receipt, error)
 	// Heads sends a signal when there may be a new head; it ends with the context.
 	Heads(ctx context.Context) <-chan struct{}
 }

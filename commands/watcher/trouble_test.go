@@ -18,11 +18,11 @@ type deaf struct {
 	deaf bool
 }
 
-func (n *deaf) FindReceipt(ctx context.Context, hash chain.Hash) (*chain.Receipt, error) {
+func (n *deaf) FindReceipt(ctx context.Context, hash chain.Hash, at chain.Block) (*chain.Receipt, error) {
 	if n.deaf {
 		return nil, errTrouble
 	}
-	return n.Node.FindReceipt(ctx, hash)
+	return n.Node.FindReceipt(ctx, hash, at)
 }
 
 // blind is a board that cannot be asked for verdicts while it is blind.

@@ -54,7 +54,7 @@ func (r *run) outrun(ctx context.Context, at chain.Block, used map[chain.Sequenc
 		return mined || row.Phase == tx.Announced
 	})
 	err = each(rivals, func(row tx.Work) error {
-		return r.settle(ctx, row.Hash, tx.SeeNonce{Block: at, Current: used[row.Sequence()], At: r.Now()})
+		return r.settle(ctx, row.Hash, at, tx.SeeNonce{Block: at, Current: used[row.Sequence()], At: r.Now()})
 	})
 	if err != nil {
 		return err
@@ -63,10 +63,10 @@ func (r *run) outrun(ctx context.Context, at chain.Block, used map[chain.Sequenc
 	return err
 }
 
-// settle records a verdict that rests on the absence of a receipt, unless some
-// endpoint has one.
-func (w *Watcher) settle(ctx context.Context, hash chain.Hash, verdict tx.Command) error {
-	receipt, err := w.Node.FindReceipt(ctx, hash)
+// settle records a verdict that rests on the absence of a receipt up to a block,
+// unless some endpoint has one.
+func (w *Watcher) settle(ctx context.Context, hash chain.Hash, at chain.Block, verdict tx.Command) error {
+	receipt, err := w.Node.FindReceipt(ctx, hash, at)
 	switch {
 	case err != nil:
 		return fmt.Errorf("receipt of %s: %w", hash, err)
@@ -89,7 +89,7 @@ func (r *run) readExpiring(ctx context.Context, tip chain.Block) error {
 		return err
 	}
 	return each(expiring, func(row tx.Work) error {
-		return r.settle(ctx, row.Hash, tx.SeeTime{Block: tip, At: r.Now()})
+		return r.settle(ctx, row.Hash, tip, tx.SeeTime{Block: tip, At: r.Now()})
 	})
 }
 
@@ -213,5 +213,5 @@ func (r *run) seal(ctx context.Context, row tx.Work, canonical, final chain.Bloc
 	if row.Verdict == tx.StatusExecuted {
 		return r.command(ctx, row.Hash, finalize)
 	}
-	return r.settle(ctx, row.Hash, finalize)
+	return r.settle(ctx, row.Hash, row.Block, finalize)
 }

@@ -212,10 +212,10 @@ func checkAnvilBlock(t *testing.T, r *Reader, before chain.Block, sender chain.A
 	if got, err := r.Nonces(ctx, chain.Block{Number: head.Number, Hash: chain.Hash{1}}, sequences); err == nil {
 		t.Errorf("nonces at a block that does not exist: %v", got)
 	}
-	if got, err := r.FindReceipt(ctx, hashes[1]); err != nil || got == nil || got.Block != head {
+	if got, err := r.FindReceipt(ctx, hashes[1], chain.Block{}); err != nil || got == nil || got.Block != head {
 		t.Errorf("receipt %+v %v", got, err)
 	}
-	if got, err := r.FindReceipt(ctx, chain.Hash{1}); err != nil || got != nil {
+	if got, err := r.FindReceipt(ctx, chain.Hash{1}, chain.Block{}); err != nil || got != nil {
 		t.Errorf("receipt %+v %v", got, err)
 	}
 	if final, err := r.Final(ctx); err != nil || final.Number >= head.Number {
@@ -248,12 +248,12 @@ func TestAnvilReorganises(t *testing.T) {
 	}
 	control(t, p, new(json.RawMessage), "evm_mine")
 	control(t, p, new(json.RawMessage), "evm_mine")
-	found, err := r.FindReceipt(ctx, hash)
+	found, err := r.FindReceipt(ctx, hash, chain.Block{})
 	if err != nil || found == nil {
 		t.Fatalf("receipt %+v %v", found, err)
 	}
 	control(t, p, new(json.RawMessage), "anvil_reorg", 2, []any{})
-	if got, err := r.FindReceipt(ctx, hash); err != nil || got != nil {
+	if got, err := r.FindReceipt(ctx, hash, chain.Block{}); err != nil || got != nil {
 		t.Errorf("receipt %+v %v", got, err)
 	}
 	if now, _, err := r.BlockAt(ctx, found.Block.Number); err != nil || now.Hash == found.Block.Hash {

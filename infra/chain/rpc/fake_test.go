@@ -1,7 +1,9 @@
 package rpc
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -139,4 +141,31 @@ func idOf(body []byte) string {
 		panic(err)
 	}
 	return string(request.ID)
+}
+
+// replace answers calls of a method, in batches too, with this result or error
+// ("result":… or "error":…), and has the node answer the others.
+func (g *gateway) replace(t *testing.T, method, answer string) {
+	g.misbehave(`"`+method+`"`, func(w http.ResponseWriter, r *http.Request, body []byte) {
+		if body[0] != '[' {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, idOf(body), answer)
+			return
+		}
+		var calls []json.RawMessage
+		if err := json.Unmarshal(body, &calls); err != nil {
+			t.Error(err)
+		}
+		for i, call := range calls {
+			if strings.Contains(string(call), `"`+method+`"`) {
+				calls[i] = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s}`, idOf(call), answer)
+				continue
+			}
+			one := httptest.NewRecorder()
+			g.node.ServeHTTP(one, httptest.NewRequestWithContext(r.Context(), http.MethodPost, "/", bytes.NewReader(call)))
+			calls[i] = one.Body.Bytes()
+		}
+		if err := json.NewEncoder(w).Encode(calls); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -85,10 +85,10 @@ func TestReadsAChain(t *testing.T) {
 	if got, err := r.Nonces(ctx, third, sequences[3:]); err != nil || !slices.Equal(got, []uint64{0}) {
 		t.Errorf("nonces of the expiring key: %v %v", got, err)
 	}
-	if got, err := r.FindReceipt(ctx, hashes[1]); err != nil || got == nil || got.Block != second || got.Status != 0 {
+	if got, err := r.FindReceipt(ctx, hashes[1], chain.Block{}); err != nil || got == nil || got.Block != second || got.Status != 0 {
 		t.Errorf("receipt %+v %v", got, err)
 	}
-	if got, err := r.FindReceipt(ctx, absent); err != nil || got != nil {
+	if got, err := r.FindReceipt(ctx, absent, chain.Block{}); err != nil || got != nil {
 		t.Errorf("receipt %+v %v", got, err)
 	}
 }
@@ -220,9 +220,9 @@ func TestReaderRefusesContradictions(t *testing.T) {
 				return err
 			}},
 		{"a phantom receipt", "eth_getTransactionReceipt", receipt(chain.Hash{8}, b1.Hash, 1),
-			func(r *Reader) error { _, err := r.FindReceipt(t.Context(), chain.Hash{8}); return err }},
+			func(r *Reader) error { _, err := r.FindReceipt(t.Context(), chain.Hash{8}, chain.Block{}); return err }},
 		{"a receipt on another branch", "eth_getTransactionReceipt", receipt(hash, chain.Hash{3}, 1),
-			func(r *Reader) error { _, err := r.FindReceipt(t.Context(), hash); return err }},
+			func(r *Reader) error { _, err := r.FindReceipt(t.Context(), hash, chain.Block{}); return err }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := &gateway{node: c.Node("a")}
@@ -230,9 +230,7 @@ func TestReaderRefusesContradictions(t *testing.T) {
 			if err := test.read(p.Reader()); err != nil {
 				t.Fatalf("an honest node: %v", err)
 			}
-			g.misbehave(test.method, func(w http.ResponseWriter, _ *http.Request, body []byte) {
-				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, idOf(body), test.result)
-			})
+			g.replace(t, test.method, `"result":`+test.result)
 			lost := (*Unreachable)(nil)
 			if err := test.read(p.Reader()); !errors.As(err, &lost) {
 				t.Errorf("error %v", err)
@@ -249,24 +247,58 @@ func TestFindReceiptNeedsEveryAnswer(t *testing.T) {
 	raw, hash := plain(alice, key5, 0)
 	mine(t, c, raw)
 	a.Set(chaintest.Faults{Lag: 1})
-	if got, err := r.FindReceipt(t.Context(), hash); err != nil || got == nil {
+	if got, err := r.FindReceipt(t.Context(), hash, chain.Block{}); err != nil || got == nil {
 		t.Errorf("one has it: %+v %v", got, err)
 	}
 	a.Set(chaintest.Faults{Down: true})
-	if got, err := r.FindReceipt(t.Context(), chain.Hash{1}); err == nil {
+	if got, err := r.FindReceipt(t.Context(), chain.Hash{1}, chain.Block{}); err == nil {
 		t.Errorf("one did not answer: %+v", got)
 	}
 	a.Set(chaintest.Faults{Phantom: true})
-	if got, err := r.FindReceipt(t.Context(), chain.Hash{1}); err == nil {
+	if got, err := r.FindReceipt(t.Context(), chain.Hash{1}, chain.Block{}); err == nil {
 		t.Errorf("one lies: %+v", got)
 	}
 	b.Set(chaintest.Faults{Down: true})
 	a.Set(chaintest.Faults{Down: true})
 	for range 4 {
-		r.FindReceipt(t.Context(), hash) //nolint:errcheck // it trips the breakers
+		r.FindReceipt(t.Context(), hash, chain.Block{}) //nolint:errcheck // it trips the breakers
 	}
-	if _, err := r.FindReceipt(t.Context(), hash); !errors.Is(err, errNoneHealthy) {
+	if _, err := r.FindReceipt(t.Context(), hash, chain.Block{}); !errors.Is(err, errNoneHealthy) {
 		t.Errorf("nobody left: %v", err)
+	}
+}
+
+// Who has no say in whether a receipt is missing, and who has.
+func TestAbsenceNeedsAWitness(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		other          bool // beside an honest node
+		method, answer string
+		certain        bool
+	}{
+		{"a node that declines, beside another", true, "eth_getTransactionReceipt", `"error":{"code":-32000,"message":"indexing is in progress"}`, true},
+		{"a node that declines, alone", false, "eth_getTransactionReceipt", `"error":{"code":-32000,"message":"indexing is in progress"}`, false},
+		{"a node that is behind, beside another", true, "eth_blockNumber", `"result":"0x1"`, true},
+		{"a node that is behind, alone", false, "eth_blockNumber", `"result":"0x1"`, false},
+		{"a node that knows the block, not the receipt", true, "eth_getTransactionByHash", `"result":{"blockHash":"` + chain.Hash{7}.String() + `"}`, false},
+		{"a node that has it in its pool", true, "eth_getTransactionByHash", `"result":{"blockHash":null}`, true},
+		{"a node that does not offer the other method", false, "eth_getTransactionByHash", `"error":{"code":-32601,"message":"no"}`, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newChain(t, chaintest.Rules{})
+			mine(t, c)
+			at := mine(t, c)
+			g := &gateway{node: c.Node("a")}
+			urls := []string{serve(t, g)}
+			if test.other {
+				urls = append(urls, serve(t, c.Node("b")))
+			}
+			p := open(t, nil, urls...)
+			g.replace(t, test.method, test.answer)
+			if got, err := p.Reader().FindReceipt(t.Context(), chain.Hash{1}, at); got != nil || (err == nil) != test.certain {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
 	}
 }
 

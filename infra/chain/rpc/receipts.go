@@ -140,11 +140,14 @@ func setOf(hashes []chain.Hash) map[chain.Hash]bool {
 	return set
 }
 
-// FindReceipt asks every healthy endpoint for one transaction's receipt. nil
-// without an error means that each of them answered, and none has it. A receipt
-// counts when its block is canonical where it came from and holds the
-// transaction; should endpoints differ, the one that is read from goes first.
-func (r *Reader) FindReceipt(ctx context.Context, hash chain.Hash) (*chain.Receipt, error) {
+// FindReceipt asks every healthy endpoint for one transaction's receipt, as of a
+// block or later. nil without an error means that none of them has it. Endpoints
+// that have not come to that block, and those that decline the question, have no
+// say in that; at least one must have, and one that cannot be reached just now may
+// have it. A receipt counts when its block is canonical where it came from and
+// holds the transaction; should endpoints differ, the one that is read from goes
+// first.
+func (r *Reader) FindReceipt(ctx context.Context, hash chain.Hash, at chain.Block) (*chain.Receipt, error) {
 	healthy := r.pool.healthy()
 	if len(healthy) == 0 {
 		return nil, errNoneHealthy
@@ -156,7 +159,7 @@ func (r *Reader) FindReceipt(ctx context.Context, hash chain.Hash) (*chain.Recei
 	errs := make([]error, len(healthy))
 	var asked sync.WaitGroup
 	for i, e := range healthy {
-		asked.Go(func() { receipts[i], errs[i] = r.findAt(ctx, e, hash) })
+		asked.Go(func() { receipts[i], errs[i] = r.findAt(ctx, e, hash, at.Number) })
 	}
 	asked.Wait()
 	for _, receipt := range receipts {
@@ -164,18 +167,46 @@ func (r *Reader) FindReceipt(ctx context.Context, hash chain.Hash) (*chain.Recei
 			return receipt, nil
 		}
 	}
-	return nil, errors.Join(errs...)
+	return nil, absence(errs)
 }
 
-func (r *Reader) findAt(ctx context.Context, e *endpoint, hash chain.Hash) (*chain.Receipt, error) {
-	replies, err := r.ask(ctx, e, call{"eth_getTransactionReceipt", []any{hash}})
-	if err == nil {
-		err = replies[0].err
+// errBehind means that an endpoint has not come to the block in question.
+var errBehind = errors.New("the node has not come to that block")
+
+// absence is what endpoints without the receipt come to: nil when it is certain.
+func absence(errs []error) error {
+	var silent []error
+	for _, err := range errs {
+		_, declined := nodeCode(err)
+		switch {
+		case err == nil:
+		case declined, errors.Is(err, errBehind):
+			silent = append(silent, err)
+		default:
+			return errors.Join(errs...)
+		}
 	}
-	if err != nil || replies[0].null() {
+	if len(silent) == len(errs) {
+		return errors.Join(silent...)
+	}
+	return nil
+}
+
+func (r *Reader) findAt(ctx context.Context, e *endpoint, hash chain.Hash, at uint64) (*chain.Receipt, error) {
+	// In one request, which a balancer gives to one node; the head first, so that
+	// it is not newer than what the others were read from.
+	replies, err := r.ask(ctx, e, call{"eth_blockNumber", nil},
+		call{"eth_getTransactionReceipt", []any{hash}}, call{"eth_getTransactionByHash", []any{hash}})
+	if err == nil {
+		err = replies[1].err
+	}
+	if err != nil {
 		return nil, err
 	}
-	n, err := parseReceipt(replies[0].result)
+	if replies[1].null() {
+		return nil, r.lacks(e, hash, at, replies[0], replies[2])
+	}
+	n, err := parseReceipt(replies[1].result)
 	if err == nil && *n.Transaction != hash {
 		err = contradiction("a receipt of %s", n.Transaction)
 	}
@@ -192,4 +223,24 @@ func (r *Reader) findAt(ctx context.Context, e *endpoint, hash chain.Hash) (*cha
 	}
 	receipt := n.in(block)
 	return &receipt, nil
+}
+
+// lacks says what it is worth that an endpoint has no receipt: nil when it has come
+// to the block and knows of no other that holds the transaction. Receipts may be
+// there later than the blocks.
+func (r *Reader) lacks(e *endpoint, hash chain.Hash, at uint64, head, transaction reply) error {
+	var number quantity
+	if err := head.into(&number); err != nil {
+		return r.pool.dispute(e, fmt.Errorf("head: %w", err))
+	}
+	if uint64(number) < at {
+		return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%w: it is at %d, not %d", errBehind, number, at)}
+	}
+	var known *struct {
+		Block *chain.Hash `json:"blockHash"`
+	}
+	if transaction.err == nil && transaction.into(&known) == nil && known != nil && known.Block != nil && !known.Block.IsZero() {
+		return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("no receipt yet of %s, which is in block %s", hash, known.Block)}
+	}
+	return nil
 }
