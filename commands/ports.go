@@ -40,12 +40,16 @@ type Store interface {
 // PayloadRows keeps sealed payloads. The rows and their keys lie apart, and
 // Erase removes both so that the medium holds neither.
 type PayloadRows interface {
-	// Put keeps rows, durable when it returns; one that is there already stays.
+	// Put keeps rows, durable when it returns; one that is there already stays, and
+	// counts as kept now.
 	Put(ctx context.Context, rows []payload.Sealed) error
 	// Get answers payload.ErrGone when the row, or its key, is not there.
 	Get(ctx context.Context, id chain.ID, hash chain.Hash) (payload.Sealed, error)
 	// Erase removes rows for good; a row that is not there is no error.
 	Erase(ctx context.Context, id chain.ID, hashes []chain.Hash) error
+	// EraseOrphan is Erase of one row, unless it was kept since a time: a Put that
+	// has returned is never undone by an EraseOrphan of an earlier time.
+	EraseOrphan(ctx context.Context, ref payload.Ref, before time.Time) error
 	// Orphans lists payloads kept before a time, in the order of (chain, hash) and
 	// after a cursor, at most limit: for the sweeper, which asks the log about each.
 	Orphans(ctx context.Context, before time.Time, after payload.Ref, limit int) ([]payload.Ref, error)

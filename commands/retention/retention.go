@@ -167,7 +167,7 @@ func (r *Retention) Sweep(ctx context.Context, before time.Time) (swept int, err
 			return swept, err
 		}
 		for _, ref := range refs {
-			gone, err := r.sweep(ctx, ref)
+			gone, err := r.sweep(ctx, ref, before)
 			if err != nil {
 				return swept, err
 			}
@@ -180,7 +180,7 @@ func (r *Retention) Sweep(ctx context.Context, before time.Time) (swept int, err
 	}
 }
 
-func (r *Retention) sweep(ctx context.Context, ref payload.Ref) (int, error) {
+func (r *Retention) sweep(ctx context.Context, ref payload.Ref, before time.Time) (int, error) {
 	result, err := r.Transactions.Load(ctx, tx.Stream(ref.Chain, ref.Hash))
 	switch {
 	case err != nil:
@@ -188,7 +188,8 @@ func (r *Retention) sweep(ctx context.Context, ref payload.Ref) (int, error) {
 	case result.Version > 0 && !result.State.Erased:
 		return 0, nil
 	}
-	if err := r.Payloads.Erase(ctx, ref.Chain, []chain.Hash{ref.Hash}); err != nil {
+	// Its owner may be submitting it again at this moment: what is kept anew stays.
+	if err := r.Payloads.EraseOrphan(ctx, ref, before); err != nil {
 		return 0, err
 	}
 	return 1, nil

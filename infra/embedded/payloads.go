@@ -40,8 +40,9 @@ func tag(s payload.Sealed) int64 {
 	return int64(binary.BigEndian.Uint64(digest[:8]))
 }
 
-// Put keeps rows. Keys go first: a key without a row is nothing, a row without a
-// key would look like a payload and be none.
+// Put keeps rows; one that is there already stays, and counts as kept now. Keys go
+// first: a key without a row is nothing, a row without a key would look like a
+// payload and be none.
 func (p *Payloads) Put(ctx context.Context, rows []payload.Sealed) error {
 	if len(rows) == 0 {
 		return nil
@@ -107,6 +108,9 @@ func (p *Payloads) putRows(ctx context.Context, rows []payload.Sealed) ([]payloa
 			}
 			if found {
 				answer.known = append(answer.known, row)
+				if err := exec(conn, "UPDATE payloads SET at = ? WHERE chain = ? AND hash = ?", now, int64(row.Chain), row.Hash[:]); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
@@ -247,6 +251,40 @@ func (p *Payloads) Erase(ctx context.Context, id chain.ID, hashes []chain.Hash) 
 	}
 	if err := erase(p.rows, erasePayload); err != nil {
 		return fmt.Errorf("erase %d payloads: %w", len(hashes), err)
+	}
+	return nil
+}
+
+// EraseOrphan is Erase of one row, unless it was kept since a time. Here the row
+// goes first, with the check, and then the key that it names: a payload kept
+// meanwhile has a key of its own.
+func (p *Payloads) EraseOrphan(ctx context.Context, ref payload.Ref, before time.Time) error {
+	gone := new(struct { // not on the stack: a caller who has gone must not see it written
+		tag   int64
+		found bool
+	})
+	err := p.rows.writer.do(ctx, &job{bytes: rowBytes, scrub: true, do: func(conn *sqlite.Conn) error {
+		gone.found = false
+		err := query(conn, "SELECT tag FROM payloads WHERE chain = ? AND hash = ? AND at < ?", func(s *sqlite.Stmt) bool {
+			gone.tag, gone.found = s.ColumnInt64(0), true
+			return false
+		}, int64(ref.Chain), ref.Hash[:], before.UnixMicro())
+		if err != nil || !gone.found {
+			return err
+		}
+		return erasePayload(conn, ref)
+	}})
+	if err != nil {
+		return fmt.Errorf("erase orphaned payload %s: %w", ref.Hash, err)
+	}
+	if !gone.found {
+		return nil
+	}
+	err = p.keys.writer.do(ctx, &job{bytes: rowBytes, scrub: true, do: func(conn *sqlite.Conn) error {
+		return eraseKeys(conn, "chain = ? AND hash = ? AND tag = ?", int64(ref.Chain), ref.Hash[:], gone.tag)
+	}})
+	if err != nil {
+		return fmt.Errorf("erase data key of orphaned payload %s: %w", ref.Hash, err)
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ type Payloads struct{ pool *pgxpool.Pool }
 const (
 	putSealed = `
 INSERT INTO log.payloads (chain, hash, sealed)
-SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[]) ON CONFLICT DO NOTHING`
+SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])
+ON CONFLICT (chain, hash) DO UPDATE SET kept = clock_timestamp()`
 
 	putKeys = `
 INSERT INTO log.payload_keys (chain, hash, master, wrapped)
@@ -37,7 +38,8 @@ JOIN log.payloads p ON p.chain = u.chain AND p.hash = u.hash AND p.sealed = u.se
 ON CONFLICT (chain, hash) DO UPDATE SET master = excluded.master, wrapped = excluded.wrapped`
 )
 
-// Put keeps rows, durable when it returns; one that is there already stays.
+// Put keeps rows, durable when it returns; one that is there already stays, and
+// counts as kept now.
 func (s *Payloads) Put(ctx context.Context, rows []payload.Sealed) error {
 	if len(rows) == 0 {
 		return nil
@@ -46,8 +48,8 @@ func (s *Payloads) Put(ctx context.Context, rows []payload.Sealed) error {
 	return retry(ctx, func() error {
 		var added int
 		q := &pgx.Batch{} // one implicit transaction
-		q.Queue(putSealed, c.chain, c.hash, c.sealed).Exec(counted(&added))
-		q.Queue(putKeys, c.chain, c.hash, c.sealed, c.master, c.wrapped)
+		q.Queue(putSealed, c.chain, c.hash, c.sealed)
+		q.Queue(putKeys, c.chain, c.hash, c.sealed, c.master, c.wrapped).Exec(counted(&added))
 		err := s.pool.SendBatch(ctx, q).Close()
 		if err != nil || added == len(c.chain) {
 			return err
@@ -157,6 +159,20 @@ func (s *Payloads) Erase(ctx context.Context, id chain.ID, hashes []chain.Hash) 
 		q.Queue(erasePayloads, int64(id), bytesOf(sorted))
 		q.Queue(eraseKeys, int64(id), bytesOf(sorted))
 		return s.pool.SendBatch(ctx, q).Close()
+	})
+}
+
+const eraseOrphan = `
+WITH gone AS (
+  DELETE FROM log.payloads WHERE chain = $1 AND hash = $2 AND kept < $3 RETURNING chain, hash
+)
+DELETE FROM log.payload_keys k USING gone WHERE k.chain = gone.chain AND k.hash = gone.hash`
+
+// EraseOrphan is Erase of one row, unless it was kept since a time.
+func (s *Payloads) EraseOrphan(ctx context.Context, ref payload.Ref, before time.Time) error {
+	return retry(ctx, func() error {
+		_, err := s.pool.Exec(ctx, eraseOrphan, int64(ref.Chain), ref.Hash[:], before) //nolint:gosec // keeps every bit
+		return err
 	})
 }
 

@@ -32,6 +32,8 @@ func Payloads(t *testing.T, open func(t *testing.T) Opened[PayloadRows]) {
 		{"erase beside put", eraseBeside},
 		{"orphans", orphans},
 		{"orphans by age", orphansByAge},
+		{"an orphan put again is none", orphanPutAgain},
+		{"erasing orphans beside put", orphanRace},
 		{"data outlives the process", payloadsReopened},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
@@ -283,7 +285,7 @@ func orphansByAge(t *testing.T, o Opened[PayloadRows]) {
 	clock.Elapse(3 * clockSlack)
 	between := clock.Now()
 	clock.Elapse(3 * clockSlack)
-	check(t, p.Put(ctx, []payload.Sealed{sealed(1, 2, 0, 100), sealed(1, 1, 1, 100)}))
+	check(t, p.Put(ctx, []payload.Sealed{sealed(1, 2, 0, 100)}))
 	for _, c := range []struct {
 		before time.Time
 		want   []payload.Ref
@@ -295,6 +297,63 @@ func orphansByAge(t *testing.T, o Opened[PayloadRows]) {
 		check(t, err)
 		if len(got) != len(c.want) || len(got) > 0 && got[0] != c.want[0] {
 			t.Errorf("kept before %s: %v, want %v", c.before, got, c.want)
+		}
+	}
+}
+
+// orphanPutAgain puts a row again that somebody is about to erase as an orphan.
+func orphanPutAgain(t *testing.T, o Opened[PayloadRows]) {
+	ctx, p, clock := soon(t), o.Port, o.Clock.orReal()
+	check(t, p.Put(ctx, []payload.Sealed{sealed(1, 1, 0, 100), sealed(1, 2, 0, 100)}))
+	clock.Elapse(3 * clockSlack)
+	between := clock.Now()
+	clock.Elapse(3 * clockSlack)
+	check(t, p.Put(ctx, []payload.Sealed{sealed(1, 1, 1, 100)}))
+	if got, err := p.Orphans(ctx, between, payload.Ref{}, 10); err != nil || len(got) != 1 || got[0].Hash != hash(2) {
+		t.Errorf("orphans %v, %v", got, err)
+	}
+	for n := range 4 {
+		check(t, p.EraseOrphan(ctx, payload.Ref{Chain: 1, Hash: hash(n)}, between))
+	}
+	wantPayload(t, p, sealed(1, 1, 0, 100))
+	wantGone(t, p, payload.Ref{Chain: 1, Hash: hash(2)})
+	check(t, p.Put(ctx, []payload.Sealed{sealed(1, 2, 2, 100)}))
+	wantPayload(t, p, sealed(1, 2, 2, 100))
+}
+
+// orphanRace erases rows as orphans of a time before, while others put them again:
+// what a put has kept is there.
+func orphanRace(t *testing.T, o Opened[PayloadRows]) {
+	ctx, p, clock := soon(t), o.Port, o.Clock.orReal()
+	for round := range 10 {
+		var first []payload.Sealed
+		for n := range 20 {
+			first = append(first, sealed(1, n, round, 100))
+		}
+		check(t, p.Put(ctx, first))
+		clock.Elapse(3 * clockSlack)
+		before := clock.Now()
+		clock.Elapse(3 * clockSlack)
+		var all sync.WaitGroup
+		for n := range 20 {
+			all.Go(func() {
+				if err := p.EraseOrphan(ctx, payload.Ref{Chain: 1, Hash: hash(n)}, before); err != nil {
+					t.Error("erase:", err)
+				}
+			})
+			all.Go(func() {
+				if err := p.Put(ctx, []payload.Sealed{sealed(1, n, 100+round, 100)}); err != nil {
+					t.Error("put:", err)
+				}
+			})
+		}
+		all.Wait()
+		for n := range 20 {
+			got, err := p.Get(ctx, 1, hash(n))
+			if err != nil || !cmp.Equal(got, sealed(1, n, int(got.KeyID&0xff), 100)) {
+				t.Errorf("round %d, row %d: %v, key %x with %.40s", round, n, err, got.KeyID, got.Bytes)
+			}
+			check(t, p.Erase(ctx, 1, []chain.Hash{hash(n)}))
 		}
 	}
 }

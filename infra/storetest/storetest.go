@@ -64,6 +64,7 @@ type PayloadRows interface {
 	Put(ctx context.Context, rows []payload.Sealed) error
 	Get(ctx context.Context, id chain.ID, hash chain.Hash) (payload.Sealed, error)
 	Erase(ctx context.Context, id chain.ID, hashes []chain.Hash) error
+	EraseOrphan(ctx context.Context, ref payload.Ref, before time.Time) error
 	Orphans(ctx context.Context, before time.Time, after payload.Ref, limit int) ([]payload.Ref, error)
 }
 
