@@ -200,7 +200,7 @@ func TestComesBack(t *testing.T) {
 
 	a.Set(chaintest.Faults{Down: true})
 	for range 3 {
-		p.Reader().Head(t.Context()) //nolint:errcheck // it is down
+		p.Reader().block(t.Context(), p.endpoints[0], "latest") //nolint:errcheck // it is down
 	}
 	expect(Tripped, Healthy)
 	if head, err := p.Reader().Head(t.Context()); err != nil || head != c.Head() {
@@ -218,7 +218,7 @@ func TestComesBack(t *testing.T) {
 
 	b.Set(chaintest.Faults{ChainID: 9, Fail: 1, Status: 500})
 	for range 3 {
-		p.Reader().Head(t.Context()) //nolint:errcheck // it is down
+		p.Reader().block(t.Context(), p.endpoints[1], "latest") //nolint:errcheck // it is down
 	}
 	b.Set(chaintest.Faults{ChainID: 9})
 	for range 3 { // reconnected, and another now

@@ -14,7 +14,7 @@ import (
 )
 
 // Reader reads the chain. All readers of a pool read from the same endpoint, and
-// stay with it while it is healthy, so that calls made one after the other see
+// stay with it while it is healthy and answers, so that calls made one after the other see
 // one chain; when it changes between two of them, block hashes still pin what
 // they speak of. An error says nothing about the chain.
 type Reader struct {
@@ -35,9 +35,22 @@ const recentMax = 8
 // Reader returns a reader of the pool's chain.
 func (p *Pool) Reader() *Reader { return &Reader{pool: p} }
 
-// ask reads from the endpoint that reads stick to.
+// ask reads from an endpoint. When it has no answer, or declines, the next read goes
+// to another: it may be the only one that cannot say, and no breaker trips for what
+// is a small part of its calls, nor for calls that their callers gave up.
 func (r *Reader) ask(ctx context.Context, e *endpoint, calls ...call) ([]reply, error) {
-	return r.pool.ask(ctx, e, r.pool.config.CallTimeout, maxBlockReply, calls...)
+	replies, err := r.pool.ask(ctx, e, r.pool.config.CallTimeout, maxBlockReply, calls...)
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) || slices.ContainsFunc(replies, declined) {
+		r.pool.leave(e)
+	}
+	return replies, err
+}
+
+// declined reports whether a node will not answer a call, though it offers the method
+// and understands the parameters.
+func declined(r reply) bool {
+	code, ok := nodeCode(r.err)
+	return ok && code != codeUnknownMethod && code != codeUnsupported && code != codeInvalidParams
 }
 
 // Head is the newest block.

@@ -302,6 +302,27 @@ func TestAbsenceNeedsAWitness(t *testing.T) {
 	}
 }
 
+// A node that declines one kind of read is not read from, though it is well otherwise.
+func TestReadsLeaveANodeThatDeclines(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	raw, hash := plain(alice, key5, 0)
+	at := mine(t, c, raw)
+	gates := []*gateway{{node: c.Node("a")}, {node: c.Node("b")}}
+	p := open(t, nil, serve(t, gates[0]), serve(t, gates[1]))
+	r := p.Reader()
+	reading := p.reader().index
+	gates[reading].replace(t, "eth_getTransactionReceipt", `"error":{"code":-32000,"message":"indexing is in progress"}`)
+	for try := range 4 {
+		if _, err := r.Head(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := r.Receipts(t.Context(), at, []chain.Hash{hash})
+		if first := try == 0; first != (err != nil) || !first && len(got) != 1 {
+			t.Errorf("try %d: %v, %v", try, got, err)
+		}
+	}
+}
+
 func TestReadBodiesAreBounded(t *testing.T) {
 	g := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}
 	p := open(t, func(c *Config) { c.CallTimeout = 20 * time.Second }, serve(t, g))

@@ -126,6 +126,7 @@ func (r *Reader) absent(ctx context.Context, e *endpoint, block chain.Block, has
 	held := setOf(seen.hashes)
 	for _, hash := range hashes {
 		if _, ok := found[hash]; !ok && held[hash] {
+			r.pool.leave(e)
 			return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("no receipt yet of %s in block %s", hash, block.Hash)}
 		}
 	}

@@ -120,16 +120,7 @@ func (p *Pool) reader() *endpoint {
 	if current != nil && p.state(current) == Healthy {
 		return current
 	}
-	var best *endpoint
-	var most float64
-	for _, e := range p.healthy() {
-		e.mu.Lock()
-		score := e.health.score()
-		e.mu.Unlock()
-		if best == nil || score > most {
-			best, most = e, score
-		}
-	}
+	best := p.best(nil)
 	if best == nil {
 		best = p.leastBad()
 	}
@@ -142,6 +133,34 @@ func (p *Pool) reader() *endpoint {
 		p.reading = best
 	}
 	return p.reading
+}
+
+// best is the healthy endpoint with the best score, save one; nil when there is none.
+func (p *Pool) best(save *endpoint) (best *endpoint) {
+	var most float64
+	for _, e := range p.healthy() {
+		if e == save {
+			continue
+		}
+		e.mu.Lock()
+		score := e.health.score()
+		e.mu.Unlock()
+		if best == nil || score > most {
+			best, most = e, score
+		}
+	}
+	return best
+}
+
+// leave has reads go from an endpoint to the best of the others that are healthy, if
+// there is any and they went to it.
+func (p *Pool) leave(e *endpoint) {
+	other := p.best(e)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if other != nil && p.reading == e {
+		p.reading = other
+	}
 }
 
 // sawHead notes an endpoint's newest block and how far it is behind the others.
