@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-const id = chain.ID(42431)
+const moderato = chain.ID(42431)
 
 // instant is a node that calls its head final when told so.
 type instant struct {
@@ -42,19 +42,19 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	c := chaintest.New(chaintest.Options{Chain: id, Decode: chaintest.DecodePlain})
+	c := chaintest.New(chaintest.Options{Chain: moderato, Decode: chaintest.DecodePlain})
 	t.Cleanup(c.Close)
 	server := httptest.NewServer(c.Node("a"))
 	t.Cleanup(server.Close)
-	pool, err := rpc.Open(t.Context(), rpc.Config{Chain: id, Endpoints: []rpc.Endpoint{{Name: "a", URL: server.URL}}})
-	check(t, err)
+	pool, err := rpc.Open(t.Context(), rpc.Config{Chain: moderato, Endpoints: []rpc.Endpoint{{Name: "a", URL: server.URL}}})
+	must(t, err)
 	t.Cleanup(pool.Close)
 	db, err := embedded.Open("", embedded.Options{})
-	check(t, err)
-	t.Cleanup(func() { check(t, db.Close()) })
+	must(t, err)
+	t.Cleanup(func() { must(t, db.Close()) })
 	p := &place{chain: c, node: &instant{Reader: pool.Reader()}, db: db}
 	p.run = &run{Watcher: &Watcher{
-		Chain: id, Node: p.node, Board: db.Work(),
+		Chain: moderato, Node: p.node, Board: db.Work(),
 		Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec()},
 		Now:          time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 	}}
@@ -64,43 +64,43 @@ func newPlace(t *testing.T) *place {
 // accept records a transaction and puts it on the board.
 func (p *place) accept(t *testing.T, s chain.Signed) {
 	t.Helper()
-	a := tx.Accepted{Chain: id, Hash: s.Hash, Sender: s.Sender, NonceKey: s.NonceKey, Nonce: s.Nonce, Window: s.Window, At: time.Now()}
+	a := tx.Accepted{Chain: moderato, Hash: s.Hash, Sender: s.Sender, NonceKey: s.NonceKey, Nonce: s.Nonce, Window: s.Window, At: time.Now()}
 	p.handle(t, s.Hash, tx.Accept{Accepted: a})
 	row := tx.Work{Sender: s.Sender, NonceKey: s.NonceKey, Nonce: s.Nonce, Phase: tx.Open, NextAt: time.Now()}
-	p.apply(t, tx.Change{Chain: id, Hash: s.Hash, Open: &row})
+	p.apply(t, tx.Change{Chain: moderato, Hash: s.Hash, Open: &row})
 }
 
 func (p *place) handle(t *testing.T, hash chain.Hash, c tx.Command) tx.State {
 	t.Helper()
 	o, err := commands.Begin(rand.Reader, event.Meta{})
-	check(t, err)
-	r, err := p.run.Transactions.Handle(t.Context(), tx.Stream(id, hash), c, o)
-	check(t, err)
+	must(t, err)
+	r, err := p.run.Transactions.Handle(t.Context(), tx.Stream(moderato, hash), c, o)
+	must(t, err)
 	return r.State
 }
 
 func (p *place) apply(t *testing.T, c tx.Change) {
 	t.Helper()
 	at, err := p.db.Work().Checkpoint(t.Context(), "test")
-	check(t, err)
-	check(t, p.db.Work().Apply(t.Context(), "test", at, at+1, []tx.Change{c}))
+	must(t, err)
+	must(t, p.db.Work().Apply(t.Context(), "test", at, at+1, []tx.Change{c}))
 }
 
 // step has the watcher make a step, and tells where the transaction is then.
 func (p *place) step(t *testing.T, hash chain.Hash) tx.State {
 	t.Helper()
-	check(t, p.run.step(t.Context()))
+	must(t, p.run.step(t.Context()))
 	return p.state(t, hash)
 }
 
 func (p *place) state(t *testing.T, hash chain.Hash) tx.State {
 	t.Helper()
-	r, err := p.run.Transactions.Load(t.Context(), tx.Stream(id, hash))
-	check(t, err)
+	r, err := p.run.Transactions.Load(t.Context(), tx.Stream(moderato, hash))
+	must(t, err)
 	return r.State
 }
 
-func check(t *testing.T, err error) {
+func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func check(t *testing.T, err error) {
 }
 
 func signed(nonce uint64) (chain.Signed, []byte) {
-	s := chain.Signed{Chain: id, Type: 0x76, Sender: chain.Address{0xa1}, NonceKey: chain.NonceKey{31: 5}, Nonce: nonce, Gas: 50_000}
+	s := chain.Signed{Chain: moderato, Type: 0x76, Sender: chain.Address{0xa1}, NonceKey: chain.NonceKey{31: 5}, Nonce: nonce, Gas: 50_000}
 	raw := chaintest.EncodePlain(s)
 	s.Hash = chain.Keccak(raw)
 	return s, raw
@@ -129,9 +129,9 @@ func TestFinalBlockOfAnotherBranchSealsNothing(t *testing.T) {
 	if state.Verdict != tx.StatusExecuted || state.Sealed {
 		t.Fatalf("mined: %s, sealed %v", state.Status, state.Sealed)
 	}
-	p.apply(t, tx.Change{Chain: id, Hash: s.Hash, Announce: &tx.Verdict{Status: state.Verdict, Block: state.Block}})
+	p.apply(t, tx.Change{Chain: moderato, Hash: s.Hash, Announce: &tx.Verdict{Status: state.Verdict, Block: state.Block}})
 
-	check(t, p.chain.Reorg(1, false))
+	must(t, p.chain.Reorg(1, false))
 	p.node.atOnce = true
 	if state = p.step(t, s.Hash); state.Sealed || state.Violated {
 		t.Fatalf("sealed by a block of another branch: %+v", state)
@@ -144,5 +144,5 @@ func TestFinalBlockOfAnotherBranchSealsNothing(t *testing.T) {
 func mine(t *testing.T, p *place, others ...[]byte) {
 	t.Helper()
 	_, err := p.chain.Mine(others...)
-	check(t, err)
+	must(t, err)
 }

@@ -12,14 +12,14 @@ import (
 
 var errTrouble = errors.New("trouble")
 
-// deaf is a node that cannot be asked for receipts by hash while it is deaf.
-type deaf struct {
+// hearsNothing is a node that cannot be asked for receipts by hash while it is hearsNothing.
+type hearsNothing struct {
 	Node
-	deaf bool
+	hearsNothing bool
 }
 
-func (n *deaf) FindReceipt(ctx context.Context, hash chain.Hash, at chain.Block) (*chain.Receipt, error) {
-	if n.deaf {
+func (n *hearsNothing) FindReceipt(ctx context.Context, hash chain.Hash, at chain.Block) (*chain.Receipt, error) {
+	if n.hearsNothing {
 		return nil, errTrouble
 	}
 	return n.Node.FindReceipt(ctx, hash, at)
@@ -31,11 +31,11 @@ type blind struct {
 	blind bool
 }
 
-func (b *blind) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, limit int) ([]tx.Work, error) {
+func (b *blind) Verdicts(ctx context.Context, moderato chain.ID, phase tx.Phase, from, to uint64, limit int) ([]tx.Work, error) {
 	if b.blind {
 		return nil, errTrouble
 	}
-	return b.Board.Verdicts(ctx, id, phase, from, to, limit)
+	return b.Board.Verdicts(ctx, moderato, phase, from, to, limit)
 }
 
 // One transaction whose expiry cannot be told keeps no other from being sealed,
@@ -43,19 +43,19 @@ func (b *blind) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from,
 // waiting for another head.
 func TestTroubleWithExpiryHoldsUpNothingElse(t *testing.T) {
 	p := newPlace(t)
-	node := &deaf{Node: p.node, deaf: true}
+	node := &hearsNothing{Node: p.node, hearsNothing: true}
 	p.run.Node = node
 	good, raw := signed(0)
-	late := chain.Signed{Chain: id, Hash: chain.Keccak([]byte("late")), Sender: chain.Address{0xb0}, Window: chain.Window{Before: 1}}
+	late := chain.Signed{Chain: moderato, Hash: chain.Keccak([]byte("late")), Sender: chain.Address{0xb0}, Window: chain.Window{Before: 1}}
 	p.accept(t, good)
-	p.handle(t, late.Hash, tx.Accept{Accepted: tx.Accepted{Chain: id, Hash: late.Hash, Sender: late.Sender, Window: late.Window}})
-	p.apply(t, tx.Change{Chain: id, Hash: late.Hash, Open: &tx.Work{Sender: late.Sender, ExpiresAt: 1, Phase: tx.Open, NextAt: time.Now()}})
+	p.handle(t, late.Hash, tx.Accept{Accepted: tx.Accepted{Chain: moderato, Hash: late.Hash, Sender: late.Sender, Window: late.Window}})
+	p.apply(t, tx.Change{Chain: moderato, Hash: late.Hash, Open: &tx.Work{Sender: late.Sender, ExpiresAt: 1, Phase: tx.Open, NextAt: time.Now()}})
 
 	mine(t, p, raw)
 	if err := p.run.step(t.Context()); !errors.Is(err, errTrouble) {
 		t.Fatalf("step with trouble: %v", err)
 	}
-	p.apply(t, tx.Change{Chain: id, Hash: good.Hash, Announce: &tx.Verdict{Status: tx.StatusExecuted, Block: p.chain.Head()}})
+	p.apply(t, tx.Change{Chain: moderato, Hash: good.Hash, Announce: &tx.Verdict{Status: tx.StatusExecuted, Block: p.chain.Head()}})
 	mine(t, p)
 	if err := p.run.step(t.Context()); !errors.Is(err, errTrouble) {
 		t.Fatalf("step with trouble: %v", err)
@@ -63,10 +63,10 @@ func TestTroubleWithExpiryHoldsUpNothingElse(t *testing.T) {
 	if s := p.state(t, good.Hash); !s.Sealed {
 		t.Errorf("not sealed because of another: %s", s.Status)
 	}
-	if blocks, err := p.db.Work().Blocks(t.Context(), id); err != nil || len(blocks) < 2 {
+	if blocks, err := p.db.Work().Blocks(t.Context(), moderato); err != nil || len(blocks) < 2 {
 		t.Errorf("%d blocks remembered, %v", len(blocks), err)
 	}
-	node.deaf = false
+	node.hearsNothing = false
 	if s := p.step(t, late.Hash); s.Status != tx.StatusExpired {
 		t.Errorf("after the trouble, at the same head: %s", s.Status)
 	}
@@ -85,17 +85,17 @@ func TestForkOutlivesTheProcess(t *testing.T) {
 	p.step(t, s.Hash)
 	mine(t, p, raw)
 	state := p.step(t, s.Hash)
-	p.apply(t, tx.Change{Chain: id, Hash: s.Hash, Announce: &tx.Verdict{Status: state.Verdict, Block: state.Block}})
+	p.apply(t, tx.Change{Chain: moderato, Hash: s.Hash, Announce: &tx.Verdict{Status: state.Verdict, Block: state.Block}})
 
-	check(t, p.chain.Reorg(1, false))
+	must(t, p.chain.Reorg(1, false))
 	mine(t, p) // one deeper: no doubt
 	board.blind = true
 	if err := p.run.step(t.Context()); !errors.Is(err, errTrouble) {
 		t.Fatalf("step with trouble: %v", err)
 	}
 	board.blind = false
-	blocks, err := p.db.Work().Blocks(t.Context(), id)
-	check(t, err)
+	blocks, err := p.db.Work().Blocks(t.Context(), moderato)
+	must(t, err)
 	p.run = &run{Watcher: p.run.Watcher, blocks: blocks}
 	if state = p.step(t, s.Hash); state.Status != tx.StatusBroadcasting {
 		t.Errorf("the next process leaves it %s", state.Status)
