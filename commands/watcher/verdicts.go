@@ -88,6 +88,7 @@ func (r *run) readExpiring(ctx context.Context, tip chain.Block) error {
 	if err != nil {
 		return err
 	}
+	r.more = len(expiring) == rowsMax
 	return each(expiring, func(row tx.Work) error {
 		return r.settle(ctx, row.Hash, tip, tx.SeeTime{Block: tip, At: r.Now()})
 	})

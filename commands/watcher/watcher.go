@@ -56,6 +56,7 @@ type run struct {
 	orphans []orphan
 	unsaved *uint64    // the lowest number in blocks that the board does not have yet
 	told    chain.Hash // the last head that readTip was done for
+	more    bool       // more expired than one step takes
 }
 
 // orphan is a block that left the chain. Rows that rest on it may reach the board
@@ -110,7 +111,7 @@ func (r *run) step(ctx context.Context) error {
 	}
 	var news error
 	if tip := r.tip(); r.told != tip.Hash {
-		if news = r.readTip(ctx, tip); news == nil {
+		if news = r.readTip(ctx, tip); news == nil && !r.more {
 			r.told = tip.Hash
 		}
 	}

@@ -61,8 +61,8 @@ type Change struct {
 	Close    bool       // the row goes
 }
 
-// Attempted is a recorded attempt: Attempts becomes at least Number, and NextAt
-// becomes NextAt unless the row's own count is ahead already.
+// Attempted is a recorded attempt. It changes only a row whose count is below
+// Number: at Number or beyond, the worker that made the attempt has spoken itself.
 type Attempted struct {
 	Number int
 	At     time.Time

@@ -55,7 +55,7 @@ func (a *applying) apply(c tx.Change) error {
 	switch {
 	case c.Attempt != nil:
 		return exec(a.conn, `UPDATE work SET attempts = ?2, next_at = ?3, sent_at = ?4, note = ?5
-			WHERE no = ?1 AND attempts <= ?2`,
+			WHERE no = ?1 AND attempts < ?2`,
 			r.no, int64(c.Attempt.Number), micros(c.Attempt.NextAt), microsOrNull(c.Attempt.At), c.Attempt.Note)
 	case c.Announce != nil:
 		return a.end(r, tx.Announced, *c.Announce)

@@ -93,7 +93,7 @@ func (f *fold) apply(c tx.Change) {
 }
 
 func (row *workRow) attempted(a tx.Attempted) {
-	if a.Number >= row.Attempts {
+	if a.Number > row.Attempts {
 		row.Attempts, row.SentAt, row.NextAt, row.Note = a.Number, a.At, a.NextAt, a.Note
 	}
 }

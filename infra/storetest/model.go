@@ -102,7 +102,7 @@ func (m *model) change() (tx.Change, bool) {
 		return watched(n), true
 	case draw == 3 && row.Phase == tx.Open:
 		a := tx.Attempted{Number: m.draw.IntN(6), At: m.past(), NextAt: m.someTime(), Note: fmt.Sprint("recorded ", m.block)}
-		if a.Number >= row.Attempts {
+		if a.Number > row.Attempts {
 			row.Attempts, row.SentAt, row.NextAt, row.Note = a.Number, a.At, a.NextAt, a.Note
 			row.woken, row.loose = false, false
 		}

@@ -343,12 +343,13 @@ func attempts(t *testing.T, q *queue) {
 		t.Fatalf("after a recorded attempt: %+v", got)
 	}
 	q.apply(recorded(1, at)) // an older one, from a replay
+	q.apply(recorded(2, at)) // the same again: the worker has spoken since
 	if again := q.find(1); again.Attempts != 2 || !again.NextAt.Equal(got.NextAt) || again.Note != got.Note {
 		t.Fatalf("an older attempt changed %+v to %+v", got, again)
 	}
-	q.apply(recorded(2, at)) // the row's own count is not ahead
-	if again := q.find(1); again.Attempts != 2 || !again.NextAt.Equal(at) {
-		t.Fatalf("the same attempt with another time: %+v", again)
+	q.apply(recorded(3, at))
+	if again := q.find(1); again.Attempts != 3 || !again.NextAt.Equal(at) {
+		t.Fatalf("after the next attempt: %+v", again)
 	}
 	if work := q.lease("a", time.Minute, 1); len(work) != 1 {
 		t.Fatal("due by a recorded attempt, and not leased")
