@@ -22,6 +22,7 @@ type Postgres struct {
 	dir     string // ours; the data lie in dir/data
 	as      *syscall.Credential
 	port    int
+	starts  int
 	process *process
 }
 
@@ -126,7 +127,8 @@ func (p *Postgres) startOn(ctx context.Context, port int) error {
 		"-c", "synchronous_commit=on",
 		"-c", "fsync=on",
 	)
-	process, err := start(cmd, filepath.Join(p.dir, "log"), syscall.SIGINT)
+	p.starts++ // a log for each: the helpers of a killed server go on writing to theirs
+	process, err := start(cmd, filepath.Join(p.dir, fmt.Sprintf("log-%d", p.starts)), syscall.SIGINT)
 	if err != nil {
 		return fmt.Errorf("start postgres: %w", err)
 	}

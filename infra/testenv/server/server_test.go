@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"go.uber.org/goleak"
 
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -61,6 +62,47 @@ func TestPostgresComesBackAfterKill(t *testing.T) {
 		if got := query(t, first, "SELECT n::text FROM kept"); got != "7" {
 			t.Errorf("kept %q, want 7", got)
 		}
+	}
+}
+
+// TestPostgresComesBackBesideItsHelpers kills a server whose helpers are in the
+// middle of long queries: they outlive it by seconds, and have a lot to say.
+func TestPostgresComesBackBesideItsHelpers(t *testing.T) {
+	p, err := NewPostgres(t.Context(), testenv.Need(t, testenv.PostgresBinVar))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.Remove(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := p.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const helpers = 40
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	for range helpers {
+		conn, err := pgx.Connect(ctx, p.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(ctx) //nolint:errcheck // its server is gone
+		// Sent, and not waited for: a query that never asks whether its server lives.
+		conn.PgConn().Frontend().Send(&pgproto3.Query{String: "SELECT count(*) FROM generate_series(1, 500000)"})
+		if err := conn.PgConn().Frontend().Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := query(t, p.URL(), "SELECT 'here'"); got != "here" {
+		t.Errorf("the server answers %q", got)
 	}
 }
 
