@@ -30,6 +30,7 @@ func tiny() scale {
 		runs: 1, spin: 10 * time.Millisecond, alone: 40, lives: 100,
 		scheduled: 300, oneByOne: 100, due: 10, dueFor: 2,
 		payments: 100, senders: 10, rate: 20, steadyFor: 1,
+		crowds: []int{100}, herd: 100, idleFor: 100 * time.Millisecond,
 	}
 }
 
@@ -52,6 +53,9 @@ func TestEverySection(t *testing.T) {
 	b := measure(t, options{engines: engines})
 	for _, engine := range engines {
 		for _, section := range sections() {
+			if section == sectionCrowd {
+				continue
+			}
 			of := func(r *row) bool { return r.Section == section && (r.Store == engine || section == sectionLimits) }
 			if !slices.ContainsFunc(b.sheet.rows, of) {
 				t.Errorf("no figure of %s on %s", section, engine)
@@ -62,6 +66,26 @@ func TestEverySection(t *testing.T) {
 		if r.What == "each on its own nonce key, of these eth_sendRawTransaction" && median(r.values) < 1 {
 			t.Errorf("%v sends for each transaction delivered", median(r.values))
 		}
+	}
+}
+
+// The crowds are measured only when they are asked for, being large.
+func TestCrowds(t *testing.T) {
+	engines, err := chooseEngines("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := measure(t, options{engines: engines, only: []string{sectionCrowd}})
+	for _, engine := range engines {
+		of := func(r *row) bool {
+			return r.Section == sectionCrowd && r.Store == engine && strings.HasSuffix(r.What, "lateness of the last")
+		}
+		if !slices.ContainsFunc(b.sheet.rows, of) {
+			t.Errorf("no lateness on %s", engine)
+		}
+	}
+	if (options{}).wants(sectionCrowd) {
+		t.Error("crowds are measured unasked")
 	}
 }
 

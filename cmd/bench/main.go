@@ -5,6 +5,7 @@
 //
 //	bench [-quick] [-store embedded,postgres] [-only accept,deliver] [-runs 3] [-json] [-profile DIR]
 //
+// The section crowd, a million scheduled transactions, runs only when -only names it.
 // Postgres is measured when WATCHTOWER_TEST_POSTGRES names a server, as it does
 // under cmd/testrun. What each figure means is told in docs/performance.md.
 package main
@@ -51,11 +52,13 @@ const (
 	sectionEligible = "eligible"
 	sectionDeliver  = "deliver"
 	sectionSteady   = "steady"
+	sectionCrowd    = "crowd" // only when it is asked for: it takes a quarter of an hour
 )
 
 func sections() []string {
 	return []string{
 		sectionLimits, sectionLog, sectionRebuild, sectionAccept, sectionEligible, sectionDeliver, sectionSteady,
+		sectionCrowd,
 	}
 }
 
@@ -69,7 +72,7 @@ type options struct {
 }
 
 func (o options) wants(section string) bool {
-	return len(o.only) == 0 || slices.Contains(o.only, section)
+	return len(o.only) == 0 && section != sectionCrowd || slices.Contains(o.only, section)
 }
 
 func (o options) wantsAny(sections ...string) bool { return slices.ContainsFunc(sections, o.wants) }
@@ -170,7 +173,7 @@ func (b *bench) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if b.wantsAny(sectionAccept, sectionEligible, sectionDeliver, sectionSteady) {
+	if b.wantsAny(sectionAccept, sectionEligible, sectionDeliver, sectionSteady, sectionCrowd) {
 		if err := b.build(ctx); err != nil {
 			return err
 		}
@@ -195,6 +198,7 @@ func (b *bench) once(ctx context.Context, engine string, l loads) error {
 		{b.logs, []string{sectionLog, sectionRebuild}},
 		{b.scheduled, []string{sectionAccept, sectionEligible}},
 		{b.delivered, []string{sectionDeliver, sectionSteady}},
+		{b.crowds, []string{sectionCrowd}},
 	} {
 		if b.wantsAny(part.sections...) {
 			if err := part.measure(ctx, engine, l); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -167,6 +168,25 @@ func (n *node) mined(ctx context.Context, payments []rig.Payment) (last time.Tim
 		}
 	}
 	return last, n.Head().Number, n.once(payments)
+}
+
+// lateness is how long after its time each transaction was first handed to the
+// node. All must have been, and none before.
+func (n *node) lateness(eligible map[chain.Hash]uint64) ([]time.Duration, error) {
+	wanted := len(eligible)
+	var late []time.Duration
+	for _, d := range n.Received() {
+		at, ok := eligible[d.Hash]
+		if !ok {
+			continue
+		}
+		delete(eligible, d.Hash)                               // the first time counts
+		late = append(late, d.At.Sub(time.Unix(int64(at), 0))) //nolint:gosec // a time of today
+	}
+	if len(late) != wanted || slices.Min(late) < 0 {
+		return nil, fmt.Errorf("%d of %d were sent, the first %v after its time", len(late), wanted, slices.Min(late))
+	}
+	return late, nil
 }
 
 // once checks that the chain executed each payment exactly once.

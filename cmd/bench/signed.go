@@ -19,6 +19,7 @@ const (
 	seriesBurst
 	seriesInOrder
 	seriesSteady
+	seriesHerd
 )
 
 // loads are what is posted, signed before anything is measured. Every run has a
