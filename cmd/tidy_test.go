@@ -152,6 +152,7 @@ func files(t *testing.T) []string {
 		switch {
 		case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules" || slices.Contains(ignored, relative)):
 			return filepath.SkipDir
+		case d.Name() == ".git": // a working tree's, which is a file that names a folder
 		case d.Type().IsRegular():
 			all = append(all, relative)
 		}
