@@ -21,6 +21,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
@@ -33,6 +34,9 @@ type Config struct {
 	Query transactions.Query
 	// Board is the due queue: it counts what is not worth an event.
 	Board Board
+	// Stale, for each chain that is served, asks the chain whether a transaction's
+	// nonce is used up, and records it.
+	Stale map[chain.ID]func(ctx context.Context, hash chain.Hash, meta event.Meta) (tx.State, error)
 	// Transient, when set, says which of the databases' errors may pass: they are
 	// answered by 503, where others are faults of ours.
 	Transient func(error) bool
@@ -102,6 +106,7 @@ func (a *api) routes() []route {
 		{http.MethodPost, "/v1/transactions", a.submit},
 		{http.MethodGet, "/v1/transactions", a.list},
 		{http.MethodGet, "/v1/transactions/{hash}", a.transaction},
+		{http.MethodDelete, "/v1/transactions/{hash}", a.stale},
 		{http.MethodGet, "/v1/transactions/{hash}/events", a.events},
 		{http.MethodGet, "/health", a.health},
 		{http.MethodGet, "/livez", a.live},

@@ -195,7 +195,7 @@ func TestMethods(t *testing.T) {
 		{"PUT", "/v1/transactions", "GET, HEAD, POST"},
 		{"OPTIONS", "/v1/transactions", "GET, HEAD, POST"},
 		{"post", "/v1/transactions", "GET, HEAD, POST"},
-		{"POST", "/v1/transactions/" + hash, "GET, HEAD"},
+		{"POST", "/v1/transactions/" + hash, "DELETE, GET, HEAD"},
 		{"PATCH", "/v1/transactions/" + hash + "/events", "GET, HEAD"},
 		{"POST", "/health", "GET, HEAD"},
 		{"DELETE", "/livez", "GET, HEAD"},

@@ -29,6 +29,7 @@ const (
 	ErrInvalidFilter        = event.Refusal("invalid-filter")
 	ErrInvalidLimit         = event.Refusal("invalid-limit")
 	ErrInvalidCursor        = event.Refusal("invalid-cursor")
+	ErrAmbiguousChain       = event.Refusal("ambiguous-chain")
 	ErrNotFound             = event.Refusal("not-found")
 	ErrMethodNotAllowed     = event.Refusal("method-not-allowed")
 )
@@ -39,6 +40,7 @@ const (
 	wrongChain         = event.Refusal("wrong-chain")         // likewise
 	txTooLarge         = event.Refusal("tx-too-large")        // likewise
 	unavailable        = event.Refusal("unavailable")
+	chainUnavailable   = event.Refusal("chain-unavailable")
 	outcomeUnknown     = event.Refusal("outcome-unknown")
 	internal           = event.Refusal("internal")
 )
@@ -65,15 +67,19 @@ var kinds = [...]kind{
 	{ErrInvalidFilter, http.StatusBadRequest, "A query parameter cannot be used like this"},
 	{ErrInvalidLimit, http.StatusBadRequest, "The limit is out of range"},
 	{ErrInvalidCursor, http.StatusBadRequest, "The cursor is not one of this list"},
+	{ErrAmbiguousChain, http.StatusBadRequest, "It is on several chains: name one"},
 	{ErrNotFound, http.StatusNotFound, "There is nothing here"},
 	{ErrMethodNotAllowed, http.StatusMethodNotAllowed, "The method is not allowed here"},
 	{tx.ErrUnknown, http.StatusNotFound, "The transaction is not known"},
+	{tx.ErrNonceCurrent, http.StatusBadRequest, "The chain can still take this nonce"},
+	{tx.ErrSettled, http.StatusConflict, "The transaction has ended already"},
 	{tx.ErrAlreadyExpired, http.StatusUnprocessableEntity, "The transaction has expired already"},
 	{commands.ErrUnsupportedChain, http.StatusUnprocessableEntity, "The chain is not served here"},
 	{invalidTransaction, http.StatusUnprocessableEntity, "The transaction can never be valid"},
 	{wrongChain, http.StatusUnprocessableEntity, "The transaction is signed for another chain"},
 	{txTooLarge, http.StatusRequestEntityTooLarge, "The transaction is too large"},
 	{unavailable, http.StatusServiceUnavailable, "The service cannot do this now"},
+	{chainUnavailable, http.StatusServiceUnavailable, "The chain cannot be asked now"},
 	{outcomeUnknown, http.StatusServiceUnavailable, "Nobody can say whether this was done"},
 	{internal, http.StatusInternalServerError, "Something is wrong with the service"},
 }
@@ -93,6 +99,7 @@ type Problem struct {
 // The details of what the log tells in full.
 const (
 	unavailableDetail = "A database that is needed cannot be reached. Nothing was changed; repeat the request."
+	chainDetail       = "No node of the chain gave an answer that can be relied on. Nothing was changed; repeat the request."
 	unknownDetail     = "The answer of the database was lost. Repeat the request: the same transaction is taken on once, however often it is sent."
 	internalDetail    = "The service's log says more under the request id."
 )
@@ -110,6 +117,8 @@ func (a *api) problem(err error) Problem {
 		return filled(refused.Refusal, refused.Detail)
 	case errors.As(err, &refusal):
 		return filled(refusal, "")
+	case errors.Is(err, commands.ErrChainAway):
+		return filled(chainUnavailable, chainDetail)
 	case errors.Is(err, event.ErrUnknown):
 		return filled(outcomeUnknown, unknownDetail)
 	case isUnavailable(err), a.Transient != nil && a.Transient(err):

@@ -333,13 +333,16 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// signed is a transaction of type 2, signed.
-func signed(t *testing.T, key *ecdsa.PrivateKey, id, nonce uint64) []byte {
+// signed is a transaction of type 2, signed after the changes given.
+func signed(t *testing.T, key *ecdsa.PrivateKey, id, nonce uint64, change ...func(*types.DynamicFeeTx)) []byte {
 	t.Helper()
 	to := common.HexToAddress("0x00000000000000000000000000000000000000Aa")
 	inner := &types.DynamicFeeTx{
 		ChainID: new(big.Int).SetUint64(id), Nonce: nonce, Gas: 50_000, To: &to, Value: big.NewInt(5),
 		GasTipCap: big.NewInt(1), GasFeeCap: big.NewInt(1_000_000_007), Data: []byte{0xca, 0xfe},
+	}
+	for _, c := range change {
+		c(inner)
 	}
 	signed, err := types.SignNewTx(key, types.LatestSignerForChainID(inner.ChainID), inner)
 	if err != nil {

@@ -56,18 +56,20 @@ func named(r *http.Request, known ...string) (hash chain.Hash, id chain.ID, q pa
 	return hash, id, q, err
 }
 
-// find returns a transaction's row. One that the read model does not have yet is
-// folded from its stream, so that whoever submitted it can read it at once.
+// find returns a transaction's row, brought up to date from its stream: whoever has
+// submitted or changed it can read that at once.
 func (a *api) find(ctx context.Context, id chain.ID, hash chain.Hash) (transactions.Row, error) {
 	rows, err := a.Query.Find(ctx, id, hash)
-	switch {
-	case err != nil:
+	if err != nil {
 		return transactions.Row{}, err
-	case len(rows) > 0:
-		return rows[0], nil
 	}
-	for _, id := range a.candidates(id) {
-		row, err := a.fold(ctx, tx.Stream(id, hash))
+	var known transactions.Row
+	candidates := a.candidates(id)
+	if len(rows) > 0 {
+		known, candidates = rows[0], []chain.ID{rows[0].State.Accepted.Chain}
+	}
+	for _, id := range candidates {
+		row, err := a.fold(ctx, known, tx.Stream(id, hash))
 		switch {
 		case err != nil:
 			return row, err
@@ -88,8 +90,9 @@ func (a *api) candidates(id chain.ID) []chain.ID {
 	return slices.Sorted(maps.Keys(a.Submit.Decoders))
 }
 
-func (a *api) fold(ctx context.Context, stream event.Stream) (row transactions.Row, err error) {
-	for recorded, err := range a.stream(ctx, stream, 0) {
+// fold adds to a row what its stream holds beyond it.
+func (a *api) fold(ctx context.Context, row transactions.Row, stream event.Stream) (_ transactions.Row, err error) {
+	for recorded, err := range a.stream(ctx, stream, row.Version) {
 		if err != nil {
 			return row, err
 		}

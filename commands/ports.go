@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -9,6 +10,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 )
+
+// ErrChainAway wraps the trouble of a command that has to ask a chain and cannot:
+// nothing was changed, and trying again may help.
+var ErrChainAway = errors.New("the chain cannot be asked")
 
 // Store keeps events for ever. What every store promises:
 //

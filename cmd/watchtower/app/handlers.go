@@ -17,7 +17,7 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool) Handlers {
 	limits.Connections = c.API.MaxConnections
 	limits.ReadTimeout, limits.WriteTimeout, limits.IdleTimeout = c.API.ReadTimeout, c.API.WriteTimeout, c.API.IdleTimeout
 	public := api.Config{
-		Submit: a.submit, Query: a.query, Board: a.ports.Storage.Queue,
+		Submit: a.submit, Query: a.query, Board: a.ports.Storage.Queue, Stale: a.stale(),
 		Health: a.health(c, b, pools), Limits: limits, CursorKey: a.ports.Master.Derive("api cursor"),
 		Transient: a.ports.Storage.Transient, Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
 		Requested: a.ports.Metrics.Request, Submitted: a.ports.Metrics.Submission,
