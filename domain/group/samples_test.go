@@ -1,0 +1,111 @@
+package group
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+var update = flag.Bool("update", false, "write samples of events that have none yet")
+
+// samples has one fact of every shape that is written today, every field set.
+func samples() []Event {
+	at := time.Date(2026, 11, 21, 3, 4, 5, 678901000, time.UTC)
+	key := chain.NonceKey{31: 5}
+	block := chain.Block{Number: 7, Hash: chain.Keccak([]byte("block 7")), Parent: chain.Keccak([]byte("block 6")), Time: 1_800_000_000}
+	return []Event{
+		Joined{
+			Chain: 42431, Sender: chain.Address{1}, Group: key.Group(), Hash: chain.Keccak([]byte("transaction")),
+			NonceKey: key, Nonce: 9, EligibleAt: 1_800_000_000, ExpiresAt: 1_800_003_600,
+			AccessKey: &chain.Address{3}, Confirmed: &block, At: at,
+		},
+		Canceled{
+			Members: 12, At: at,
+			By: Authority{Form: FormTyped, Signature: chain.P256, Digest: chain.Keccak([]byte("typed data")), Expires: 1_800_000_600},
+		},
+	}
+}
+
+func samplePath(name string) string { return filepath.Join("testdata", "events", name+".json") }
+
+// Every name ever written has a frozen sample, and every sample decodes for ever.
+func TestFrozenSamples(t *testing.T) {
+	codec := Codec()
+	for _, name := range codec.Names() {
+		data, err := os.ReadFile(samplePath(name))
+		if os.IsNotExist(err) && *update {
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s has no frozen sample: %v", name, err)
+			continue
+		}
+		if _, err := codec.Decode(name, data); err != nil {
+			t.Errorf("frozen sample: %v", err)
+		}
+	}
+	files, err := filepath.Glob(samplePath("*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		if data, err := os.ReadFile(file); err != nil {
+			t.Error(err)
+		} else if _, err := codec.Decode(name, data); err != nil {
+			t.Errorf("a name once written must be read for ever: %v", err)
+		}
+	}
+}
+
+// What is written today equals its frozen sample byte for byte, and no field of a
+// sample is left at zero.
+func TestWrittenShapes(t *testing.T) {
+	codec := Codec()
+	for _, e := range samples() {
+		name, data, err := codec.Encode(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if value := reflect.ValueOf(e); true {
+			for i := range value.NumField() {
+				if value.Field(i).IsZero() {
+					t.Errorf("sample %s leaves %s unset", name, value.Type().Field(i).Name)
+				}
+			}
+		}
+		var pretty bytes.Buffer
+		if err := json.Indent(&pretty, data, "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		pretty.WriteByte('\n')
+		frozen, err := os.ReadFile(samplePath(name))
+		if os.IsNotExist(err) && *update {
+			err = os.WriteFile(samplePath(name), pretty.Bytes(), 0o644)
+			frozen = pretty.Bytes()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(frozen), pretty.String()); d != "" {
+			t.Errorf("%s is written in another shape than the frozen one (-frozen +written); give the new shape a new name:\n%s", name, d)
+		}
+		back, err := codec.Decode(name, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(e, back); d != "" {
+			t.Errorf("%s does not survive being written and read (-before +after):\n%s", name, d)
+		}
+	}
+}
