@@ -19,7 +19,7 @@ import (
 // Settings say how long what is kept. Zero Rows keeps rows for ever.
 type Settings struct {
 	Bytes time.Duration // signed bytes, after the transaction is settled
-	Rows  time.Duration // read-model rows, after the bytes are erased
+	Rows  time.Duration // read-model rows, after the bytes are erased and the verdict is final
 	Sweep time.Duration // the pause between sweeps for orphaned payloads
 }
 
@@ -52,7 +52,7 @@ func (r *Retention) Parts() []Part {
 		{"retention.orphans", r.sweepForEver},
 	}
 	if r.Settings.Rows > 0 {
-		parts = append(parts, r.part("retention.rows", r.Settings.Rows, r.retire, "tx.payload_erased."))
+		parts = append(parts, r.part("retention.rows", r.Settings.Rows, r.retire, "tx.payload_erased.", "tx.finalized."))
 	}
 	return parts
 }

@@ -25,7 +25,9 @@ func Plan(schedule tx.Schedule, lead time.Duration, id chain.ID, hash chain.Hash
 		c.Attempt = attempted(schedule, hash, e.Attempt, e.At, tx.Outcome{Class: tx.Taken})
 	case tx.Rejected:
 		if e.Permanent {
-			c.Close = true
+			// An earlier attempt's reply may have been lost: a node may have the
+			// bytes, and execute what the others refuse.
+			c.Watch = true
 			break
 		}
 		c.Attempt = attempted(schedule, hash, e.Attempt, e.At, tx.Outcome{Class: e.Class, Cause: e.Cause, Message: e.Reason})

@@ -46,7 +46,7 @@ func TestPlan(t *testing.T) {
 		"taken":                   {event: tx.Broadcast{Attempt: 4, At: at}, want: tx.Change{Attempt: attempt(4, tx.Outcome{Class: tx.Taken})}},
 		"rejected":                {event: tx.Rejected{Attempt: 3, Class: tx.Retry, Cause: tx.Funds, Reason: "poor", At: at}, want: tx.Change{Attempt: attempt(3, tx.Outcome{Class: tx.Retry, Cause: tx.Funds, Message: "poor"})}},
 		"answer lost":             {event: tx.Rejected{Attempt: 1, Class: tx.Unknown, At: at}, want: tx.Change{Attempt: attempt(1, tx.Outcome{Class: tx.Unknown})}},
-		"rejected for ever":       {event: tx.Rejected{Attempt: 3, Class: tx.Permanent, Permanent: true, At: at}, want: tx.Change{Close: true}},
+		"rejected for ever":       {event: tx.Rejected{Attempt: 3, Class: tx.Permanent, Permanent: true, At: at}, want: tx.Change{Watch: true}},
 		"permanent, not for all":  {event: tx.Rejected{Attempt: 3, Class: tx.Permanent, At: at}, want: tx.Change{Attempt: attempt(3, tx.Outcome{Class: tx.Permanent})}},
 		"mined":                   {event: tx.Mined{Receipt: chain.Receipt{Block: block, Status: 1}}, want: tx.Change{Announce: &tx.Verdict{Status: tx.StatusExecuted, Block: block}}},
 		"mined and reverted":      {event: tx.Mined{Receipt: chain.Receipt{Block: block}}, want: tx.Change{Announce: &tx.Verdict{Status: tx.StatusExecuted, Block: block}}},

@@ -52,7 +52,7 @@ func (s State) seeReceipt(c SeeReceipt) ([]Event, error) {
 
 func (s State) seeNonce(c SeeNonce) ([]Event, error) {
 	switch {
-	case s.Verdict != StatusAbsent || s.Status == StatusInvalid:
+	case s.Verdict != StatusAbsent:
 		return nil, nil
 	case s.Accepted.NonceKey.IsExpiring():
 		return nil, ErrNonceCurrent.Because("an expiring nonce is in no sequence")
@@ -64,7 +64,7 @@ func (s State) seeNonce(c SeeNonce) ([]Event, error) {
 
 func (s State) seeTime(c SeeTime) ([]Event, error) {
 	switch {
-	case s.Verdict != StatusAbsent || s.Status == StatusInvalid:
+	case s.Verdict != StatusAbsent:
 		return nil, nil
 	case !s.Accepted.Window.ClosedAt(c.Block.Time):
 		return nil, ErrWindowOpen.Because("block %d has time %d, validBefore is %d", c.Block.Number, c.Block.Time, s.Accepted.Window.Before)
@@ -103,7 +103,7 @@ func (s State) erase(c Erase) ([]Event, error) {
 	switch {
 	case s.Erased:
 		return nil, nil
-	case !s.Settled() && !s.Canceled:
+	case !s.Settled() && !s.unwanted():
 		return nil, ErrNotSettled.Because("its bytes may have to be sent again: it is %s", s.Status)
 	}
 	return []Event{PayloadErased(c)}, nil

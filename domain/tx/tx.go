@@ -6,7 +6,7 @@
 //	                        ├──→ stale_by_nonce ─┤── its block is final ──→ sealed by Finalized
 //	                        ├──→ expired ────────┘
 //	                        │        └─ Reorged: back to broadcasting
-//	                        ├──→ invalid            (a permanent refusal: a fact of the bytes)
+//	                        ├──→ invalid            (a permanent refusal: sent no more; mined all the same → executed)
 //	                        └──→ canceled_locally   (mined all the same → executed, marked)
 //
 // Invariants of a [State], which every sequence of commands keeps:
@@ -52,8 +52,11 @@ type State struct {
 }
 
 // Settled reports whether nothing more is to be done for the transaction: its
-// verdict is sealed, its bytes are invalid, or a violation froze it.
-func (s State) Settled() bool { return s.Sealed || s.Status == StatusInvalid || s.Violated }
+// verdict is sealed, a violation froze it, or its bytes are invalid and no node can
+// have them.
+func (s State) Settled() bool {
+	return s.Sealed || s.Violated || s.Status == StatusInvalid && !s.Handed
+}
 
 // Sendable reports whether the bytes should still be sent.
 func (s State) Sendable() bool {
@@ -171,10 +174,10 @@ func (s State) key(o Outcome) string {
 }
 
 // rest lets a verdict without a receipt rest on a block. A canceled transaction
-// keeps telling its owner that it is canceled.
+// keeps telling its owner that it is canceled, an invalid one that it is invalid.
 func (s State) rest(verdict Status, b chain.Block) State {
 	s.Verdict, s.Block, s.Receipt = verdict, b, nil
-	if !s.Canceled {
+	if !s.unwanted() {
 		s.Status = verdict
 	}
 	return s

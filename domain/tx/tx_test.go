@@ -73,6 +73,11 @@ func TestLife(t *testing.T) {
 		{"lost reply is no failure", []Command{accept(), Report{1, lost, true, epoch}}, StatusRetry, false, "tx.Rejected"},
 		{"never, says everybody", []Command{accept(), Report{1, never, true, epoch}}, StatusInvalid, false, "tx.Rejected"},
 		{"never, says everybody after one has taken it", []Command{accept(), Report{1, taken, false, epoch}, Report{2, never, true, epoch}}, StatusRetry, false, "tx.Rejected"},
+		{"never, says everybody after a lost reply", []Command{accept(), Report{1, lost, true, epoch}, Report{2, never, true, epoch}}, StatusInvalid, false, "tx.Rejected"},
+		{"invalid, and mined all the same", []Command{accept(), Report{1, lost, true, epoch}, Report{2, never, true, epoch}, receiptIn(b7)}, StatusExecuted, false, "tx.Mined"},
+		{"invalid stays invalid when stale", []Command{accept(), Report{1, lost, true, epoch}, Report{2, never, true, epoch}, SeeNonce{b7, 6, epoch}, Finalize{b8, epoch}}, StatusInvalid, true, "tx.Finalized"},
+		{"invalid stays invalid when expired", []Command{windowed, Report{1, never, true, epoch}, SeeTime{b8, epoch}}, StatusInvalid, false, "tx.Expired"},
+		{"invalid and un-mined is not sent again", []Command{accept(), Report{1, lost, true, epoch}, Report{2, never, true, epoch}, receiptIn(b7), LoseBlock{b7, r7, epoch}}, StatusInvalid, false, "tx.Reorged"},
 		{"never, says one of many", []Command{accept(), Report{1, never, false, epoch}}, StatusRetry, false, "tx.Rejected"},
 		{"mined", []Command{accept(), receiptIn(b7)}, StatusExecuted, false, "tx.Mined"},
 		{"mined and final", []Command{accept(), receiptIn(b7), Finalize{b8, epoch}}, StatusExecuted, true, "tx.Finalized"},
@@ -103,6 +108,31 @@ func TestLife(t *testing.T) {
 			}
 			if last := fmt.Sprintf("%T", events[len(events)-1]); last != c.last {
 				t.Errorf("last event is %s, want %s", last, c.last)
+			}
+		})
+	}
+}
+
+// What every node refuses for ever is settled, unless a node may have the bytes: then
+// only a final verdict settles it. The bytes are sent no more in either case.
+func TestInvalidIsSettledOnlyIfNobodyHasIt(t *testing.T) {
+	b7 := blockAt(7, "main")
+	refused := Report{2, never, true, epoch}
+	for name, c := range map[string]struct {
+		given []Command
+		want  bool
+	}{
+		"never handed":             {[]Command{accept(), refused}, true},
+		"a reply was lost":         {[]Command{accept(), Report{1, lost, true, epoch}, refused}, false},
+		"and the verdict is final": {[]Command{accept(), Report{1, lost, true, epoch}, refused, SeeNonce{b7, 6, epoch}, Finalize{b7, epoch}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := run(t, State{}, append(c.given, Erase{epoch})...)
+			if s.Settled() != c.want || s.Sendable() || !s.Erased {
+				t.Errorf("settled %v, sendable %v, erased %v; want %v, false, true", s.Settled(), s.Sendable(), s.Erased, c.want)
+			}
+			if _, err := s.Decide(Retire{epoch}); (err == nil) != c.want {
+				t.Errorf("retired: %v", err)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ type Phase string
 const (
 	Open      Phase = "open"      // to be sent, again and again
 	Announced Phase = "announced" // a verdict rests on a block that is not final
-	Watched   Phase = "watched"   // canceled by its owner: never sent, its hash still looked for
+	Watched   Phase = "watched"   // canceled or invalid: never sent, its hash still looked for
 	Sealed    Phase = "sealed"    // its verdict's block is final; kept a while to notice the impossible
 )
 
