@@ -8,6 +8,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -42,6 +44,7 @@ type Config struct {
 	Transient func(error) bool
 	Health    Health
 	Limits    Limits
+	Rates     Rates
 	// CursorKey authenticates the cursors of lists. Replicas that share their
 	// clients must share it. At least [CursorKeyBytes].
 	CursorKey []byte
@@ -73,8 +76,8 @@ type Limits struct {
 	// whole request, may take to arrive; WriteTimeout how long from its header
 	// to the end of the answer; IdleTimeout the pause between two requests.
 	HeaderTimeout, ReadTimeout, WriteTimeout, IdleTimeout time.Duration
-	// WorkTimeout bounds what is done between reading and answering. With
-	// ReadTimeout it must leave something of WriteTimeout to answer in.
+	// WorkTimeout bounds what is done between reading and answering; what
+	// WriteTimeout leaves bounds it too.
 	WorkTimeout time.Duration
 }
 
@@ -89,28 +92,36 @@ func DefaultLimits() Limits {
 }
 
 // api is the configuration with the routes' methods.
-type api struct{ Config }
+type api struct {
+	Config
+	limiter *limiter
+}
+
+func newAPI(c Config) *api {
+	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients))}
+}
 
 // endpoint answers a request, or says with an error why not; then it has written
 // nothing.
 type endpoint func(w http.ResponseWriter, r *http.Request) error
 
-// A route is one method on one path.
+// A route is one method on one path, and what a client needs for it.
 type route struct {
 	method, path string
+	scope        access.Scope
 	endpoint     endpoint
 }
 
 func (a *api) routes() []route {
 	return []route{
-		{http.MethodPost, "/v1/transactions", a.submit},
-		{http.MethodGet, "/v1/transactions", a.list},
-		{http.MethodGet, "/v1/transactions/{hash}", a.transaction},
-		{http.MethodDelete, "/v1/transactions/{hash}", a.stale},
-		{http.MethodGet, "/v1/transactions/{hash}/events", a.events},
-		{http.MethodGet, "/health", a.health},
-		{http.MethodGet, "/livez", a.live},
-		{http.MethodGet, "/readyz", a.ready},
+		{http.MethodPost, "/v1/transactions", access.Submit, a.submit},
+		{http.MethodGet, "/v1/transactions", access.Read, a.list},
+		{http.MethodGet, "/v1/transactions/{hash}", access.Read, a.transaction},
+		{http.MethodDelete, "/v1/transactions/{hash}", access.Cancel, a.stale},
+		{http.MethodGet, "/v1/transactions/{hash}/events", access.Read, a.events},
+		{http.MethodGet, "/health", public, a.health},
+		{http.MethodGet, "/livez", probing, a.live},
+		{http.MethodGet, "/readyz", probing, a.ready},
 	}
 }
 
@@ -123,19 +134,19 @@ func New(c Config) http.Handler {
 	case c.Limits.BodyBytes <= 0 || c.Limits.BatchItems <= 0 || c.Limits.TransactionBytes <= 0 || c.Limits.WorkTimeout <= 0:
 		panic("api: a limit is not set")
 	}
-	a := &api{c}
+	a := newAPI(c)
 	return a.requests(router(a.routes()))
 }
 
 // Internal makes the handler of the listener that is not for clients: exposition
 // answers GET /metrics. Of the configuration it uses Now, Random, Log and Requested.
 func Internal(c Config, exposition http.Handler) http.Handler {
-	a := &api{c}
+	a := newAPI(c)
 	metrics := func(w http.ResponseWriter, r *http.Request) error {
 		exposition.ServeHTTP(w, r)
 		return nil
 	}
-	return a.requests(router([]route{{http.MethodGet, "/metrics", metrics}}))
+	return a.requests(router([]route{{http.MethodGet, "/metrics", probing, metrics}}))
 }
 
 // router matches paths as they were sent: it mends none and redirects nobody.
@@ -143,6 +154,9 @@ func router(routes []route) http.Handler {
 	m := mux.NewRouter().SkipClean(true).UseEncodedPath()
 	allowed := map[string][]string{}
 	for _, t := range routes {
+		if t.scope == "" {
+			panic("api: nobody has said who may " + t.method + " " + t.path)
+		}
 		methods := []string{t.method}
 		if t.method == http.MethodGet {
 			methods = append(methods, http.MethodHead)
@@ -153,12 +167,12 @@ func router(routes []route) http.Handler {
 	for path, methods := range allowed {
 		slices.Sort(methods)
 		allow := strings.Join(methods, ", ")
-		m.Path(path).HandlerFunc(route{path: path, endpoint: func(w http.ResponseWriter, r *http.Request) error {
+		m.Path(path).HandlerFunc(route{path: path, scope: public, endpoint: func(w http.ResponseWriter, r *http.Request) error {
 			w.Header().Set("Allow", allow)
 			return ErrMethodNotAllowed.Because("%s answers to %s", path, allow)
 		}}.serve)
 	}
-	m.NotFoundHandler = http.HandlerFunc(route{endpoint: func(_ http.ResponseWriter, r *http.Request) error {
+	m.NotFoundHandler = http.HandlerFunc(route{scope: public, endpoint: func(_ http.ResponseWriter, r *http.Request) error {
 		if r.RequestURI == "*" { // also how a client of HTTP/2 begins
 			return ErrInvalidRequest.Because("nothing is asked of *")
 		}
@@ -173,14 +187,20 @@ func (t route) serve(w http.ResponseWriter, r *http.Request) {
 	if t.path != "" {
 		on.route = t.path
 	}
-	if err := t.endpoint(w, r); err != nil {
+	err := on.api.admit(w, r, on, t.scope)
+	if err == nil {
+		err = t.endpoint(w, r)
+	}
+	if err != nil {
 		on.fail(w, err)
 	}
 }
 
-// work bounds what is done for a request once it has been read.
+// work bounds what is done for a request once it has been read. A tenth of the
+// time that net/http gives the answer is left for the answer itself.
 func (a *api) work(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(r.Context(), a.Limits.WorkTimeout)
+	left := a.Limits.WriteTimeout*9/10 - a.Now().Sub(exchangeOf(r).began)
+	return context.WithTimeout(r.Context(), min(a.Limits.WorkTimeout, left))
 }
 
 // hashOf reads the transaction hash in a request's path.

@@ -19,10 +19,13 @@ import (
 // An exchange is one request with what is learnt about it on the way.
 type exchange struct {
 	api   *api
+	began time.Time
 	id    string // echoed, shown in problems, logged
 	trace string // the W3C traceparent, if there is one
 	route string // the template of the path
-	err   error  // why it was not answered as wished
+	payer payer  // who is charged for it
+	paid  int
+	err   error // why it was not answered as wished
 	facts []slog.Attr
 }
 
@@ -35,7 +38,7 @@ func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKe
 func (a *api) requests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := a.Now()
-		on := &exchange{api: a, id: requestID(r, a.Random), trace: traceparent(r), route: "none"}
+		on := &exchange{api: a, began: began, id: requestID(r, a.Random), trace: traceparent(r), route: "none"}
 		header := w.Header()
 		header.Set("X-Request-Id", on.id)
 		if on.trace != "" {
@@ -109,7 +112,7 @@ func (on *exchange) fail(w http.ResponseWriter, err error) {
 	p := on.api.problem(err)
 	p.RequestID = on.id
 	header := w.Header()
-	if p.Retryable {
+	if p.Retryable && header["Retry-After"] == nil {
 		header.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
 	}
 	if p.Status == http.StatusRequestTimeout || p.Status == http.StatusRequestEntityTooLarge {

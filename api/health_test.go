@@ -212,7 +212,7 @@ func TestNewRefusesAConfigurationThatCannotWork(t *testing.T) {
 }
 
 func TestProblemOfErrors(t *testing.T) {
-	a := &api{Config{Transient: func(err error) bool { return err.Error() == "passes" }}}
+	a := newAPI(Config{Transient: func(err error) bool { return err.Error() == "passes" }})
 	for _, tt := range []struct {
 		err  error
 		code event.Refusal

@@ -32,6 +32,7 @@ const (
 	ErrAmbiguousChain       = event.Refusal("ambiguous-chain")
 	ErrNotFound             = event.Refusal("not-found")
 	ErrMethodNotAllowed     = event.Refusal("method-not-allowed")
+	ErrRateLimited          = event.Refusal("rate-limited")
 )
 
 // What is not a refusal, but shown like one.
@@ -70,6 +71,7 @@ var kinds = [...]kind{
 	{ErrAmbiguousChain, http.StatusBadRequest, "It is on several chains: name one"},
 	{ErrNotFound, http.StatusNotFound, "There is nothing here"},
 	{ErrMethodNotAllowed, http.StatusMethodNotAllowed, "The method is not allowed here"},
+	{ErrRateLimited, http.StatusTooManyRequests, "Too many requests"},
 	{tx.ErrUnknown, http.StatusNotFound, "The transaction is not known"},
 	{tx.ErrNonceCurrent, http.StatusBadRequest, "The chain can still take this nonce"},
 	{tx.ErrSettled, http.StatusConflict, "The transaction has ended already"},
@@ -145,11 +147,20 @@ func filled(code event.Refusal, detail string) Problem {
 		if k.code == code {
 			return Problem{
 				Type: "/problems/" + string(k.code), Title: k.title, Status: k.status, Detail: detail,
-				Code: string(k.code), Retryable: k.status == http.StatusServiceUnavailable || k.status == http.StatusRequestTimeout,
+				Code: string(k.code), Retryable: retryable(k.status),
 			}
 		}
 	}
 	return filled(internal, internalDetail)
+}
+
+// retryable reports whether the same request may do better later.
+func retryable(status int) bool {
+	switch status {
+	case http.StatusServiceUnavailable, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return true
+	}
+	return false
 }
 
 // isUnavailable reports whether an error says, whatever the database, that it is

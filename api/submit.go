@@ -58,6 +58,10 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	on := exchangeOf(r)
+	if err := a.charge(w, on, len(in.items)-1); err != nil { // one is paid for
+		return err
+	}
 	ctx, cancel := a.work(r)
 	defer cancel()
 
@@ -68,7 +72,6 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request) error {
 			raws, places = append(raws, it.raw), append(places, i)
 		}
 	}
-	on := exchangeOf(r)
 	answers, err := a.Submit.Batch(ctx, in.chain, raws, on.meta())
 	if err != nil {
 		return err

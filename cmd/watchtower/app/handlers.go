@@ -12,13 +12,10 @@ import (
 
 // handlers makes the servers of both listeners.
 func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool) Handlers {
-	limits := api.DefaultLimits()
-	limits.BodyBytes, limits.BatchItems = c.API.MaxBodyBytes, c.API.MaxBatch
-	limits.Connections = c.API.MaxConnections
-	limits.ReadTimeout, limits.WriteTimeout, limits.IdleTimeout = c.API.ReadTimeout, c.API.WriteTimeout, c.API.IdleTimeout
+	limits := apiLimits(c.API)
 	public := api.Config{
 		Submit: a.submit, Query: a.query, Board: a.ports.Storage.Queue, Stale: a.stale(),
-		Health: a.health(c, b, pools), Limits: limits, CursorKey: a.ports.Master.Derive("api cursor"),
+		Health: a.health(c, b, pools), Limits: limits, Rates: apiRates(c.Rates), CursorKey: a.ports.Master.Derive("api cursor"),
 		Transient: a.ports.Storage.Transient, Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
 		Requested: a.ports.Metrics.Request, Submitted: a.ports.Metrics.Submission,
 	}
@@ -27,6 +24,19 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool) Handlers {
 		Metrics:     api.Server(api.Internal(public, a.ports.Metrics.Handler()), limits, a.ports.Log),
 		Connections: limits.Connections,
 	}
+}
+
+func apiLimits(c config.API) api.Limits {
+	return api.Limits{
+		BodyBytes: c.MaxBodyBytes, BatchItems: c.MaxBatch, TransactionBytes: c.MaxTransactionBytes,
+		HeaderBytes: c.MaxHeaderBytes, Connections: c.MaxConnections,
+		HeaderTimeout: c.HeaderTimeout, ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout,
+		IdleTimeout: c.IdleTimeout, WorkTimeout: c.WorkTimeout,
+	}
+}
+
+func apiRates(c config.Rates) api.Rates {
+	return api.Rates{Address: api.Rate(c.Address), Clients: c.Clients, TrustedProxies: c.TrustedProxies}
 }
 
 func (a *App) health(c config.Config, b Build, pools []*rpc.Pool) api.Health {

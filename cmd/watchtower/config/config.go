@@ -35,6 +35,7 @@ type Config struct {
 	Broadcaster Broadcaster
 	Owner       Owner
 	API         API
+	Rates       Rates
 	Retention   retention.Settings
 
 	Log           Log
@@ -71,12 +72,16 @@ type Owner struct {
 
 // API holds the limits of the API's server.
 type API struct {
-	MaxBodyBytes   int64
-	MaxBatch       int
-	MaxConnections int
-	ReadTimeout    time.Duration
-	WriteTimeout   time.Duration
-	IdleTimeout    time.Duration
+	MaxBodyBytes        int64
+	MaxBatch            int
+	MaxTransactionBytes int
+	MaxHeaderBytes      int
+	MaxConnections      int
+	HeaderTimeout       time.Duration
+	ReadTimeout         time.Duration
+	WorkTimeout         time.Duration
+	WriteTimeout        time.Duration
+	IdleTimeout         time.Duration
 }
 
 // Log says what is logged, and how.

@@ -182,6 +182,11 @@ func TestRefusedValues(t *testing.T) {
 		{"SCHEDULER_LEASE_TTL=21s", "scheduler.lease-ttl: 21s must be at most shutdown-grace"},
 		{"OWNER_LEASE_TTL=2900ms", "owner.lease-renew: 1s must be at most a third of owner.lease-ttl"},
 		{"API_WRITE_TIMEOUT=14s", "api.read-timeout: 15s must be at most api.write-timeout"},
+		{"TRUSTED_PROXIES=proxy", `"proxy" is neither an address nor a network`},
+		{"TRUSTED_PROXIES=10.0.0.1,", `"" is neither an address nor a network`},
+		{"TRUSTED_PROXIES=10.0.0.1/8", "10.0.0.1/8 has bits beyond its length; the network is 10.0.0.0/8"},
+		{"TRUSTED_PROXIES=fe80::1%eth0", "is neither an address nor a network"},
+		{"TRUSTED_PROXIES=" + strings.Repeat("10.0.0.1,", networksMax) + "::1", "has 257 networks, more than 256"},
 		{"CONFIG=gone.yaml", "env WATCHTOWER_CONFIG: read the configuration file: file does not exist"},
 		{"CONFIG=", "env WATCHTOWER_CONFIG: names no file"},
 		{"STROE=embedded:x", "env WATCHTOWER_STROE: is not a setting; the nearest is WATCHTOWER_STORE"},
@@ -197,6 +202,8 @@ func TestRefusedValues(t *testing.T) {
 	}
 	refused(t, input{env: []string{"WATCHTOWER_STORE=embedded::memory:", "WATCHTOWER_DATABASE=embedded:x"}},
 		"env WATCHTOWER_DATABASE: database: must not outlive the store")
+	refused(t, input{env: []string{"WATCHTOWER_RATE_ADDRESS=1", "WATCHTOWER_RATE_ADDRESS_BURST=999"}},
+		"api.max-batch: 1000 must be at most rate.address-burst, which is 999")
 	refused(t, input{flags: []string{"--config=a", "--config=b"}}, "flag --config: is there twice")
 	refused(t, input{flags: []string{"--config=gone.yaml"}}, os.ErrNotExist.Error())
 }

@@ -165,6 +165,9 @@ func (r *resolver) derive() {
 			d.VaultKeyFile = filepath.Join("watchtower-data", "vault.key")
 		}
 	}
+	if r.setting("rate.address").origin == "default" && (!isLoopback(d.Listen) || len(d.Rates.TrustedProxies) > 0) {
+		d.Rates.Address.PerSecond = addressRate
+	}
 	confirmations := r.setting("confirmations")
 	for i := range d.Chains {
 		c := &d.Chains[i]

@@ -23,7 +23,7 @@ type draft struct {
 // table declares every setting once, bound to d. The reference, the flags, the
 // environment and the file all follow from it.
 func (d *draft) table() []*setting {
-	return slices.Concat(d.places(), d.chains(), d.delivery(), d.serving(), d.keeping())
+	return slices.Concat(d.places(), d.chains(), d.delivery(), d.serving(), d.limits(), d.keeping())
 }
 
 func (d *draft) places() []*setting {
@@ -163,12 +163,20 @@ func (d *draft) serving() []*setting {
 			"The largest request body, in bytes."),
 		numbers("api.max-batch", &d.API.MaxBatch, 1000, 1, 10_000,
 			"How many transactions one request may submit."),
+		numbers("api.max-transaction-bytes", &d.API.MaxTransactionBytes, 128<<10, 1<<10, 1<<20,
+			"The largest raw transaction, in bytes. Nodes' pools take none over 128 KiB."),
+		numbers("api.max-header-bytes", &d.API.MaxHeaderBytes, 8<<10, 1<<10, 1<<20,
+			"The longest request line with headers, in bytes; 4 KiB more are let pass."),
 		numbers("api.max-connections", &d.API.MaxConnections, 1024, 1, 65_536,
 			"How many connections are served at once; more wait to be accepted."),
+		durations("api.header-timeout", &d.API.HeaderTimeout, 5*s, 100*ms, m,
+			"How long a request's headers may take to arrive."),
 		durations("api.read-timeout", &d.API.ReadTimeout, 15*s, 100*ms, 10*m,
 			"How long a request may take to arrive."),
 		durations("api.write-timeout", &d.API.WriteTimeout, 30*s, 100*ms, 10*m,
 			"How long from a request's headers to the end of its answer: at least `api.read-timeout`."),
+		durations("api.work-timeout", &d.API.WorkTimeout, 10*s, 100*ms, 10*m,
+			"How long may be worked on a request between its arrival and its answer; less when `api.write-timeout` is near."),
 		durations("api.idle-timeout", &d.API.IdleTimeout, m, 100*ms, 10*m,
 			"How long a connection may be kept without a request."),
 		durations("shutdown-grace", &d.ShutdownGrace, 20*s, 500*ms, 10*m,

@@ -1,0 +1,111 @@
+package api
+
+import (
+	"hash/maphash"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Rate is how much a client may ask for: PerSecond in the long run, Burst at once.
+// A request counts one, a batch as many as it has items. PerSecond 0 is no limit.
+type Rate struct {
+	PerSecond int // at most a million
+	Burst     int
+}
+
+// interval is the time that one request is worth.
+func (r Rate) interval() time.Duration { return time.Second / time.Duration(r.PerSecond) }
+
+// window is how long an exhausted burst takes to come back.
+func (r Rate) window() time.Duration { return r.interval() * time.Duration(r.Burst) }
+
+// A client is who is charged: the holder of a key, or else an address.
+type client struct {
+	key     string
+	address netip.Addr
+}
+
+// limiter holds a token bucket per client, in bounded memory: the client that was
+// not seen for longest is forgotten first, which fills its bucket. It is safe for
+// concurrent use.
+type limiter struct {
+	seed   maphash.Seed
+	shards [limiterShards]limiterShard
+}
+
+const limiterShards = 32
+
+// limiterShard has the buckets of some clients, also in the order of their use.
+type limiterShard struct {
+	mu      sync.Mutex
+	room    int
+	buckets map[client]*bucket
+	order   bucket // a ring: next is the latest used, previous the first to go
+}
+
+// bucket says when a client's bucket is full again. That is all there is to know
+// of it: what is missing is that time's distance (the generic cell rate algorithm).
+type bucket struct {
+	client         client
+	full           time.Time
+	previous, next *bucket
+}
+
+// newLimiter remembers at most about that many clients.
+func newLimiter(clients int) *limiter {
+	l := &limiter{seed: maphash.MakeSeed()}
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.room, s.buckets = max(clients/limiterShards, 1), map[client]*bucket{}
+		s.order.previous, s.order.next = &s.order, &s.order
+	}
+	return l
+}
+
+// quota is what a client has after a request.
+type quota struct {
+	left int           // so many may follow at once
+	full time.Duration // until all may
+	wait time.Duration // until what was refused may be asked for; 0 when it was granted
+}
+
+// take charges n to a client, if it has n.
+func (l *limiter) take(now time.Time, c client, r Rate, n int) quota {
+	s := &l.shards[maphash.Comparable(l.seed, c)%limiterShards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.bucket(c)
+	interval, window := r.interval(), r.window()
+	// A clock that was set back, or a rate that was lowered, must not lock out.
+	missing := min(max(b.full.Sub(now), 0), window)
+	after := missing + time.Duration(n)*interval
+	if after > window {
+		return quota{left: int((window - missing) / interval), full: missing, wait: after - window}
+	}
+	b.full = now.Add(after)
+	return quota{left: int((window - after) / interval), full: after}
+}
+
+// bucket finds a client's bucket and marks it as used, or makes a full one.
+func (s *limiterShard) bucket(c client) *bucket {
+	b := s.buckets[c]
+	switch {
+	case b != nil:
+		b.unlink()
+	case len(s.buckets) < s.room:
+		b = &bucket{client: c}
+		s.buckets[c] = b
+	default:
+		b = s.order.previous
+		b.unlink()
+		delete(s.buckets, b.client)
+		*b = bucket{client: c}
+		s.buckets[c] = b
+	}
+	b.previous, b.next = &s.order, s.order.next
+	b.previous.next, b.next.previous = b, b
+	return b
+}
+
+func (b *bucket) unlink() { b.previous.next, b.next.previous = b.next, b.previous }

@@ -1,0 +1,96 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+)
+
+// Rate is a limit on how often one client may ask; PerSecond 0 is none.
+type Rate struct {
+	PerSecond, Burst int
+}
+
+// Rates are the limits on clients.
+type Rates struct {
+	Address        Rate
+	Clients        int
+	TrustedProxies []netip.Prefix
+}
+
+// addressRate is what strangers may ask for unless the configuration says more.
+const addressRate = 200
+
+func (d *draft) limits() []*setting {
+	const rateMax, burstMax = 1_000_000, 10_000_000
+	r := &d.Rates
+	perAddress := numbers("rate.address", &r.Address.PerSecond, 0, 0, rateMax,
+		"How many requests per second one address may send, in the long run; 0 is no limit. A batch counts as its transactions, "+
+			"and `/livez` and `/readyz` count nothing. Each replica allows as much.")
+	perAddress.standard = ""
+	perAddress.absent = fmt.Sprintf("%d, or no limit while `listen` is a loopback address and there are no `trusted-proxies`", addressRate)
+	return []*setting{
+		perAddress,
+		numbers("rate.address-burst", &r.Address.Burst, 2000, 1, burstMax,
+			"How many it may send at once: at least `api.max-batch`."),
+		numbers("rate.clients", &r.Clients, 65_536, 1024, 1<<24,
+			"How many clients are remembered, at some 200 bytes each. Beyond that the one not seen for longest is forgotten."),
+		networks("trusted-proxies", &r.TrustedProxies,
+			"The proxies whose `X-Forwarded-For` is believed. The client is the last address in it that is not one of these; "+
+				"a request from anywhere else is its sender's own."),
+	}
+}
+
+// isLoopback reports whether only this machine can reach host:port.
+func isLoopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+const networksMax = 256
+
+// networks is a setting whose value is a list of networks or addresses.
+func networks(path string, value *[]netip.Prefix, doc string) *setting {
+	shown := func() string {
+		texts := make([]string, len(*value))
+		for i, p := range *value {
+			texts[i] = p.String()
+		}
+		return strings.Join(texts, ",")
+	}
+	return &setting{
+		path: path, kind: text, absent: "none", allowed: "`10.0.0.0/8,192.168.1.7`", doc: doc,
+		show: shown,
+		read: func(text string) error {
+			var networks []netip.Prefix
+			for part := range strings.SplitSeq(text, ",") {
+				network, err := parseNetwork(part)
+				if err != nil {
+					return err
+				}
+				networks = append(networks, network)
+			}
+			if len(networks) > networksMax {
+				return fmt.Errorf("has %d networks, more than %d", len(networks), networksMax)
+			}
+			*value = networks
+			return nil
+		},
+	}
+}
+
+func parseNetwork(text string) (netip.Prefix, error) {
+	if address, err := netip.ParseAddr(text); err == nil && address.Zone() == "" {
+		return netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen()), nil
+	}
+	network, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil:
+		return netip.Prefix{}, fmt.Errorf("%s is neither an address nor a network such as 10.0.0.0/8", quote(text))
+	case network != network.Masked():
+		return netip.Prefix{}, fmt.Errorf("%s has bits beyond its length; the network is %s", network, network.Masked())
+	}
+	return network, nil
+}

@@ -1,0 +1,27 @@
+package config
+
+import "testing"
+
+// Whoever is alone on the machine is not slowed down; strangers are, also those who
+// come through a proxy.
+func TestAddressRateFollowsWhoCanReachUs(t *testing.T) {
+	for _, tt := range []struct {
+		env  []string
+		want int
+	}{
+		{nil, 0},
+		{[]string{"WATCHTOWER_LISTEN=localhost:8420"}, 0},
+		{[]string{"WATCHTOWER_LISTEN=[::1]:8420"}, 0},
+		{[]string{"WATCHTOWER_LISTEN=0.0.0.0:8420"}, addressRate},
+		{[]string{"WATCHTOWER_LISTEN=:8420"}, addressRate},
+		{[]string{"WATCHTOWER_LISTEN=[::]:8420"}, addressRate},
+		{[]string{"WATCHTOWER_LISTEN=example.org:8420"}, addressRate},
+		{[]string{"WATCHTOWER_TRUSTED_PROXIES=127.0.0.1"}, addressRate},
+		{[]string{"WATCHTOWER_LISTEN=0.0.0.0:8420", "WATCHTOWER_RATE_ADDRESS=0"}, 0},
+		{[]string{"WATCHTOWER_RATE_ADDRESS=7"}, 7},
+	} {
+		if c, _ := (input{env: tt.env}).mustResolve(t); c.Rates.Address.PerSecond != tt.want {
+			t.Errorf("%v: %d/s, want %d/s", tt.env, c.Rates.Address.PerSecond, tt.want)
+		}
+	}
+}
