@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -100,9 +101,9 @@ func (r *Retention) erase(ctx context.Context, events []event.Recorded) error {
 		if err != nil {
 			return err
 		}
-		// Asked of the state as it is now: a rejection may not be permanent, and
-		// what was settled may have been erased before.
-		if _, err := result.State.Decide(tx.Erase{At: r.Now()}); err != nil || result.State.Erased {
+		// Asked of the state as it is now: a rejection may not be permanent, what was
+		// settled may have been erased before, and a violated one is an operator's.
+		if facts, err := result.State.Decide(tx.Erase{At: r.Now()}); err != nil || len(facts) == 0 {
 			continue
 		}
 		byChain[id] = append(byChain[id], hash)
@@ -120,8 +121,20 @@ func (r *Retention) erase(ctx context.Context, events []event.Recorded) error {
 	return nil
 }
 
+// retire lets the read models forget. It is brought here by the erasure; but whose
+// bytes went before the chain had spoken, because they were canceled or refused by
+// every node, is brought here again by the verdict's block.
 func (r *Retention) retire(ctx context.Context, events []event.Recorded) error {
 	for _, e := range events {
+		if strings.HasPrefix(e.Name, "tx.finalized.") {
+			result, err := r.Transactions.Load(ctx, e.Stream)
+			if err != nil {
+				return err
+			}
+			if !result.State.Canceled && !result.State.Refused {
+				continue
+			}
+		}
 		if err := r.command(ctx, e.Stream, tx.Retire{At: r.Now()}); err != nil {
 			return err
 		}

@@ -1,0 +1,129 @@
+package commands_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+)
+
+// told is a log in which guests came to several parties.
+func told(t *testing.T, streams ...event.Stream) (*embedded.DB, commands.Follower) {
+	t.Helper()
+	db := open(t)
+	h := hosting(db.Log())
+	for i, stream := range streams {
+		_, err := h.Handle(t.Context(), stream, admit{fmt.Sprint(i)}, begin(t))
+		check(t, err)
+	}
+	return db, commands.Follower{Store: db.Log(), Checkpoints: db.Work(), Reader: "test", Max: 2}
+}
+
+// checkpoint is where the follower would go on.
+func checkpoint(t *testing.T, f commands.Follower) event.Position {
+	t.Helper()
+	at, err := f.Checkpoints.Checkpoint(context.Background(), f.Reader)
+	check(t, err)
+	return at
+}
+
+// watched counts the moves of a checkpoint and stops when it has come far enough.
+type watched struct {
+	commands.Checkpoints
+	until event.Position
+	stop  context.CancelFunc
+}
+
+func (w watched) MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error {
+	err := w.Checkpoints.MoveCheckpoint(ctx, reader, from, to)
+	if err == nil && to >= w.until {
+		w.stop()
+	}
+	return err
+}
+
+// follow runs a follower until its checkpoint has come to a position, and returns the
+// positions it handled.
+func follow(t *testing.T, f commands.Follower, until event.Position) (seen []event.Position) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	f.Checkpoints = watched{f.Checkpoints, until, stop}
+	err := f.Run(ctx, func(_ context.Context, events []event.Recorded) error {
+		if len(events) == 0 || len(events) > f.Max {
+			t.Errorf("%d events in one go", len(events))
+		}
+		for _, e := range events {
+			seen = append(seen, e.Position)
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	return seen
+}
+
+// Each event is handled in order, and a follower that comes back goes on where it was.
+func TestFollow(t *testing.T) {
+	db, f := told(t, "a", "a", "b", "a", "b")
+	if diff := cmp.Diff([]event.Position{1, 2, 3, 4, 5}, follow(t, f, 5)); diff != "" {
+		t.Error(diff)
+	}
+	_, err := hosting(db.Log()).Handle(t.Context(), "b", admit{"late"}, begin(t))
+	check(t, err)
+	if diff := cmp.Diff([]event.Position{6}, follow(t, f, 6)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The checkpoint moves over what the filter leaves out, the end of the log included.
+func TestFollowMovesOverFilteredStretches(t *testing.T) {
+	_, f := told(t, "a", "b", "b", "a", "b", "b")
+	f.Filter = event.Filter{Streams: []string{"a"}}
+	if diff := cmp.Diff([]event.Position{1, 4}, follow(t, f, 6)); diff != "" {
+		t.Error(diff)
+	}
+	if at := checkpoint(t, f); at != 6 {
+		t.Errorf("checkpoint at %d", at)
+	}
+}
+
+// What was not handled is handled again: the checkpoint never runs ahead.
+func TestFollowRepeatsWhatFailed(t *testing.T) {
+	_, f := told(t, "a", "a", "a")
+	errTrouble := errors.New("trouble")
+	var seen []event.Position
+	err := f.Run(t.Context(), func(_ context.Context, events []event.Recorded) error {
+		for _, e := range events {
+			if seen = append(seen, e.Position); e.Position == 3 {
+				return errTrouble
+			}
+		}
+		return nil
+	})
+	if !errors.Is(err, errTrouble) || checkpoint(t, f) != 2 {
+		t.Fatalf("ended with %v at %d", err, checkpoint(t, f))
+	}
+	if got := follow(t, f, 3); !slices.Equal(got, []event.Position{3}) {
+		t.Errorf("the next one handled %v", got)
+	}
+}
+
+// Of two followers of one name the one whose checkpoint was moved stops.
+func TestFollowStopsBehindAnother(t *testing.T) {
+	db, f := told(t, "a", "a", "a")
+	err := f.Run(t.Context(), func(ctx context.Context, events []event.Recorded) error {
+		return db.Work().MoveCheckpoint(ctx, f.Reader, 0, 3) // the other was faster
+	})
+	if !errors.Is(err, event.ErrMoved) || checkpoint(t, f) != 3 {
+		t.Errorf("ended with %v at %d", err, checkpoint(t, f))
+	}
+}
