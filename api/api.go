@@ -21,6 +21,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -39,6 +40,9 @@ type Config struct {
 	// Stale, for each chain that is served, asks the chain whether a transaction's
 	// nonce is used up, and records it.
 	Stale map[chain.ID]func(ctx context.Context, hash chain.Hash, meta event.Meta) (tx.State, error)
+	// Tail is where requests wait for what is recorded. Whoever stops the service
+	// calls its Leave first.
+	Tail *tail.Tail
 	// Transient, when set, says which of the databases' errors may pass: they are
 	// answered by 503, where others are faults of ours.
 	Transient func(error) bool
@@ -131,6 +135,8 @@ func New(c Config) http.Handler {
 	switch {
 	case len(c.CursorKey) < CursorKeyBytes:
 		panic("api: the cursor key is too short")
+	case c.Tail == nil:
+		panic("api: there is nothing to wait with")
 	case c.Limits.BodyBytes <= 0 || c.Limits.BatchItems <= 0 || c.Limits.TransactionBytes <= 0 || c.Limits.WorkTimeout <= 0:
 		panic("api: a limit is not set")
 	}

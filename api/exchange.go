@@ -19,11 +19,11 @@ import (
 // An exchange is one request with what is learnt about it on the way.
 type exchange struct {
 	api   *api
-	began time.Time
-	id    string // echoed, shown in problems, logged
-	trace string // the W3C traceparent, if there is one
-	route string // the template of the path
-	payer payer  // who is charged for it
+	began time.Time // without the time that it has waited as it was asked to
+	id    string    // echoed, shown in problems, logged
+	trace string    // the W3C traceparent, if there is one
+	route string    // the template of the path
+	payer payer     // who is charged for it
 	paid  int
 	err   error // why it was not answered as wished
 	facts []slog.Attr
@@ -37,8 +37,7 @@ func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKe
 // how it ended.
 func (a *api) requests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began := a.Now()
-		on := &exchange{api: a, began: began, id: requestID(r, a.Random), trace: traceparent(r), route: "none"}
+		on := &exchange{api: a, began: a.Now(), id: requestID(r, a.Random), trace: traceparent(r), route: "none"}
 		header := w.Header()
 		header.Set("X-Request-Id", on.id)
 		if on.trace != "" {
@@ -57,7 +56,7 @@ func (a *api) requests(next http.Handler) http.Handler {
 			if cause := recover(); cause != nil {
 				a.panicked(answer, on, cause)
 			}
-			a.ended(r, on, answer, a.Now().Sub(began))
+			a.ended(r, on, answer, a.Now().Sub(on.began))
 		}()
 		next.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, on)))
 	})

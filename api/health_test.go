@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -196,9 +197,13 @@ func TestNewRefusesAConfigurationThatCannotWork(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"short cursor key": func(c *Config) { c.CursorKey = c.CursorKey[1:] },
 		"no body limit":    func(c *Config) { c.Limits.BodyBytes = 0 },
+		"no tail":          func(c *Config) { c.Tail = nil },
 		"no time to work":  func(c *Config) { c.Limits.WorkTimeout = 0 },
 	} {
-		c := Config{CursorKey: make([]byte, CursorKeyBytes), Limits: DefaultLimits()}
+		c := Config{
+			CursorKey: make([]byte, CursorKeyBytes), Limits: DefaultLimits(),
+			Tail: tail.New(nil, tx.Codec(), slog.New(slog.DiscardHandler)),
+		}
 		change(&c)
 		func() {
 			defer func() {

@@ -60,6 +60,8 @@ type transaction struct {
 	Gas   *uint64 `json:"gas,omitempty"`
 	Fees  *fees   `json:"fees,omitempty"`
 	Calls []call  `json:"calls,omitempty"`
+
+	Waited *waited `json:"waited,omitempty"`
 }
 
 // nonceKeyInfo is a nonce key of the explicit grouping format, taken apart.
@@ -151,13 +153,19 @@ func shownOf(row transactions.Row) *transaction {
 	if len(row.LastAnswers) > 0 {
 		shown.LastAttempt = attemptOf(row)
 	}
+	shown.Block, shown.Receipt = verdictOf(s)
+	return shown
+}
+
+// verdictOf shows the block that a verdict rests on, and the receipt in it.
+func verdictOf(s tx.State) (b *block, r *receipt) {
 	if !s.Block.IsZero() {
-		shown.Block = &block{s.Block.Number, s.Block.Hash, s.Block.Time}
+		b = &block{s.Block.Number, s.Block.Hash, s.Block.Time}
 	}
 	if s.Receipt != nil {
-		shown.Receipt = receiptOf(*s.Receipt)
+		r = receiptOf(*s.Receipt)
 	}
-	return shown
+	return b, r
 }
 
 func attemptOf(row transactions.Row) *attempt {

@@ -29,6 +29,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/scheduler"
+	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
@@ -99,7 +100,7 @@ func testConfig(t *testing.T, db *embedded.DB, now func() time.Time) Config {
 			Grouping:     commands.GroupExplicit, ExpiringWindow: 30 * time.Second,
 			Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Now: now, Random: rand.Reader,
 		},
-		Query: transactions.Query{DB: db.View()}, Board: db.Work(),
+		Query: transactions.Query{DB: db.View()}, Board: db.Work(), Tail: followed(t, db),
 		Health: Health{
 			Version: "0.1.0", StartedAt: testTime.Add(-time.Minute), Chains: []chain.ID{testChain, 1, 4217}, RPCEndpoints: 2,
 			Database: func(ctx context.Context) error { _, err := db.Log().Head(ctx); return err },
@@ -107,6 +108,20 @@ func testConfig(t *testing.T, db *embedded.DB, now func() time.Time) Config {
 		Limits: DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, CursorKeyBytes),
 		Now: now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 	}
+}
+
+// followed is the log's tail, followed until the test ends.
+func followed(t *testing.T, db *embedded.DB) *tail.Tail {
+	t.Helper()
+	end := tail.New(db.Log(), tx.Codec(), slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var following sync.WaitGroup
+	following.Go(func() { end.Run(ctx) })
+	t.Cleanup(func() {
+		stop()
+		following.Wait()
+	})
+	return end
 }
 
 func decode(raw []byte) (chain.Signed, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -39,6 +40,10 @@ type taken struct {
 	ExpiresAt    uint64         `json:"expiresAt,omitempty"`
 	Status       tx.Status      `json:"status"`
 	AlreadyKnown bool           `json:"alreadyKnown"`
+	Finalized    bool           `json:"finalized,omitempty"`
+	Block        *block         `json:"block,omitempty"`
+	Receipt      *receipt       `json:"receipt,omitempty"`
+	Waited       *waited        `json:"waited,omitempty"`
 }
 
 // refused answers for one that is not.
@@ -50,6 +55,14 @@ type refused struct {
 // submit answers POST /v1/transactions. What is wrong with the request as a whole
 // refuses it whole; what is wrong with one item is said in that item's place.
 func (a *api) submit(w http.ResponseWriter, r *http.Request) error {
+	q, err := readParameters(r, "wait", "timeout")
+	if err != nil {
+		return err
+	}
+	wanted, err := q.wait()
+	if err != nil {
+		return err
+	}
 	body, err := a.readBody(w, r)
 	if err != nil {
 		return err
@@ -83,12 +96,16 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request) error {
 	for i, place := range places {
 		all[place] = answers[i]
 	}
-	return a.answerSubmission(w, on, all)
+	waits := make([]*waited, len(all))
+	if wanted != nil {
+		waits = a.waitForAll(w, r, *wanted, all)
+	}
+	return a.answerSubmission(w, on, all, waits)
 }
 
 // answerSubmission answers item by item. If nothing was taken on and it was not
 // for the items' own faults, the request as a whole has failed.
-func (a *api) answerSubmission(w http.ResponseWriter, on *exchange, all []commands.Submission) error {
+func (a *api) answerSubmission(w http.ResponseWriter, on *exchange, all []commands.Submission, waits []*waited) error {
 	out := results{make([]any, len(all))}
 	counts := map[string]int{}
 	var badLuck error
@@ -99,7 +116,7 @@ func (a *api) answerSubmission(w http.ResponseWriter, on *exchange, all []comman
 			a.Submitted(outcome)
 		}
 		if s.Err == nil {
-			out.Results[i] = takenOf(s)
+			out.Results[i] = takenOf(s, waits[i])
 			continue
 		}
 		p := a.problem(s.Err)
@@ -116,7 +133,11 @@ func (a *api) answerSubmission(w http.ResponseWriter, on *exchange, all []comman
 		return badLuck
 	}
 	on.err = badLuck
-	return reply(w, http.StatusOK, out)
+	status := http.StatusOK
+	if slices.ContainsFunc(waits, (*waited).inVain) {
+		status = http.StatusAccepted
+	}
+	return reply(w, status, out)
 }
 
 func outcomeOf(s commands.Submission) string {
@@ -131,12 +152,15 @@ func outcomeOf(s commands.Submission) string {
 	return "failed"
 }
 
-func takenOf(s commands.Submission) taken {
+func takenOf(s commands.Submission, waited *waited) taken {
 	t := s.State.Accepted
-	return taken{
+	shown := taken{
 		OK: true, TxHash: t.Hash, Sender: t.Sender, NonceKey: t.NonceKey, Nonce: t.Nonce, GroupID: t.Group,
 		EligibleAt: t.EligibleAt, ExpiresAt: t.Window.Before, Status: s.State.Status, AlreadyKnown: s.Known,
+		Finalized: s.State.Sealed, Waited: waited,
 	}
+	shown.Block, shown.Receipt = verdictOf(s.State)
+	return shown
 }
 
 func readSubmission(body []byte, limits Limits) (submission, error) {

@@ -19,7 +19,11 @@ import (
 
 // transaction answers GET /v1/transactions/{hash}.
 func (a *api) transaction(w http.ResponseWriter, r *http.Request) error {
-	hash, id, _, err := named(r, "chainId")
+	hash, id, q, err := named(r, "chainId", "wait", "timeout")
+	if err != nil {
+		return err
+	}
+	wanted, err := q.wait()
 	if err != nil {
 		return err
 	}
@@ -29,11 +33,23 @@ func (a *api) transaction(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	var waited *waited
+	if wanted != nil {
+		waited = a.waitFor(w, r, *wanted, row.State.Accepted)
+		again, done := a.work(r) // the first may have run out
+		defer done()
+		ctx = again
+		// The read model may not have yet what the wait has seen.
+		if row, err = a.fold(ctx, row, tx.Stream(row.State.Accepted.Chain, hash)); err != nil {
+			return err
+		}
+	}
 	described, err := a.describe(ctx, []transactions.Row{row})
 	if err != nil {
 		return err
 	}
 	shown := described[0]
+	shown.Waited = waited
 	if !row.State.Erased {
 		if signed, ok := a.signed(ctx, exchangeOf(r), row.State.Accepted); ok {
 			shown.addContent(signed)

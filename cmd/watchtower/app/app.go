@@ -19,6 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/retention"
 	"github.com/tempo-watchtower/watchtower/commands/scheduler"
+	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/commands/watcher"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -87,6 +88,7 @@ type App struct {
 	submit       *commands.Submit
 	query        transactions.Query
 	workers      []*scheduler.Worker
+	tail         *tail.Tail
 	served       *state
 }
 
@@ -96,6 +98,7 @@ func New(settings Settings, ports Ports) *App {
 	a.store = ports.Metrics.Store(ports.Storage.Log)
 	a.transactions = commands.Transactions{Store: a.store, Codec: tx.Codec(), Crash: ports.Crash}
 	a.vault = commands.Vault{Rows: ports.Storage.Payloads, Master: ports.Master, Random: ports.Random}
+	a.tail = tail.New(a.store, a.transactions.Codec, ports.Log)
 	a.query = transactions.Query{DB: ports.Storage.View}
 	a.submit = &commands.Submit{
 		Transactions: a.transactions, Vault: a.vault, Decoders: map[chain.ID]func([]byte) (chain.Signed, error){},
@@ -136,6 +139,7 @@ func (a *App) Run(ctx context.Context, public, internal net.Listener, handlers H
 		ended = 1
 	}
 	a.served.stop()
+	a.tail.Leave() // else requests that wait would use up the grace
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.settings.ShutdownGrace)
 	defer cancel()
 	for _, s := range servers {
@@ -170,6 +174,7 @@ func (a *App) parts() []func(context.Context) {
 	parts := []func(context.Context){
 		own(scheduler.Reader, a.feeder().Run),
 		own("projection."+transactions.Name, a.projector().Run),
+		a.tail.Run,
 	}
 	for _, part := range a.retention().Parts() {
 		parts = append(parts, own(part.Name, part.Run))

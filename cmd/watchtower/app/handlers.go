@@ -14,7 +14,7 @@ import (
 func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool) Handlers {
 	limits := apiLimits(c.API)
 	public := api.Config{
-		Submit: a.submit, Query: a.query, Board: a.ports.Storage.Queue, Stale: a.stale(),
+		Submit: a.submit, Query: a.query, Board: a.ports.Storage.Queue, Stale: a.stale(), Tail: a.tail,
 		Health: a.health(c, b, pools), Limits: limits, Rates: apiRates(c.Rates), CursorKey: a.ports.Master.Derive("api cursor"),
 		Transient: a.ports.Storage.Transient, Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
 		Requested: a.ports.Metrics.Request, Submitted: a.ports.Metrics.Submission,

@@ -1,0 +1,192 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/tail"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// How long a request may wait. Proxies commonly cut what is silent for a minute.
+const (
+	waitDefault = 20 * time.Second
+	waitMax     = 55 * time.Second
+)
+
+// A milestone is something in a transaction's life that a request can wait for.
+type milestone struct {
+	name string
+	// reached reports that it is so.
+	reached func(tx.State) bool
+	// hopeless reports that it is not so and that, as things stand, it will not be.
+	hopeless func(tx.State) bool
+}
+
+// milestones are in the order of a transaction's life.
+var milestones = [...]milestone{
+	{
+		"accepted",
+		func(s tx.State) bool { return s.Status != tx.StatusAbsent },
+		func(tx.State) bool { return false },
+	},
+	{
+		"broadcast",
+		func(s tx.State) bool { return s.Handed || s.Verdict == tx.StatusExecuted },
+		func(s tx.State) bool { return s.Status != tx.StatusAbsent && !s.Sendable() },
+	},
+	{
+		"executed",
+		func(s tx.State) bool { return s.Verdict == tx.StatusExecuted },
+		func(s tx.State) bool { return s.Status != tx.StatusAbsent && !s.Sendable() },
+	},
+	{
+		"final", // whatever the verdict
+		func(s tx.State) bool { return s.Sealed },
+		func(s tx.State) bool { return s.Settled() },
+	},
+}
+
+// wait is what a request asks to wait for, and how long.
+type wait struct {
+	milestone
+	timeout time.Duration
+}
+
+// waited says what a wait came to.
+type waited struct {
+	For     string `json:"for"`
+	Reached bool   `json:"reached"`
+	// Because says why it is not reached: it no longer can be (ended), or the wait
+	// was over before (timeout, stopping, busy, unavailable).
+	Because string `json:"because,omitempty"`
+}
+
+// inVain reports that the wait ended without telling how it goes on.
+func (w *waited) inVain() bool { return w != nil && !w.Reached && w.Because != becauseEnded }
+
+const (
+	becauseEnded       = "ended"
+	becauseUnavailable = "unavailable"
+)
+
+// wait reads what a request wants to wait for; nil when it does not.
+func (p parameters) wait() (*wait, error) {
+	if !p.values.Has("wait") {
+		if p.values.Has("timeout") {
+			return nil, ErrInvalidFilter.Because("timeout without wait")
+		}
+		return nil, nil
+	}
+	at := slices.IndexFunc(milestones[:], func(m milestone) bool { return m.name == p.one("wait") })
+	if at < 0 {
+		return nil, ErrInvalidFilter.Because("wait must be accepted, broadcast, executed or final, not %s", quote(p.one("wait")))
+	}
+	w := &wait{milestones[at], waitDefault}
+	if p.values.Has("timeout") {
+		d, ok := readTimeout(p.one("timeout"))
+		if !ok || d < 0 || d > waitMax {
+			return nil, ErrInvalidFilter.Because("timeout must be from 0 to %d seconds, such as 20 or 1.5s, not %s",
+				waitMax/time.Second, quote(p.one("timeout")))
+		}
+		w.timeout = d
+	}
+	return w, nil
+}
+
+// readTimeout reads seconds, or a duration with its unit.
+func readTimeout(text string) (time.Duration, bool) {
+	if n, err := strconv.ParseUint(text, 10, 16); err == nil {
+		return time.Duration(n) * time.Second, true
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil && !strings.HasPrefix(text, "+")
+}
+
+// waitFor waits for one transaction.
+func (a *api) waitFor(w http.ResponseWriter, r *http.Request, wanted wait, t tx.Accepted) *waited {
+	all := []commands.Submission{{State: tx.State{Accepted: t}}}
+	return a.waitForAll(w, r, wanted, all)[0]
+}
+
+// waitForAll waits until it is over for every transaction that was taken on, and
+// leaves the states that it has seen. Waiting in turn takes as long as the longest.
+func (a *api) waitForAll(w http.ResponseWriter, r *http.Request, wanted wait, all []commands.Submission) []*waited {
+	defer a.idle(w, r)()
+	waiting, stop := context.WithTimeout(r.Context(), wanted.timeout)
+	defer stop()
+	out := make([]*waited, len(all))
+	for i := range all {
+		if all[i].Err != nil {
+			continue
+		}
+		t := all[i].State.Accepted
+		over := func(s tx.State) bool { return wanted.reached(s) || wanted.hopeless(s) }
+		s, err := a.Tail.Await(waiting, t.Chain, t.Hash, over)
+		if s.Status != tx.StatusAbsent {
+			all[i].State = s
+		}
+		out[i] = &waited{For: wanted.name}
+		if err != nil {
+			if out[i].Because = because(err); out[i].Because == becauseUnavailable {
+				a.Log.WarnContext(r.Context(), "wait ended early", "request", exchangeOf(r).id, "tx", t.Hash.String(), "err", err)
+			}
+		}
+	}
+	a.lookAgain(r, wanted, all, out)
+	return out
+}
+
+// lookAgain says what each wait came to. Those in the row behind one that took up
+// all the time have not been looked at since they were taken on: they may be there.
+func (a *api) lookAgain(r *http.Request, wanted wait, all []commands.Submission, out []*waited) {
+	ctx, cancel := a.work(r)
+	defer cancel()
+	for i, waited := range out {
+		if waited == nil {
+			continue
+		}
+		if waited.Because != "" {
+			t := all[i].State.Accepted
+			if loaded, err := a.Submit.Transactions.Load(ctx, tx.Stream(t.Chain, t.Hash)); err == nil {
+				all[i].State = loaded.State
+			}
+		}
+		switch s := all[i].State; {
+		case wanted.reached(s):
+			waited.Reached, waited.Because = true, ""
+		case wanted.hopeless(s):
+			waited.Because = becauseEnded
+		}
+	}
+}
+
+func because(err error) string {
+	switch {
+	case errors.Is(err, tail.ErrLeaving):
+		return "stopping"
+	case errors.Is(err, tail.ErrTooManyWaiters):
+		return "busy"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return "timeout"
+	}
+	return becauseUnavailable
+}
+
+// idle lets a request rest for longer than an answer may take, which is meant for a
+// client that is slow to read. What it returns ends the rest. A socket's deadlines
+// are by the machine's clock.
+func (a *api) idle(w http.ResponseWriter, r *http.Request) (wake func()) {
+	began := a.Now()
+	return func() {
+		on := exchangeOf(r)
+		on.began = on.began.Add(a.Now().Sub(began))
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(a.Limits.WriteTimeout)) // else the usual one holds
+	}
+}

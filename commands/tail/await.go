@@ -1,0 +1,62 @@
+package tail
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// WaitersMax bounds how many wait at once in one process.
+const WaitersMax = 10_000
+
+// Await returns a transaction's state as soon as done is true of it, which may be
+// at once. A transaction that is not accepted yet is waited for too.
+//
+// With every error comes the last state that was read: ctx's error when the time
+// is over, [ErrLeaving] when the process is about to stop, [ErrTooManyWaiters]
+// when there is no room to wait, or the log's when it cannot be read. None of them
+// says anything about the transaction.
+func (t *Tail) Await(ctx context.Context, id chain.ID, hash chain.Hash, done func(tx.State) bool) (tx.State, error) {
+	stream := tx.Stream(id, hash)
+	// Waiting begins before reading, so that nothing falls between the two.
+	woken, leave, full := t.join(stream)
+	defer leave()
+	var seen commands.Result[tx.State]
+	for {
+		if err := t.read(ctx, stream, &seen); err != nil {
+			return seen.State, err
+		}
+		switch {
+		case done(seen.State):
+			return seen.State, nil
+		case full != nil:
+			return seen.State, full
+		}
+		select {
+		case <-woken:
+		case <-ctx.Done():
+			return seen.State, ctx.Err()
+		case <-t.leaving:
+			return seen.State, ErrLeaving
+		}
+	}
+}
+
+// read adds what a stream holds beyond what was seen.
+func (t *Tail) read(ctx context.Context, stream event.Stream, seen *commands.Result[tx.State]) error {
+	for recorded, err := range t.store.ReadStream(ctx, stream, seen.Version) {
+		if err != nil {
+			return fmt.Errorf("read %s: %w", stream, err)
+		}
+		e, err := t.codec.Decode(recorded.Name, recorded.Data)
+		if err != nil {
+			return fmt.Errorf("%s version %d: %w", stream, recorded.Version, err)
+		}
+		seen.State, seen.Version = seen.State.Evolve(e), recorded.Version
+	}
+	return nil
+}

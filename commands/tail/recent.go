@@ -1,0 +1,81 @@
+package tail
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// What is kept of the log's end in memory, for all readers together.
+const (
+	recentEvents = 4096
+	recentBytes  = 8 << 20 // of the events' data
+)
+
+// recent is the last stretch of the log: all events after from, up to upto.
+type recent struct {
+	begun      bool
+	from, upto event.Position
+	events     []event.Recorded
+	bytes      int
+}
+
+func (r *recent) add(batch event.Batch) {
+	for _, e := range batch.Events {
+		r.events = append(r.events, e)
+		r.bytes += len(e.Data)
+	}
+	r.upto = max(r.upto, batch.Next)
+	forget := 0
+	for left := len(r.events); left > recentEvents || r.bytes > recentBytes; left-- {
+		r.bytes -= len(r.events[forget].Data)
+		r.from = r.events[forget].Position
+		r.events[forget] = event.Recorded{} // lets go of its data
+		forget++
+	}
+	r.events = r.events[forget:]
+}
+
+// after is what is kept after a position, at most so many events.
+func (r *recent) after(p event.Position, most int) event.Batch {
+	i, _ := slices.BinarySearchFunc(r.events, p+1, func(e event.Recorded, p event.Position) int {
+		switch {
+		case e.Position < p:
+			return -1
+		case e.Position > p:
+			return 1
+		}
+		return 0
+	})
+	found := r.events[i:]
+	if len(found) <= most {
+		return event.Batch{Events: slices.Clone(found), Next: max(p, r.upto), Live: true}
+	}
+	return event.Batch{Events: slices.Clone(found[:most]), Next: found[most-1].Position}
+}
+
+// Read returns what the log holds after a position, at most so many events: from
+// memory near the end of the log, else from the store. The filter spares the store
+// work; what comes from memory has not passed it. A batch that is Live has come to
+// the end of what this process has seen.
+func (t *Tail) Read(ctx context.Context, after event.Position, f event.Filter, most int) (event.Batch, error) {
+	t.mu.Lock()
+	if t.recent.begun && after >= t.recent.from {
+		defer t.mu.Unlock()
+		return t.recent.after(after, most), nil
+	}
+	t.mu.Unlock()
+	for batch, err := range t.store.ReadAll(ctx, after, f, most) {
+		return batch, err // the first of them
+	}
+	return event.Batch{Next: after, Live: true}, ctx.Err()
+}
+
+// Grown returns a channel that is closed when there is more to read. Take it
+// before reading, and wait on it after, and nothing is missed.
+func (t *Tail) Grown() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.grown
+}

@@ -1,0 +1,171 @@
+// Package tail is a process's one live view of the end of the log. However many
+// wait for something to happen, the log is followed once.
+//
+// A [Tail] wakes those who wait for one transaction ([Tail.Await]) and those who
+// read everything ([Tail.Read]). It reads the log and nothing else, so on several
+// replicas each sees what any of them appended.
+package tail
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+const (
+	readMax = 500         // events in one read of the log
+	pause   = time.Second // between two tries to follow a log that cannot be read
+)
+
+// What a wait may end by, beside what it waits for.
+const (
+	// ErrLeaving: the process is about to stop. Another one can be asked.
+	ErrLeaving = event.Refusal("leaving")
+	// ErrTooManyWaiters: see [WaitersMax].
+	ErrTooManyWaiters = event.Refusal("too-many-waiters")
+)
+
+// Tail follows the log while [Tail.Run] runs.
+type Tail struct {
+	store commands.Store
+	codec event.Codec[tx.Event]
+	log   *slog.Logger
+
+	leaving chan struct{}
+	once    sync.Once
+
+	mu      sync.Mutex
+	waiting map[event.Stream]map[chan struct{}]struct{}
+	waiters int // in waiting
+	recent  recent
+	grown   chan struct{} // closed when recent grows
+}
+
+// New makes a tail of a log. Nothing runs yet.
+func New(store commands.Store, codec event.Codec[tx.Event], log *slog.Logger) *Tail {
+	return &Tail{
+		store: store, codec: codec, log: log, leaving: make(chan struct{}),
+		waiting: map[event.Stream]map[chan struct{}]struct{}{}, grown: make(chan struct{}),
+	}
+}
+
+// Run follows the log until ctx ends or the log is closed. Trouble on the way
+// delays those who wait; nothing is passed over.
+func (t *Tail) Run(ctx context.Context) {
+	for {
+		err := t.follow(ctx)
+		if ctx.Err() != nil || errors.Is(err, event.ErrClosed) {
+			return
+		}
+		t.log.Warn("the log's tail is interrupted", "err", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// follow goes on where an earlier follow ended.
+func (t *Tail) follow(ctx context.Context) error {
+	from, begun := t.at()
+	if !begun {
+		head, err := t.store.Head(ctx)
+		if err != nil {
+			return err
+		}
+		from = head
+		t.begin(head)
+	}
+	for batch, err := range t.store.Subscribe(ctx, from, event.Filter{}, readMax) {
+		if err != nil {
+			return err
+		}
+		t.tell(batch)
+	}
+	return ctx.Err()
+}
+
+func (t *Tail) at() (event.Position, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.recent.upto, t.recent.begun
+}
+
+// begin sets out from a position. Who has looked at the log before that may have
+// missed what led up to it, and looks again.
+func (t *Tail) begin(at event.Position) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.recent = recent{begun: true, from: at, upto: at}
+	for _, all := range t.waiting {
+		for w := range all {
+			wake(w)
+		}
+	}
+	t.strike()
+}
+
+// tell wakes those whom a stretch of the log concerns.
+func (t *Tail) tell(batch event.Batch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.recent.add(batch)
+	for _, e := range batch.Events {
+		for w := range t.waiting[e.Stream] {
+			wake(w)
+		}
+	}
+	t.strike()
+}
+
+func (t *Tail) strike() {
+	close(t.grown)
+	t.grown = make(chan struct{})
+}
+
+// wake tells a waiter to look again; one that is told already need not be told twice.
+func wake(w chan struct{}) {
+	select {
+	case w <- struct{}{}:
+	default:
+	}
+}
+
+// Leave ends every wait, now and from now on: the process is about to stop.
+func (t *Tail) Leave() { t.once.Do(func() { close(t.leaving) }) }
+
+// Leaving is closed by [Tail.Leave].
+func (t *Tail) Leaving() <-chan struct{} { return t.leaving }
+
+// join makes a waiter for a stream's next event; leave ends it.
+func (t *Tail) join(stream event.Stream) (w chan struct{}, leave func(), err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.waiters >= WaitersMax {
+		return nil, func() {}, ErrTooManyWaiters
+	}
+	w = make(chan struct{}, 1)
+	if t.waiting[stream] == nil {
+		t.waiting[stream] = map[chan struct{}]struct{}{}
+	}
+	t.waiting[stream][w] = struct{}{}
+	t.waiters++
+	return w, func() { t.part(stream, w) }, nil
+}
+
+func (t *Tail) part(stream event.Stream, w chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiters--
+	delete(t.waiting[stream], w)
+	if len(t.waiting[stream]) == 0 {
+		delete(t.waiting, stream)
+	}
+}

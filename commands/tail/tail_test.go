@@ -1,0 +1,291 @@
+package tail_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/tail"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+const (
+	id      = chain.ID(42431)
+	patient = 30 * time.Second // for what must happen at once
+)
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T) *embedded.DB {
+	t.Helper()
+	db, err := embedded.Open("", embedded.Options{})
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
+	return db
+}
+
+// run follows a log until the test ends.
+func run(t *testing.T, store commands.Store) *tail.Tail {
+	t.Helper()
+	followed := tail.New(store, tx.Codec(), slog.New(slog.DiscardHandler))
+	start(t, followed)
+	return followed
+}
+
+func start(t *testing.T, followed *tail.Tail) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		followed.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+}
+
+func hashOf(n int) chain.Hash { return chain.Hash{0: 1, 30: byte(n >> 8), 31: byte(n)} }
+
+// handle carries a command out. It is for other goroutines too.
+func handle(ctx context.Context, store commands.Store, n int, c tx.Command) error {
+	origin, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	if err != nil {
+		return err
+	}
+	_, err = commands.Transactions{Store: store, Codec: tx.Codec()}.Handle(ctx, tx.Stream(id, hashOf(n)), c, origin)
+	return err
+}
+
+func accept(n int) tx.Command {
+	return tx.Accept{Accepted: tx.Accepted{Chain: id, Hash: hashOf(n), At: time.Unix(1_800_000_000, 0)}}
+}
+
+func canceled(s tx.State) bool { return s.Canceled }
+
+// answer is what Await returned.
+type answer struct {
+	state tx.State
+	err   error
+}
+
+func await(ctx context.Context, followed *tail.Tail, n int, done func(tx.State) bool) <-chan answer {
+	answers := make(chan answer, 1)
+	go func() {
+		s, err := followed.Await(ctx, id, hashOf(n), done)
+		answers <- answer{s, err}
+	}()
+	return answers
+}
+
+func TestAwait(t *testing.T) {
+	db := open(t)
+	followed := run(t, db.Log())
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	accepted := func(s tx.State) bool { return s.Status != tx.StatusAbsent }
+
+	// What is not there yet is waited for.
+	waits := await(ctx, followed, 1, accepted)
+	check(t, handle(ctx, db.Log(), 1, accept(1)))
+	if a := <-waits; a.err != nil || a.state.Status != tx.StatusQueued {
+		t.Errorf("%v, %v", a.state.Status, a.err)
+	}
+	// What is there is answered at once.
+	if s, err := followed.Await(ctx, id, hashOf(1), accepted); err != nil || s.Accepted.Hash != hashOf(1) {
+		t.Errorf("%v, %v", s, err)
+	}
+	// What happens to others ends no wait.
+	waits = await(ctx, followed, 1, canceled)
+	check(t, handle(ctx, db.Log(), 2, accept(2)))
+	check(t, handle(ctx, db.Log(), 2, tx.Cancel{Reason: "test", At: time.Unix(1_800_000_001, 0)}))
+	check(t, handle(ctx, db.Log(), 1, tx.Cancel{Reason: "test", At: time.Unix(1_800_000_001, 0)}))
+	if a := <-waits; a.err != nil || !a.state.Canceled {
+		t.Errorf("%v, %v", a.state.Status, a.err)
+	}
+}
+
+// When the time is over, the last state comes with the context's error.
+func TestAwaitEnds(t *testing.T) {
+	db := open(t)
+	followed := run(t, db.Log())
+	check(t, handle(t.Context(), db.Log(), 1, accept(1)))
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := followed.Await(ctx, id, hashOf(1), func(tx.State) bool {
+		cancel()
+		return false
+	})
+	if !errors.Is(err, context.Canceled) || s.Status != tx.StatusQueued {
+		t.Errorf("%q, %v", s.Status, err)
+	}
+}
+
+func TestLeave(t *testing.T) {
+	db := open(t)
+	followed := run(t, db.Log())
+	check(t, handle(t.Context(), db.Log(), 1, accept(1)))
+	asked := make(chan struct{}, 1)
+	waits := await(t.Context(), followed, 1, func(s tx.State) bool {
+		asked <- struct{}{}
+		return s.Canceled
+	})
+	<-asked
+	followed.Leave()
+	followed.Leave()
+	if a := <-waits; !errors.Is(a.err, tail.ErrLeaving) || a.state.Status != tx.StatusQueued {
+		t.Errorf("%q, %v", a.state.Status, a.err)
+	}
+}
+
+// Waiting is bounded; who finds no room is told how things stand.
+func TestTooManyWaiters(t *testing.T) {
+	db := open(t)
+	counted := &counting{Store: db.Log()}
+	followed := run(t, counted)
+	check(t, handle(t.Context(), db.Log(), 1, accept(1)))
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	for range tail.WaitersMax {
+		waiting.Go(func() {
+			if _, err := followed.Await(ctx, id, hashOf(1), canceled); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+	}
+	counted.until(t, tail.WaitersMax) // each has joined before it reads
+	s, err := followed.Await(t.Context(), id, hashOf(1), canceled)
+	if !errors.Is(err, tail.ErrTooManyWaiters) || s.Status != tx.StatusQueued {
+		t.Errorf("%q, %v", s.Status, err)
+	}
+	cancel()
+	waiting.Wait()
+	check(t, handle(t.Context(), db.Log(), 1, tx.Cancel{Reason: "test", At: time.Unix(1_800_000_001, 0)}))
+	if s, err := followed.Await(t.Context(), id, hashOf(1), canceled); err != nil || !s.Canceled {
+		t.Errorf("room was not given back: %v", err)
+	}
+}
+
+// counting counts the reads of streams.
+type counting struct {
+	commands.Store
+	reads atomic.Int64
+}
+
+func (c *counting) ReadStream(ctx context.Context, s event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+	c.reads.Add(1)
+	return c.Store.ReadStream(ctx, s, after)
+}
+
+func (c *counting) until(t *testing.T, n int64) {
+	t.Helper()
+	deadline := time.After(patient)
+	for c.reads.Load() < n {
+		select {
+		case <-deadline:
+			t.Fatalf("%d of %d reads", c.reads.Load(), n)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// No wake-up is lost between reading and waiting, however appends and waits meet;
+// nor what was appended before the tail began.
+func TestNothingIsMissed(t *testing.T) {
+	const transactions, waitersEach = 200, 3
+	db := open(t)
+	followed := tail.New(db.Log(), tx.Codec(), slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	var working sync.WaitGroup
+	for n := range transactions {
+		for range waitersEach {
+			working.Go(func() {
+				if s, err := followed.Await(ctx, id, hashOf(n), canceled); err != nil {
+					t.Errorf("transaction %d is %q: %v", n, s.Status, err)
+				}
+			})
+		}
+		working.Go(func() {
+			err := handle(ctx, db.Log(), n, accept(n))
+			if err == nil {
+				err = handle(ctx, db.Log(), n, tx.Cancel{Reason: "test", At: time.Unix(1_800_000_001, 0)})
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		if n == transactions/2 {
+			start(t, followed)
+		}
+	}
+	working.Wait()
+}
+
+// A log that cannot be read for a while delays waits and ends none.
+func TestTrouble(t *testing.T) {
+	db := open(t)
+	failing := &troubled{Store: db.Log(), fail: make(chan struct{}), failed: make(chan struct{})}
+	followed := run(t, failing)
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	check(t, handle(ctx, db.Log(), 1, accept(1)))
+	waits := await(ctx, followed, 1, canceled)
+	close(failing.fail)
+	<-failing.failed
+	check(t, handle(ctx, db.Log(), 1, tx.Cancel{Reason: "test", At: time.Unix(1_800_000_001, 0)}))
+	if a := <-waits; a.err != nil {
+		t.Error(a.err)
+	}
+}
+
+// troubled breaks its first subscription when told to.
+type troubled struct {
+	commands.Store
+	fail, failed chan struct{}
+	once         sync.Once
+}
+
+func (s *troubled) Subscribe(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
+	first := false
+	s.once.Do(func() { first = true })
+	if !first {
+		return s.Store.Subscribe(ctx, after, f, most)
+	}
+	return func(yield func(event.Batch, error) bool) {
+		select {
+		case <-s.fail:
+		case <-ctx.Done():
+		}
+		yield(event.Batch{}, errors.New("connection lost"))
+		close(s.failed)
+	}
+}
