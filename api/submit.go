@@ -55,7 +55,11 @@ type refused struct {
 // submit answers POST /v1/transactions. What is wrong with the request as a whole
 // refuses it whole; what is wrong with one item is said in that item's place.
 func (a *api) submit(w http.ResponseWriter, r *http.Request) error {
-	q, err := readParameters(r, "wait", "timeout")
+	q, err := readParameters(r, "wait", "timeout", "validate")
+	if err != nil {
+		return err
+	}
+	look, err := q.validateOnly()
 	if err != nil {
 		return err
 	}
@@ -85,7 +89,12 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request) error {
 			raws, places = append(raws, it.raw), append(places, i)
 		}
 	}
-	answers, err := a.Submit.Batch(ctx, in.chain, raws, on.meta())
+	var answers []commands.Submission
+	if look {
+		answers, err = a.Submit.Validate(ctx, in.chain, raws)
+	} else {
+		answers, err = a.Submit.Batch(ctx, in.chain, raws, on.meta())
+	}
 	if err != nil {
 		return err
 	}
@@ -95,6 +104,9 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request) error {
 	}
 	for i, place := range places {
 		all[place] = answers[i]
+	}
+	if look {
+		return a.answerValidation(w, on, all)
 	}
 	waits := make([]*waited, len(all))
 	if wanted != nil {

@@ -44,6 +44,12 @@ func (a *api) transaction(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
+	tag := tagOf(row)
+	if wanted == nil && unchanged(r, tag) {
+		tagged(w, tag)
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
 	described, err := a.describe(ctx, []transactions.Row{row})
 	if err != nil {
 		return err
@@ -54,6 +60,9 @@ func (a *api) transaction(w http.ResponseWriter, r *http.Request) error {
 		if signed, ok := a.signed(ctx, exchangeOf(r), row.State.Accepted); ok {
 			shown.addContent(signed)
 		}
+	}
+	if wanted == nil {
+		tagged(w, tag)
 	}
 	return reply(w, http.StatusOK, shown)
 }

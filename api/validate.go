@@ -1,0 +1,44 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+)
+
+// validated answers for a transaction that was only looked at: had it been
+// submitted, it would have been taken on.
+type validated struct {
+	taken
+	// Status is absent unless the transaction was taken on at another time.
+	Status       string `json:"status,omitempty"`
+	ValidateOnly bool   `json:"validateOnly"` // true
+}
+
+// validateOnly reads whether a request wants its transactions looked at only.
+func (p parameters) validateOnly() (bool, error) {
+	switch {
+	case !p.values.Has("validate"):
+		return false, nil
+	case p.one("validate") != "only":
+		return false, ErrInvalidFilter.Because("validate must be only, not %s", quote(p.one("validate")))
+	case p.values.Has("wait"):
+		return false, ErrInvalidFilter.Because("there is nothing to wait for with validate=only")
+	}
+	return true, nil
+}
+
+// answerValidation answers item by item, as the submission would be.
+func (a *api) answerValidation(w http.ResponseWriter, on *exchange, all []commands.Submission) error {
+	out := results{make([]any, len(all))}
+	for i, s := range all {
+		if s.Err != nil {
+			p := a.problem(s.Err)
+			p.RequestID = on.id
+			out.Results[i] = refused{Problem: p}
+			continue
+		}
+		out.Results[i] = validated{taken: takenOf(s, nil), Status: string(s.State.Status), ValidateOnly: true}
+	}
+	return reply(w, http.StatusOK, out)
+}

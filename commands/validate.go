@@ -1,0 +1,40 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Validate answers as [Submit.Batch] would, and leaves no trace: nothing is kept,
+// nothing recorded, no node asked. The state of a transaction that would be taken
+// on has no status.
+func (s *Submit) Validate(ctx context.Context, id chain.ID, raws [][]byte) ([]Submission, error) {
+	decode := s.Decoders[id]
+	if decode == nil {
+		return nil, ErrUnsupportedChain.Because("chain %s is not served here", id)
+	}
+	answers := make([]Submission, len(raws))
+	signed := s.decodeAll(decode, id, raws, answers)
+	first := map[chain.Hash]int{} // the first place of each hash in the batch
+	for i, t := range signed {
+		if answers[i].Err != nil {
+			continue
+		}
+		if earlier, twice := first[t.Hash]; twice {
+			answers[i] = answers[earlier]
+			answers[i].Known = true
+			continue
+		}
+		first[t.Hash] = i
+		there, err := s.Transactions.Load(ctx, tx.Stream(id, t.Hash))
+		if err != nil {
+			return nil, err
+		}
+		if answers[i] = (Submission{State: there.State, Known: there.Version > 0}); !answers[i].Known {
+			answers[i].State.Accepted = s.accepted(t, raws[i])
+		}
+	}
+	return answers, nil
+}
