@@ -45,6 +45,9 @@ func Plan(schedule tx.Schedule, lead time.Duration, id chain.ID, hash chain.Hash
 	case tx.Finalized:
 		c.Seal = &tx.Verdict{Status: e.Verdict, Block: e.Block}
 	case tx.CanceledLocally:
+		if e.Verdict != tx.StatusAbsent {
+			return c, false // what was announced stays so; a reorg will say that it is unwanted
+		}
 		c.Watch = true
 	case tx.FinalityViolated, tx.Retired:
 		c.Close = true

@@ -57,6 +57,7 @@ func TestPlan(t *testing.T) {
 		"sealed":                  {event: tx.Finalized{Verdict: tx.StatusStale, Block: block, By: chain.Block{Number: 9}}, want: tx.Change{Seal: &tx.Verdict{Status: tx.StatusStale, Block: block}}},
 		"finality violated":       {event: tx.FinalityViolated{Was: block}, want: tx.Change{Close: true}},
 		"canceled by its owner":   {event: tx.CanceledLocally{At: at}, want: tx.Change{Watch: true}},
+		"canceled when announced": {event: tx.CanceledLocally{Verdict: tx.StatusExecuted, At: at}, none: true},
 		"retired":                 {event: tx.Retired{At: at}, want: tx.Change{Close: true}},
 		"its bytes were erased":   {event: tx.PayloadErased{At: at}, none: true},
 		"no nonce, no time bound": {event: tx.Accepted{Chain: id, Hash: hash, At: at}, want: tx.Change{Open: &tx.Work{Chain: id, Hash: hash, Phase: tx.Open, NextAt: at}}},

@@ -93,10 +93,12 @@ func (s State) cancel(c Cancel) ([]Event, error) {
 	switch {
 	case s.Canceled:
 		return nil, nil
-	case !s.Sendable():
+	case s.Settled() || s.Status == StatusInvalid:
 		return nil, ErrSettled.Because("it is %s", s.Status)
 	}
-	return []Event{CanceledLocally(c)}, nil
+	// A verdict that is only announced stands; but if its block leaves the chain the
+	// bytes will not be sent again.
+	return []Event{CanceledLocally{Reason: c.Reason, Verdict: s.Verdict, At: c.At}}, nil
 }
 
 func (s State) erase(c Erase) ([]Event, error) {

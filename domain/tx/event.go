@@ -97,10 +97,12 @@ type FinalityViolated struct {
 	At      time.Time   `json:"at"`
 }
 
-// CanceledLocally: its owner wants it sent no more. The chain may have it all the same.
+// CanceledLocally: its owner wants it sent no more. The chain may have it all the
+// same: a verdict that was announced before stands.
 type CanceledLocally struct {
-	Reason string    `json:"reason"`
-	At     time.Time `json:"at"`
+	Reason  string    `json:"reason"`
+	Verdict Status    `json:"verdict,omitempty"`
+	At      time.Time `json:"at"`
 }
 
 // PayloadErased: the signed bytes are gone from every medium of ours.
@@ -139,7 +141,8 @@ func Codec() event.Codec[Event] {
 		event.As[Event, Reorged]("tx.reorged.v1"),
 		event.As[Event, Finalized]("tx.finalized.v1"),
 		event.As[Event, FinalityViolated]("tx.finality_violated.v1"),
-		event.As[Event, CanceledLocally]("tx.canceled_locally.v1"),
+		event.As[Event, CanceledLocally]("tx.canceled_locally.v2"),
+		event.From("tx.canceled_locally.v1", canceledV1.up),
 		event.As[Event, PayloadErased]("tx.payload_erased.v1"),
 		event.As[Event, Retired]("tx.retired.v1"),
 	)

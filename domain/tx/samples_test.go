@@ -45,7 +45,7 @@ func samples() []Event {
 		Reorged{Was: block, Now: rival, Unwanted: true, At: at},
 		Finalized{Verdict: StatusExecuted, Block: block, By: rival, At: at},
 		FinalityViolated{Verdict: StatusExecuted, Was: block, Now: rival, At: at},
-		CanceledLocally{Reason: "group canceled", At: at},
+		CanceledLocally{Reason: "group canceled", Verdict: StatusExecuted, At: at},
 		PayloadErased{At: at},
 		Retired{At: at},
 	}

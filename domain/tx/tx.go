@@ -140,7 +140,10 @@ func (s State) Evolve(e Event) State {
 	case FinalityViolated:
 		s.Violated = true
 	case CanceledLocally:
-		s.Canceled, s.Status = true, StatusCanceled
+		s.Canceled = true
+		if s.Verdict == StatusAbsent {
+			s.Status = StatusCanceled
+		}
 	case PayloadErased:
 		s.Erased = true
 	case Retired:

@@ -93,6 +93,9 @@ func TestLife(t *testing.T) {
 		{"canceled", []Command{accept(), Cancel{"owner", epoch}}, StatusCanceled, false, "tx.CanceledLocally"},
 		{"canceled but mined", []Command{accept(), Cancel{"owner", epoch}, receiptIn(b7)}, StatusExecuted, false, "tx.Mined"},
 		{"canceled, mined, un-mined", []Command{accept(), Cancel{"owner", epoch}, receiptIn(b7), LoseBlock{b7, r7, epoch}}, StatusCanceled, false, "tx.Reorged"},
+		{"canceled when announced as executed", []Command{accept(), receiptIn(b7), Cancel{"owner", epoch}}, StatusExecuted, false, "tx.CanceledLocally"},
+		{"canceled when announced, un-mined", []Command{accept(), receiptIn(b7), Cancel{"owner", epoch}, LoseBlock{b7, r7, epoch}}, StatusCanceled, false, "tx.Reorged"},
+		{"canceled when announced, sealed", []Command{accept(), receiptIn(b7), Cancel{"owner", epoch}, Finalize{b7, epoch}}, StatusExecuted, true, "tx.Finalized"},
 		{"canceled stays canceled when stale", []Command{accept(), Cancel{"owner", epoch}, SeeNonce{b7, 6, epoch}}, StatusCanceled, false, "tx.StaleByNonce"},
 		{"canceled while a node may have it", []Command{accept(), Cancel{"owner", epoch}, Report{1, lost, true, epoch}}, StatusCanceled, false, "tx.Rejected"},
 		{"late report", []Command{accept(), receiptIn(b7), Report{1, taken, true, epoch}}, StatusExecuted, false, "tx.Mined"},
@@ -142,6 +145,8 @@ func TestRefusals(t *testing.T) {
 	b7 := blockAt(7, "main")
 	queued, _ := run(t, State{}, accept())
 	mined, _ := run(t, State{}, accept(), receiptIn(b7))
+	final, _ := run(t, State{}, accept(), receiptIn(b7), Finalize{b7, epoch})
+	invalid, _ := run(t, State{}, accept(), Report{1, lost, true, epoch}, Report{2, never, true, epoch})
 	cases := []struct {
 		name  string
 		state State
@@ -152,7 +157,8 @@ func TestRefusals(t *testing.T) {
 		{"accepted too late", State{}, accept(func(a *Accepted) { a.Window.Before = uint64(epoch.Unix()) }), ErrAlreadyExpired},
 		{"nonce can still be used", queued, SeeNonce{b7, 5, epoch}, ErrNonceCurrent},
 		{"window is open", queued, SeeTime{b7, epoch}, ErrWindowOpen},
-		{"too late to cancel", mined, Cancel{"owner", epoch}, ErrSettled},
+		{"too late to cancel", final, Cancel{"owner", epoch}, ErrSettled},
+		{"nothing to cancel", invalid, Cancel{"owner", epoch}, ErrSettled},
 		{"bytes may be needed", mined, Erase{epoch}, ErrNotSettled},
 		{"not retired before its bytes are erased", mined, Retire{epoch}, ErrNotSettled},
 	}
