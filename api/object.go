@@ -42,6 +42,7 @@ type transaction struct {
 	Parked          bool      `json:"parked,omitempty"`
 	WaitingForNonce *uint64   `json:"waitingForNonce,omitempty"`
 	WaitingSince    int64     `json:"waitingSince,omitempty"`
+	AccountHeldAt   int64     `json:"accountHeldAt,omitempty"`
 	Attempts        int       `json:"attempts"`
 	AttemptsSummary []outcome `json:"attemptsSummary"`
 	LastAttempt     *attempt  `json:"lastAttempt,omitempty"`
@@ -193,7 +194,7 @@ func (t *transaction) addWork(w tx.Work) {
 	if w.Phase != tx.Open {
 		return
 	}
-	t.NextActionAt, t.Parked = unix(w.NextAt), w.Parked
+	t.NextActionAt, t.Parked, t.AccountHeldAt = unix(w.NextAt), w.Parked, unix(w.HeldSince)
 	if w.WaitNonce > 0 {
 		wanted := w.WaitNonce - 1
 		t.WaitingForNonce, t.WaitingSince = &wanted, unix(w.WaitSince)

@@ -128,7 +128,7 @@ func (b *bench) scan(ctx context.Context, s *served, of func(what, unit string) 
 	took := make([]time.Duration, scans)
 	for i := range took {
 		began := time.Now()
-		due, _, err := db.Work.Lease(ctx, rig.TempoChain, "bench", time.Second, batchSize)
+		due, _, err := db.Work.Lease(ctx, rig.TempoChain, "bench", time.Second, batchSize, batchSize)
 		if err != nil {
 			return err
 		}

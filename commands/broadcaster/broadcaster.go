@@ -53,8 +53,23 @@ type Broadcaster struct {
 	Log      *slog.Logger
 }
 
-// Attempt makes one attempt at a leased row and says when to come back.
+// Attempt makes one attempt at a leased row and says when to come back, and what the
+// attempt showed about the account behind it.
 func (b *Broadcaster) Attempt(ctx context.Context, w tx.Work) tx.Done {
+	done := b.attempt(ctx, w)
+	done.Account = w.Account
+	switch probes := !w.HeldSince.IsZero(); {
+	case done.Standing == tx.Unable:
+		done.NextAt = b.Now().Add(b.probing(w))
+	case !probes:
+		done.Standing = "" // nobody asked
+	case done.Standing == "":
+		done.Standing = tx.Unclear
+	}
+	return done
+}
+
+func (b *Broadcaster) attempt(ctx context.Context, w tx.Work) tx.Done {
 	done := tx.Done{Chain: w.Chain, Hash: w.Hash, Attempts: w.Attempts, Note: w.Note}
 	stream := tx.Stream(w.Chain, w.Hash)
 	r, err := b.Transactions.Load(ctx, stream)
@@ -132,6 +147,7 @@ func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.
 		return b.later(done, "attempt not recorded", err)
 	}
 	done = b.again(done, outcome, w, "")
+	done.Standing = outcome.Standing()
 	if outcome.Cause == tx.NonceTooLow || outcome.Cause == tx.NonceTooHigh || outcome.Cause == tx.Replayed || outcome.Cause == tx.TooLate {
 		b.look(ctx, r.State, w, &done)
 	}
@@ -183,6 +199,16 @@ func (b *Broadcaster) patience(w tx.Work) time.Duration {
 		waited = b.Now().Sub(w.WaitSince)
 	}
 	return min(max(waited/2, b.Schedule.RebroadcastMin), waitMax)
+}
+
+// probing is the pause after an account was found unable: about a block's time, and
+// longer the longer it is on hold.
+func (b *Broadcaster) probing(w tx.Work) time.Duration {
+	var held time.Duration
+	if !w.HeldSince.IsZero() {
+		held = b.Now().Sub(w.HeldSince)
+	}
+	return min(max(held/4, 4*b.Schedule.RetryMin), b.Schedule.RetryMax)
 }
 
 // later comes back soon after bad luck on our own side, not counting an attempt.

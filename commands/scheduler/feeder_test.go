@@ -99,7 +99,7 @@ func rebuild(t *testing.T, dice *rand.Rand) {
 		}
 		feed(t, live.Log(), live.Work())
 		<-time.After(time.Duration(dice.IntN(1500)) * time.Millisecond)
-		leased, _, err := live.Work().Lease(t.Context(), id, "worker", time.Second, 3)
+		leased, _, err := live.Work().Lease(t.Context(), id, "worker", time.Second, 3, 3)
 		check(t, err)
 		for _, w := range leased {
 			w.Attempts++

@@ -18,7 +18,7 @@ func Plan(schedule tx.Schedule, lead time.Duration, id chain.ID, hash chain.Hash
 	case tx.Accepted:
 		c.Open = &tx.Work{
 			Chain: e.Chain, Hash: e.Hash, Sender: e.Sender, NonceKey: e.NonceKey, Nonce: e.Nonce,
-			EligibleAt: e.EligibleAt, ExpiresAt: e.Window.Before,
+			Account: tx.AccountOf(e), EligibleAt: e.EligibleAt, ExpiresAt: e.Window.Before,
 			Phase: tx.Open, NextAt: firstDue(e, lead),
 		}
 	case tx.Broadcast:

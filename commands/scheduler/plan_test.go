@@ -18,10 +18,12 @@ func TestPlan(t *testing.T) {
 	block := chain.Block{Number: 7, Hash: chain.Keccak([]byte("block"))}
 	at := time.Unix(1_800_000_000, 500)
 	schedule := tx.DefaultSchedule()
+	account := tx.AccountOf(tx.Accepted{Chain: id, Sender: chain.Address{1}})
+	nobody := tx.AccountOf(tx.Accepted{Chain: id})
 	row := func(eligible uint64, next time.Time) *tx.Work {
 		return &tx.Work{
 			Chain: id, Hash: hash, Sender: chain.Address{1}, NonceKey: chain.NonceKey{31: 5}, Nonce: 9,
-			EligibleAt: eligible, ExpiresAt: 1_900_000_000, Phase: tx.Open, NextAt: next,
+			Account: account, EligibleAt: eligible, ExpiresAt: 1_900_000_000, Phase: tx.Open, NextAt: next,
 		}
 	}
 	accept := func(eligible uint64) tx.Accepted {
@@ -60,7 +62,7 @@ func TestPlan(t *testing.T) {
 		"canceled when announced": {event: tx.CanceledLocally{Verdict: tx.StatusExecuted, At: at}, none: true},
 		"retired":                 {event: tx.Retired{At: at}, want: tx.Change{Close: true}},
 		"its bytes were erased":   {event: tx.PayloadErased{At: at}, none: true},
-		"no nonce, no time bound": {event: tx.Accepted{Chain: id, Hash: hash, At: at}, want: tx.Change{Open: &tx.Work{Chain: id, Hash: hash, Phase: tx.Open, NextAt: at}}},
+		"no nonce, no time bound": {event: tx.Accepted{Chain: id, Hash: hash, At: at}, want: tx.Change{Open: &tx.Work{Chain: id, Hash: hash, Account: nobody, Phase: tx.Open, NextAt: at}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := scheduler.Plan(schedule, lead, id, hash, c.event)

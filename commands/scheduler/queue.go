@@ -20,12 +20,18 @@ import (
 //     rows of that sequence that wait for a nonce become due at once.
 //   - Lease gives each row to one holder at a time, until ttl passes by the
 //     database's clock or Done is said: open, not parked, due, oldest due first.
+//   - While an account is on hold, Lease sets its due rows aside. Of these it lets
+//     one go when the hold's time has come, and two more for each row that did well
+//     ([tx.Able]): those first that were attempted least, then by nonce. A hold
+//     without rows ends.
 type Queue interface {
 	Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error
-	// Lease takes at most limit due rows of a chain. until is how long it is
-	// until the next row is due; a leased one may count as due when its lease
-	// ends (0: there may be more due now; at most [Horizon]).
-	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit int) (work []tx.Work, until time.Duration, err error)
+	// Lease takes at most limit due rows of a chain, of which at most repeats
+	// have been attempted before. until is how long it is until the next row is
+	// due, not counting repeats if these were as many as may be; a leased one may
+	// count as due when its lease ends (0: there may be more due now; at most
+	// [Horizon]).
+	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) (work []tx.Work, until time.Duration, err error)
 	Done(ctx context.Context, holder string, done []tx.Done) error
 	// Find returns the rows of a chain with these hashes, in any phase.
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)

@@ -3,7 +3,9 @@ package scheduler
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -21,12 +23,19 @@ type Worker struct {
 	Attempt func(ctx context.Context, w tx.Work) tx.Done
 	Lease   time.Duration // how long a leased row is ours
 	Poll    time.Duration // look at the queue at least so often
-	Slots   int           // attempts at once
-	Log     *slog.Logger
+	// Slots is how many attempts are made at once. A quarter of them is kept for
+	// first attempts: what has to be repeated again and again does not keep others
+	// from being sent at all.
+	Slots int
+	Log   *slog.Logger
 
-	wake chan struct{}
-	once sync.Once
+	repeats atomic.Int64 // under way
+	wake    chan struct{}
+	once    sync.Once
 }
+
+// firstShare of the slots are for first attempts only; but the last one is for all.
+const firstShare = 4
 
 // Wake makes the worker look at the queue now. It never blocks.
 func (w *Worker) Wake() {
@@ -64,17 +73,25 @@ func (w *Worker) Run(ctx context.Context) {
 			break
 		}
 		asked := time.Now()
-		work, until := w.lease(ctx, n)
+		repeats := max(w.Slots-w.Slots/firstShare-int(w.repeats.Load()), 0)
+		work, until := w.lease(ctx, n, min(n, repeats))
 		for range n - len(work) {
 			free <- struct{}{}
 		}
 		for _, item := range work {
+			again := item.Attempts > 0
+			if again {
+				w.repeats.Add(1)
+			}
 			attempts.Go(func() {
 				// A graceful stop lets an attempt finish; its deadline is the lease,
 				// which may have begun as soon as it was asked for.
 				attempt, cancel := context.WithDeadline(context.WithoutCancel(ctx), asked.Add(w.Lease*9/10))
 				defer cancel()
 				done <- w.Attempt(attempt, item)
+				if again && int(w.repeats.Add(-1))+1 >= w.Slots-w.Slots/firstShare {
+					w.Wake() // other repeats were not asked for
+				}
 				free <- struct{}{}
 			})
 		}
@@ -119,12 +136,12 @@ func claim(ctx context.Context, free chan struct{}) (n int) {
 	return n
 }
 
-func (w *Worker) lease(ctx context.Context, limit int) ([]tx.Work, time.Duration) {
+func (w *Worker) lease(ctx context.Context, limit, repeats int) ([]tx.Work, time.Duration) {
 	// Not cut short by a stop: rows leased by a call nobody waits for would lie
 	// idle until their lease lapses.
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Lease)
 	defer cancel()
-	work, until, err := w.Queue.Lease(call, w.Chain, w.Holder, w.Lease, limit)
+	work, until, err := w.Queue.Lease(call, w.Chain, w.Holder, w.Lease, limit, repeats)
 	if err != nil {
 		if ctx.Err() == nil {
 			w.Log.Warn("queue not reached", "chain", w.Chain, "err", err)
@@ -164,5 +181,8 @@ func (w *Worker) report(ctx context.Context, done <-chan tx.Done) {
 			w.Log.Warn("queue not told of attempts", "chain", w.Chain, "attempts", len(batch), "err", err)
 		}
 		cancel()
+		if slices.ContainsFunc(batch, func(d tx.Done) bool { return d.Standing == tx.Able }) {
+			w.Wake() // an account that was on hold has rows to let go
+		}
 	}
 }

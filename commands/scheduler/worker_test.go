@@ -142,7 +142,7 @@ func TestGracefulStop(t *testing.T) {
 		if n := len(made.all()); n != w.Slots {
 			t.Errorf("%d attempts, %d slots: some began after the stop", n, w.Slots)
 		}
-		left, _, err := db.Work().Lease(t.Context(), id, "other", time.Second, 100)
+		left, _, err := db.Work().Lease(t.Context(), id, "other", time.Second, 100, 100)
 		if err != nil || len(left) != 20 {
 			t.Errorf("another holder was given %d of 20 rows, %v", len(left), err)
 		}
@@ -176,7 +176,7 @@ func TestAnotherTakesOver(t *testing.T) {
 		db, made := open(t), &attempts{}
 		fill(t, db.Work(), 5, now)
 		died := time.Now()
-		leased, _, err := db.Work().Lease(t.Context(), id, "dead", 3*time.Second, 5)
+		leased, _, err := db.Work().Lease(t.Context(), id, "dead", 3*time.Second, 5, 5)
 		if err != nil || len(leased) != 5 {
 			t.Fatal(len(leased), err)
 		}
@@ -201,8 +201,8 @@ type slow struct {
 	by time.Duration
 }
 
-func (s slow) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit int) ([]tx.Work, time.Duration, error) {
-	work, until, err := s.Queue.Lease(ctx, id, holder, ttl, limit)
+func (s slow) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) ([]tx.Work, time.Duration, error) {
+	work, until, err := s.Queue.Lease(ctx, id, holder, ttl, limit, repeats)
 	<-time.After(s.by)
 	return work, until, err
 }
@@ -296,14 +296,14 @@ func (f *faulty) set(noLease, noDone bool) {
 
 var errAway = errors.New("away")
 
-func (f *faulty) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit int) ([]tx.Work, time.Duration, error) {
+func (f *faulty) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) ([]tx.Work, time.Duration, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.leaseCalls++
 	if f.noLease {
 		return nil, 0, errAway
 	}
-	return f.Queue.Lease(ctx, id, holder, ttl, limit)
+	return f.Queue.Lease(ctx, id, holder, ttl, limit, repeats)
 }
 
 func (f *faulty) Done(ctx context.Context, holder string, done []tx.Done) error {

@@ -24,6 +24,7 @@ type Work struct {
 	Sender     chain.Address
 	NonceKey   chain.NonceKey
 	Nonce      uint64
+	Account    Account
 	EligibleAt uint64 // Unix seconds
 	ExpiresAt  uint64 // Unix seconds, 0 never
 	Phase      Phase
@@ -40,6 +41,10 @@ type Work struct {
 	// the nonce it wants, plus one (0 is "not waiting").
 	WaitNonce uint64
 	WaitSince time.Time
+	// HeldSince is since when the row is set aside because its account is on hold:
+	// it is not leased, another row of the account probes. Of a row just leased it
+	// is since when the account is on hold that the row probes, if it does.
+	HeldSince time.Time
 }
 
 // Sequence is where the work's nonce counts.
@@ -93,4 +98,9 @@ type Done struct {
 	SentAt    time.Time // zero: no attempt was made, keep the old one
 	Note      string
 	WaitNonce uint64 // see [Work]; WaitSince is kept when already waiting
+	// Standing of Account, if there is news of it. An account that is unable is put
+	// on hold until NextAt, and the row with it. What else is said of one on hold:
+	// able lets two more of its rows go, unclear has it probed again at NextAt.
+	Account  Account
+	Standing Standing
 }

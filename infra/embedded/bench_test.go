@@ -271,7 +271,7 @@ func BenchmarkQueue(b *testing.B) {
 	b.Run("lease and done", func(b *testing.B) {
 		measure(b, 4, 1, "rounds", func(i uint64) error {
 			holder := fmt.Sprint("holder-", i)
-			work, _, err := q.Lease(b.Context(), 1, holder, time.Minute, 32)
+			work, _, err := q.Lease(b.Context(), 1, holder, time.Minute, 32, 32)
 			if err != nil {
 				return err
 			}
@@ -284,7 +284,7 @@ func BenchmarkQueue(b *testing.B) {
 	})
 	b.Run("lease of nothing due", func(b *testing.B) {
 		measure(b, 1, 1, "rounds", func(i uint64) error {
-			_, _, err := q.Lease(b.Context(), 2, "holder", time.Minute, 32)
+			_, _, err := q.Lease(b.Context(), 2, "holder", time.Minute, 32, 32)
 			return err
 		})
 	})

@@ -96,11 +96,12 @@ func (a *applying) open(c tx.Change) error {
 		number, blockHash = ordered(w.Block.Number), w.Block.Hash[:]
 	}
 	return exec(a.conn, `INSERT INTO work (chain, hash, sender, nonce_key, nonce, eligible_at, expires_at, phase, verdict,
-			block_number, block_hash, next_at, attempts, note, sent_at, parked, wait_nonce, wait_since)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			block_number, block_hash, next_at, attempts, note, sent_at, parked, wait_nonce, wait_since, account)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		int64(w.Chain), w.Hash[:], w.Sender[:], w.NonceKey[:], ordered(w.Nonce), ordered(w.EligibleAt), orNull(w.ExpiresAt),
 		string(w.Phase), string(w.Verdict), number, blockHash, micros(w.NextAt), int64(w.Attempts), w.Note,
-		microsOrNull(w.SentAt), a.parked(w.Sequence(), w.Phase, w.Nonce), orNull(w.WaitNonce), microsOrNull(w.WaitSince))
+		microsOrNull(w.SentAt), a.parked(w.Sequence(), w.Phase, w.Nonce), orNull(w.WaitNonce), microsOrNull(w.WaitSince),
+		w.Account[:])
 }
 
 // end gives a row a verdict, and wakes its followers: the nonce is used.
@@ -115,7 +116,7 @@ func (a *applying) end(r row, phase tx.Phase, v tx.Verdict) error {
 }
 
 // turn puts a row into a phase. What belongs to an open row ends with it: its
-// lease, and its waiting.
+// lease, its waiting, and that it is set aside.
 func (a *applying) turn(r row, phase tx.Phase, v tx.Verdict, nextAt time.Time) error {
 	if err := a.touch(r.Sequence()); err != nil {
 		return err
@@ -125,7 +126,7 @@ func (a *applying) turn(r row, phase tx.Phase, v tx.Verdict, nextAt time.Time) e
 		number, blockHash = ordered(v.Block.Number), v.Block.Hash[:]
 	}
 	return exec(a.conn, `UPDATE work SET phase = ?, verdict = ?, block_number = ?, block_hash = ?, next_at = ?, parked = ?,
-			holder = NULL, lease_until = NULL, wait_nonce = NULL, wait_since = NULL, seen = NULL
+			holder = NULL, lease_until = NULL, wait_nonce = NULL, wait_since = NULL, seen = NULL, held_since = NULL
 		WHERE no = ?`,
 		string(phase), string(v.Status), number, blockHash, micros(nextAt), a.parked(r.Sequence(), phase, r.Nonce), r.no)
 }
@@ -205,69 +206,6 @@ func (a *applying) park() error {
 		}
 	}
 	return nil
-}
-
-// horizon bounds what Lease answers for until.
-const horizon = time.Minute
-
-// Lease gives due rows of a chain to a holder. Rows that others have leased count
-// as due when their lease ends, so that whoever waits for until is there in time
-// should the holder be gone.
-func (w *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit int) ([]tx.Work, time.Duration, error) {
-	type leased struct {
-		work  []tx.Work
-		until time.Duration
-	}
-	l, err := write(ctx, w.file, "lease work", func(conn *sqlite.Conn) (l leased, err error) {
-		now := w.now()
-		var numbers []int64
-		err = query(conn, "SELECT "+workColumns+` FROM work
-			WHERE chain = ? AND phase = 'open' AND parked = 0 AND due <= ? ORDER BY due LIMIT ?`,
-			func(s *sqlite.Stmt) bool {
-				r := scanRow(s)
-				l.work, numbers = append(l.work, r.Work), append(numbers, r.no)
-				return true
-			}, int64(id), micros(now), int64(limit))
-		if err != nil {
-			return l, err
-		}
-		for _, no := range numbers {
-			err := exec(conn, "UPDATE work SET holder = ?, lease_until = ? WHERE no = ?", holder, micros(now.Add(ttl)), no)
-			if err != nil {
-				return l, err
-			}
-		}
-		l.until = horizon
-		err = query(conn, "SELECT due FROM work WHERE chain = ? AND phase = 'open' AND parked = 0 ORDER BY due LIMIT 1",
-			func(s *sqlite.Stmt) bool {
-				l.until = min(horizon, max(0, time.UnixMicro(s.ColumnInt64(0)).Sub(now)))
-				return false
-			}, int64(id))
-		return l, err
-	})
-	return l.work, l.until, err
-}
-
-// Done ends leases with what came of them.
-func (w *Work) Done(ctx context.Context, holder string, done []tx.Done) error {
-	_, err := write(ctx, w.file, "report work", func(conn *sqlite.Conn) (struct{}, error) {
-		now := w.now()
-		for _, d := range done {
-			err := exec(conn, `UPDATE work SET holder = NULL, lease_until = NULL,
-					attempts = max(attempts, ?4), next_at = ?5, sent_at = coalesce(?6, sent_at), note = ?7,
-					wait_nonce = ?8,
-					wait_since = CASE WHEN ?8 IS NULL THEN NULL ELSE coalesce(wait_since, ?9) END,
-					seen = CASE WHEN ?8 IS NULL THEN NULL ELSE coalesce(seen, ?10) END
-				WHERE chain = ?1 AND hash = ?2 AND phase = 'open' AND (holder = ?3 OR holder IS NULL)`,
-				int64(d.Chain), d.Hash[:], holder, int64(d.Attempts), micros(d.NextAt), microsOrNull(d.SentAt), d.Note,
-				orNull(d.WaitNonce), micros(now), w.nextTurn(now))
-			if err != nil {
-				return struct{}{}, err
-			}
-		}
-		return struct{}{}, nil
-	})
-	return err
 }
 
 // nextTurn numbers the moments at which somebody looked at a waiting sequence:

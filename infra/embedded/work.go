@@ -61,7 +61,7 @@ func microsOrNull(t time.Time) any {
 }
 
 const workColumns = `no, chain, hash, sender, nonce_key, nonce, eligible_at, expires_at, phase, verdict,
-	block_number, block_hash, next_at, attempts, note, sent_at, parked, wait_nonce, wait_since`
+	block_number, block_hash, next_at, attempts, note, sent_at, parked, wait_nonce, wait_since, account, held_since`
 
 // row is a work row with its number.
 type row struct {
@@ -89,11 +89,13 @@ func scanRow(s *sqlite.Stmt) row {
 		Block:  chain.Block{Number: uintOrZero(10)},
 		NextAt: timeOrZero(12), Attempts: s.ColumnInt(13), Note: s.ColumnText(14), SentAt: timeOrZero(15),
 		Parked: s.ColumnBool(16), WaitNonce: uintOrZero(17), WaitSince: timeOrZero(18),
+		HeldSince: timeOrZero(20),
 	}}
 	s.ColumnBytes(2, r.Hash[:])
 	s.ColumnBytes(3, r.Sender[:])
 	s.ColumnBytes(4, r.NonceKey[:])
 	s.ColumnBytes(11, r.Block.Hash[:])
+	s.ColumnBytes(19, r.Account[:])
 	return r
 }
 

@@ -71,17 +71,18 @@ const (
 WHERE q.chain = u.chain AND q.hash = u.hash`
 
 	insertWork = `INSERT INTO work.queue (chain, hash, sequence, sender, nonce_key, nonce, eligible_at, expires_at,
-  phase, parked, verdict, block_number, block_hash, next_at, attempts, note, sent_at, wait_nonce, wait_since)
+  phase, parked, verdict, block_number, block_hash, next_at, attempts, note, sent_at, wait_nonce, wait_since, account)
 SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::uuid[], $4::bytea[], $5::bytea[], $6::bigint[], $7::bigint[], $8::bigint[],
   $9::text[], $10::boolean[], $11::text[], $12::bigint[], $13::bytea[], $14::timestamptz[], $15::integer[], $16::text[],
-  $17::timestamptz[], $18::bigint[], $19::timestamptz[])`
+  $17::timestamptz[], $18::bigint[], $19::timestamptz[], $20::uuid[])`
 
 	updateWork = `UPDATE work.queue q SET phase = u.phase, parked = u.parked, verdict = u.verdict,
   block_number = u.block_number, block_hash = u.block_hash, next_at = u.next_at, attempts = u.attempts, note = u.note,
-  sent_at = u.sent_at, holder = u.holder, leased_until = u.leased_until
+  sent_at = u.sent_at, holder = u.holder, leased_until = u.leased_until,
+  held_since = u.held_since
 FROM unnest($1::bigint[], $2::bytea[], $3::text[], $4::boolean[], $5::text[], $6::bigint[], $7::bytea[], $8::timestamptz[],
-  $9::integer[], $10::text[], $11::timestamptz[], $12::text[], $13::timestamptz[])
-  u (chain, hash, phase, parked, verdict, block_number, block_hash, next_at, attempts, note, sent_at, holder, leased_until)
+  $9::integer[], $10::text[], $11::timestamptz[], $12::text[], $13::timestamptz[], $14::timestamptz[])
+  u (chain, hash, phase, parked, verdict, block_number, block_hash, next_at, attempts, note, sent_at, holder, leased_until, held_since)
 WHERE q.chain = u.chain AND q.hash = u.hash`
 
 	// Rows that Apply had at hand have been woken, or moved on, there. Here and below
@@ -155,12 +156,12 @@ func (s *Work) write(ctx context.Context, dbtx pgx.Tx, f *fold) error {
 type workColumn struct {
 	id, nonce, eligible, expires, block []int64
 	hash, sender, key, blockHash        [][]byte
-	sequence                            []pgtype.UUID
+	sequence, account                   []pgtype.UUID
 	phase, verdict, note                []string
 	parked                              []bool
 	next                                []time.Time
 	attempts                            []int32
-	sent, since, until                  []pgtype.Timestamptz
+	sent, since, until, held            []pgtype.Timestamptz
 	wait                                []pgtype.Int8
 	holder                              []pgtype.Text
 }
@@ -172,12 +173,14 @@ func columns(rows []*workRow) (c workColumn) {
 		c.block, c.blockHash = append(c.block, flip(r.Block.Number)), append(c.blockHash, r.Block.Hash[:])
 		c.hash, c.sender, c.key = append(c.hash, r.Hash[:]), append(c.sender, r.Sender[:]), append(c.key, r.NonceKey[:])
 		c.sequence = append(c.sequence, sequenceID(r.Sequence()))
+		c.account = append(c.account, accountID(r.Account))
 		c.phase, c.verdict = append(c.phase, string(r.Phase)), append(c.verdict, string(r.Verdict))
 		c.note, c.parked = append(c.note, storedText(r.Note)), append(c.parked, r.Parked)
 		c.next, c.attempts = append(c.next, storedTime(r.NextAt)), append(c.attempts, storedCount(r.Attempts))
 		c.sent, c.since = append(c.sent, optionalTime(r.SentAt)), append(c.since, optionalTime(r.WaitSince))
 		c.wait = append(c.wait, optionalNonce(r.WaitNonce))
 		c.holder, c.until = append(c.holder, r.holder), append(c.until, r.until)
+		c.held = append(c.held, optionalTime(r.HeldSince))
 	}
 	return c
 }
@@ -185,11 +188,11 @@ func columns(rows []*workRow) (c workColumn) {
 func queueInsert(q *pgx.Batch, rows []*workRow) {
 	c := columns(rows)
 	q.Queue(insertWork, c.id, c.hash, c.sequence, c.sender, c.key, c.nonce, c.eligible, c.expires,
-		c.phase, c.parked, c.verdict, c.block, c.blockHash, c.next, c.attempts, c.note, c.sent, c.wait, c.since)
+		c.phase, c.parked, c.verdict, c.block, c.blockHash, c.next, c.attempts, c.note, c.sent, c.wait, c.since, c.account)
 }
 
 func queueUpdate(q *pgx.Batch, rows []*workRow) {
 	c := columns(rows)
 	q.Queue(updateWork, c.id, c.hash, c.phase, c.parked, c.verdict, c.block, c.blockHash, c.next,
-		c.attempts, c.note, c.sent, c.holder, c.until)
+		c.attempts, c.note, c.sent, c.holder, c.until, c.held)
 }

@@ -289,7 +289,7 @@ func BenchmarkLease(b *testing.B) {
 	}
 	run("due", func(i int) time.Duration {
 		start := time.Now()
-		work, _, err := w.Lease(ctx, 1, "bench", time.Minute, take)
+		work, _, err := w.Lease(ctx, 1, "bench", time.Minute, take, take)
 		took := time.Since(start)
 		if err != nil || len(work) != take {
 			b.Fatal(len(work), err)
@@ -303,13 +303,13 @@ func BenchmarkLease(b *testing.B) {
 		}
 		return took
 	})
-	all, _, err := w.Lease(ctx, 1, "bench", time.Hour, 2*due)
+	all, _, err := w.Lease(ctx, 1, "bench", time.Hour, 2*due, 2*due)
 	if err != nil || len(all) != due {
 		b.Fatal(len(all), err)
 	}
 	run("nothing due", func(i int) time.Duration {
 		start := time.Now()
-		if work, _, err := w.Lease(ctx, 1, "bench", time.Minute, take); err != nil || len(work) != 0 {
+		if work, _, err := w.Lease(ctx, 1, "bench", time.Minute, take, take); err != nil || len(work) != 0 {
 			b.Fatal(len(work), err)
 		}
 		return time.Since(start)

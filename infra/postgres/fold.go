@@ -104,7 +104,7 @@ func (f *fold) end(row *workRow, phase tx.Phase, v tx.Verdict) {
 	f.wake(row.Work)
 }
 
-// enter changes a row's phase. Outside of open a row is neither leased nor parked.
+// enter changes a row's phase. Outside of open a row is not leased, parked or set aside.
 func (f *fold) enter(row *workRow, phase tx.Phase) {
 	if row.Phase == tx.Open || phase == tx.Open {
 		f.shift(row.Work)
@@ -112,6 +112,7 @@ func (f *fold) enter(row *workRow, phase tx.Phase) {
 	row.Phase = phase
 	if phase != tx.Open {
 		row.holder, row.until, row.Parked = pgtype.Text{}, pgtype.Timestamptz{}, false
+		row.HeldSince = time.Time{}
 	}
 }
 

@@ -141,7 +141,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	db.Payloads = &Payloads{db.log}
 	db.Checkpoints = &Checkpoints{db.work}
 	db.Leases = &Leases{db.log}
-	db.Work = &Work{db.work, o.Window}
+	db.Work = &Work{pool: db.work, window: o.Window}
 	return db, nil
 }
 

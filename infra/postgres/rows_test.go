@@ -112,7 +112,7 @@ func TestCrowd(t *testing.T) {
 		all.Go(func() {
 			for n := 0; !over.Load(); n++ {
 				holder := fmt.Sprint("worker-", i)
-				work, _, err := w.Lease(ctx, 1, holder, time.Minute, 9)
+				work, _, err := w.Lease(ctx, 1, holder, time.Minute, 9, 9)
 				fail("lease", err)
 				var done []tx.Done
 				for j, leased := range work {

@@ -25,21 +25,25 @@ import (
 type Work struct {
 	pool   *pgxpool.Pool
 	window int
+	lease  lease
 }
 
 // workColumns are those that scanWork reads.
 const workColumns = `q.chain, q.hash, q.sender, q.nonce_key, q.nonce, q.eligible_at, q.expires_at, q.phase,
-q.verdict, q.block_number, q.block_hash, q.next_at, q.attempts, q.note, q.sent_at, q.parked, q.wait_nonce, q.wait_since`
+q.verdict, q.block_number, q.block_hash, q.next_at, q.attempts, q.note, q.sent_at, q.parked, q.wait_nonce, q.wait_since,
+q.account, q.held_since`
 
 // scanWork reads a row, and whatever columns follow into more.
 func scanWork(row pgx.Row, more ...any) (w tx.Work, err error) {
 	var id, nonce, eligible, expires, block int64
 	var hash, sender, key, blockHash []byte
 	var phase, verdict string
-	var sent, since pgtype.Timestamptz
+	var sent, since, held pgtype.Timestamptz
+	var account pgtype.UUID
 	var wait pgtype.Int8
 	err = row.Scan(append([]any{&id, &hash, &sender, &key, &nonce, &eligible, &expires, &phase,
-		&verdict, &block, &blockHash, &w.NextAt, &w.Attempts, &w.Note, &sent, &w.Parked, &wait, &since}, more...)...)
+		&verdict, &block, &blockHash, &w.NextAt, &w.Attempts, &w.Note, &sent, &w.Parked, &wait, &since,
+		&account, &held}, more...)...)
 	if err != nil {
 		return w, err
 	}
@@ -49,12 +53,15 @@ func scanWork(row pgx.Row, more ...any) (w tx.Work, err error) {
 	copy(w.NonceKey[:], key)
 	copy(w.Block.Hash[:], blockHash)
 	w.Nonce, w.EligibleAt, w.ExpiresAt, w.Block.Number = unflip(nonce), unflip(eligible), unflip(expires), unflip(block)
-	w.NextAt = w.NextAt.UTC()
+	w.NextAt, w.Account = w.NextAt.UTC(), tx.Account(account.Bytes)
 	if sent.Valid {
 		w.SentAt = sent.Time.UTC()
 	}
 	if wait.Valid {
 		w.WaitNonce, w.WaitSince = unflip(wait.Int64), since.Time.UTC()
+	}
+	if held.Valid {
+		w.HeldSince = held.Time.UTC()
 	}
 	return w, nil
 }

@@ -35,6 +35,14 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"done", done},
 		{"done by whom it does not concern", doneByOthers},
 		{"waiting for a nonce", waitNonce},
+		{"first attempts have their share", repeatsBounded},
+		{"an account on hold", holds},
+		{"a hold without rows ends", holdEnds},
+		{"a hold outlives who probes", holdOutlives},
+		{"nobody's account is never on hold", holdOfNobody},
+		{"a probe that tells nothing", holdUnclear},
+		{"a crowd is set aside at once", manyAside},
+		{"workers beside an account on hold", holdsBeside},
 		{"a full window parks the rest", parks},
 		{"nonces up to 2^64-1 are in order", largeNonces},
 		{"a window beside others", parksApart},
@@ -133,7 +141,7 @@ func (q *queue) find(n int) tx.Work {
 // lease leases rows of chain 1 and returns their numbers.
 func (q *queue) lease(holder string, ttl time.Duration, limit int) []tx.Work {
 	q.t.Helper()
-	work, until, err := q.Lease(soon(q.t), 1, holder, ttl, limit)
+	work, until, err := q.Lease(soon(q.t), 1, holder, ttl, limit, limit)
 	check(q.t, err)
 	if len(work) > limit {
 		q.t.Fatalf("%d rows leased, asked for %d", len(work), limit)
@@ -179,7 +187,7 @@ func rowsRoundTrip(t *testing.T, q *queue) {
 	at := q.clock.Now().UTC().Truncate(time.Microsecond)
 	full := tx.Work{
 		Chain: 1<<64 - 1, Hash: hash(1), Sender: address(7), NonceKey: chain.NonceKey{0x80, 31: 1}, Nonce: 1<<64 - 1,
-		EligibleAt: 1<<64 - 1, ExpiresAt: 1<<64 - 1, Phase: tx.Open, NextAt: at.Add(1234567 * time.Microsecond),
+		EligibleAt: 1<<64 - 1, ExpiresAt: 1<<64 - 1, Phase: tx.Open, NextAt: at.Add(1234567 * time.Microsecond), Account: tx.Account{0xff, 15: 1},
 	}
 	bare := tx.Work{Chain: 1, Hash: hash(1), Phase: tx.Open, NextAt: at, Nonce: 1 << 63, EligibleAt: 1 << 63, ExpiresAt: 1<<63 - 1}
 	q.apply(opens(full, bare)...)

@@ -30,7 +30,7 @@ func leaseDue(t *testing.T, q *queue) {
 	}
 	q.wantHashes("the others", q.lease("b", time.Minute, 10), 4, 0, 2)
 	q.wantHashes("nothing more", q.lease("a", time.Minute, 10))
-	work, _, err := q.Lease(soon(t), 2, "a", time.Minute, 10)
+	work, _, err := q.Lease(soon(t), 2, "a", time.Minute, 10, 10)
 	check(t, err)
 	q.wantHashes("the other chain", work, 100)
 }
@@ -39,7 +39,7 @@ func leaseUntil(t *testing.T, q *queue) {
 	ctx := soon(t)
 	ask := func(limit int) (int, time.Duration) {
 		t.Helper()
-		work, until, err := q.Lease(ctx, 1, "a", time.Hour, limit)
+		work, until, err := q.Lease(ctx, 1, "a", time.Hour, limit, limit)
 		check(t, err)
 		return len(work), until
 	}
@@ -69,7 +69,7 @@ func leaseUntil(t *testing.T, q *queue) {
 	}
 	// A row leased for a shorter while may be waited for, until its lease lapses.
 	q.apply(opens(due(6, -time.Second))...)
-	work, until, err := q.Lease(ctx, 1, "b", 5*time.Second, 5)
+	work, until, err := q.Lease(ctx, 1, "b", 5*time.Second, 5, 5)
 	check(t, err)
 	if len(work) != 1 || until == 0 || until > 20*time.Second {
 		t.Fatalf("leased for 5 s: %d rows, the next in %s", len(work), until)
@@ -91,7 +91,7 @@ func leaseExclusive(t *testing.T, q *queue) {
 		working.Go(func() {
 			name := fmt.Sprint("holder-", h)
 			for {
-				work, until, err := q.Lease(ctx, 1, name, time.Hour, 7)
+				work, until, err := q.Lease(ctx, 1, name, time.Hour, 7, 7)
 				if err != nil {
 					t.Error(err)
 					return
@@ -246,7 +246,7 @@ func workersBeside(t *testing.T, q *queue) {
 		working.Go(func() {
 			name := fmt.Sprint("worker-", i)
 			for {
-				work, _, err := q.Lease(ctx, 1, name, time.Hour, 5)
+				work, _, err := q.Lease(ctx, 1, name, time.Hour, 5, 5)
 				if err != nil {
 					t.Error(err)
 					return

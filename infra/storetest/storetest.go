@@ -86,7 +86,7 @@ type WorkRows interface {
 	CheckpointRows
 
 	Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error
-	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit int) (work []tx.Work, until time.Duration, err error)
+	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) (work []tx.Work, until time.Duration, err error)
 	Done(ctx context.Context, holder string, done []tx.Done) error
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
 

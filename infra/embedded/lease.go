@@ -1,0 +1,247 @@
+package embedded
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// horizon bounds what Lease answers for until.
+const horizon = time.Minute
+
+// asideMax bounds how many rows of accounts on hold one Lease sets aside.
+const asideMax = 1000
+
+// Lease gives due rows of a chain to a holder. Rows that others have leased count
+// as due when their lease ends, so that whoever waits for until is there in time
+// should the holder be gone.
+func (w *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) ([]tx.Work, time.Duration, error) {
+	l, err := write(ctx, w.file, "lease work", func(conn *sqlite.Conn) (*leasing, error) {
+		l := &leasing{conn: conn, now: w.now(), chain: id, holder: holder, ttl: ttl, held: map[tx.Account]bool{}}
+		return l, l.run(limit, repeats)
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return l.work, l.until, nil
+}
+
+// leasing is one Lease under way.
+type leasing struct {
+	conn   *sqlite.Conn
+	now    time.Time
+	chain  chain.ID
+	holder string
+	ttl    time.Duration
+	held   map[tx.Account]bool // the accounts met: whether they are on hold
+	aside  []int64             // rows to set aside
+
+	work  []tx.Work
+	until time.Duration
+}
+
+func (l *leasing) run(limit, repeats int) error {
+	if err := l.probe(limit); err != nil {
+		return err
+	}
+	limit -= len(l.work)
+	again, err := l.due("attempts > 0", min(limit, repeats))
+	if err != nil {
+		return err
+	}
+	due, err := l.due("attempts = 0", limit)
+	if err != nil {
+		return err
+	}
+	full := repeats == 0 || len(again) == repeats
+	due = append(due, again...)
+	slices.SortStableFunc(due, func(a, b row) int { return a.NextAt.Compare(b.NextAt) })
+	for _, r := range due[:min(limit, len(due))] {
+		if err := l.take(r); err != nil {
+			return err
+		}
+	}
+	for _, no := range l.aside {
+		if err := exec(l.conn, "UPDATE work SET held_since = ? WHERE no = ?", micros(l.now), no); err != nil {
+			return err
+		}
+	}
+	return l.next(full)
+}
+
+// due finds rows of one kind, oldest due first, passing over those of accounts on hold.
+func (l *leasing) due(kind string, limit int) (found []row, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	var failed error
+	err = query(l.conn, "SELECT "+workColumns+` FROM work
+		WHERE chain = ? AND phase = 'open' AND parked = 0 AND held_since IS NULL AND `+kind+` AND due <= ? ORDER BY due`,
+		func(s *sqlite.Stmt) bool {
+			r := scanRow(s)
+			var held bool
+			if held, failed = l.onHold(r.Account); held {
+				l.aside = append(l.aside, r.no)
+			} else {
+				found = append(found, r)
+			}
+			return failed == nil && len(found) < limit && len(l.aside) < asideMax
+		}, int64(l.chain), micros(l.now))
+	if err == nil {
+		err = failed
+	}
+	return found, err
+}
+
+func (l *leasing) onHold(a tx.Account) (held bool, err error) {
+	if held, met := l.held[a]; met {
+		return held, nil
+	}
+	err = query(l.conn, "SELECT 1 FROM holds WHERE account = ?", func(*sqlite.Stmt) bool {
+		held = true
+		return false
+	}, a[:])
+	l.held[a] = held
+	return held, err
+}
+
+func (l *leasing) take(r row) error {
+	l.work = append(l.work, r.Work)
+	return exec(l.conn, "UPDATE work SET holder = ?, lease_until = ?, held_since = NULL WHERE no = ?",
+		l.holder, micros(l.now.Add(l.ttl)), r.no)
+}
+
+// hold is an account whose rows are set aside.
+type hold struct {
+	account tx.Account
+	since   time.Time
+	grants  int
+}
+
+// probe lets rows of accounts go whose time has come.
+func (l *leasing) probe(limit int) error {
+	var holds []hold
+	err := query(l.conn, "SELECT account, since, grants FROM holds WHERE chain = ? AND until <= ? ORDER BY until LIMIT ?",
+		func(s *sqlite.Stmt) bool {
+			h := hold{since: time.UnixMicro(s.ColumnInt64(1)).UTC(), grants: s.ColumnInt(2)}
+			s.ColumnBytes(0, h.account[:])
+			holds = append(holds, h)
+			return true
+		}, int64(l.chain), micros(l.now), int64(limit))
+	for _, h := range holds {
+		if err == nil && len(l.work) < limit {
+			err = l.release(h, limit-len(l.work))
+		}
+	}
+	return err
+}
+
+// release lets rows of one account go. A hold without rows ends.
+func (l *leasing) release(h hold, limit int) error {
+	var found []row
+	n := min(max(h.grants, 1), limit)
+	err := query(l.conn, "SELECT "+workColumns+` FROM work
+		WHERE account = ? AND held_since IS NOT NULL AND parked = 0 AND due <= ? ORDER BY attempts, nonce LIMIT ?`,
+		func(s *sqlite.Stmt) bool {
+			found = append(found, scanRow(s))
+			return true
+		}, h.account[:], micros(l.now), int64(n))
+	if err != nil {
+		return err
+	}
+	for _, r := range found {
+		r.HeldSince = h.since
+		if err := l.take(r); err != nil {
+			return err
+		}
+	}
+	if len(found) == 0 {
+		err := exec(l.conn, `DELETE FROM holds WHERE account = ?1
+			AND NOT EXISTS (SELECT 1 FROM work WHERE account = ?1 AND held_since IS NOT NULL)`, h.account[:])
+		if err != nil || l.conn.Changes() > 0 {
+			return err
+		}
+	}
+	return exec(l.conn, "UPDATE holds SET until = ?2, grants = 0 WHERE account = ?1", h.account[:], micros(l.now.Add(l.ttl)))
+}
+
+// next finds how long it is until there may be more.
+func (l *leasing) next(full bool) error {
+	l.until = horizon
+	if len(l.aside) >= asideMax {
+		l.until = 0
+	}
+	const free = "SELECT due FROM work WHERE chain = ? AND phase = 'open' AND parked = 0 AND held_since IS NULL AND "
+	questions := []string{
+		free + "attempts = 0 ORDER BY due LIMIT 1",
+		"SELECT until FROM holds WHERE chain = ? ORDER BY until LIMIT 1",
+	}
+	if !full {
+		questions = append(questions, free+"attempts > 0 ORDER BY due LIMIT 1")
+	}
+	for _, question := range questions {
+		err := query(l.conn, question, func(s *sqlite.Stmt) bool {
+			l.until = min(l.until, max(0, time.UnixMicro(s.ColumnInt64(0)).Sub(l.now)))
+			return false
+		}, int64(l.chain))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Done ends leases with what came of them.
+func (w *Work) Done(ctx context.Context, holder string, done []tx.Done) error {
+	_, err := write(ctx, w.file, "report work", func(conn *sqlite.Conn) (struct{}, error) {
+		now := w.now()
+		for _, d := range done {
+			var heldSince any
+			if d.Standing == tx.Unable && d.Account != (tx.Account{}) {
+				heldSince = micros(now)
+			}
+			err := exec(conn, `UPDATE work SET holder = NULL, lease_until = NULL,
+					attempts = max(attempts, ?4), next_at = ?5, sent_at = coalesce(?6, sent_at), note = ?7,
+					wait_nonce = ?8,
+					wait_since = CASE WHEN ?8 IS NULL THEN NULL ELSE coalesce(wait_since, ?9) END,
+					seen = CASE WHEN ?8 IS NULL THEN NULL ELSE coalesce(seen, ?10) END, held_since = ?11
+				WHERE chain = ?1 AND hash = ?2 AND phase = 'open' AND (holder = ?3 OR holder IS NULL)`,
+				int64(d.Chain), d.Hash[:], holder, int64(d.Attempts), micros(d.NextAt), microsOrNull(d.SentAt), d.Note,
+				orNull(d.WaitNonce), micros(now), w.nextTurn(now), heldSince)
+			if err != nil {
+				return struct{}{}, err
+			}
+			if err := noteStanding(conn, now, d); err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, nil
+	})
+	return err
+}
+
+// grantsMax bounds how many rows of an account are let go at once.
+const grantsMax = 1 << 20
+
+// noteStanding takes in what a report says of its account.
+func noteStanding(conn *sqlite.Conn, now time.Time, d tx.Done) error {
+	switch {
+	case d.Account == (tx.Account{}):
+		return nil
+	case d.Standing == tx.Unable:
+		return exec(conn, `INSERT INTO holds (account, chain, since, until, grants) VALUES (?1, ?2, ?3, ?4, 0)
+			ON CONFLICT (account) DO UPDATE SET until = ?4, grants = 0`,
+			d.Account[:], int64(d.Chain), micros(now), micros(d.NextAt))
+	case d.Standing == tx.Able:
+		return exec(conn, "UPDATE holds SET until = min(until, ?2), grants = min(grants + 2, ?3) WHERE account = ?1",
+			d.Account[:], micros(now), int64(grantsMax))
+	case d.Standing == tx.Unclear:
+		return exec(conn, "UPDATE holds SET until = min(until, ?2) WHERE account = ?1", d.Account[:], micros(d.NextAt))
+	}
+	return nil
+}
