@@ -61,10 +61,45 @@ type BroadcasterSettings struct {
 type Endpoint struct {
 	Chain   chain.ID `json:"chainId"`
 	Name    string   `json:"name"`
-	Healthy bool     `json:"healthy"`
-	Score   float64  `json:"score"` // 0 to 1, higher is better
-	Head    uint64   `json:"head"`  // the newest block it has shown
-	Problem string   `json:"problem,omitempty"`
+	Healthy bool     `json:"healthy"` // in rotation
+	Score   float64  `json:"score"`   // 0 to 1, higher is better
+	Head    uint64   `json:"head"`    // the newest block it has shown
+	// State says why it is not healthy, Breaker what its circuit breaker does.
+	State   string `json:"state"`
+	Breaker string `json:"breaker"`
+	Reading bool   `json:"reading"` // the chain is read from it
+	Lag     uint64 `json:"lag"`     // blocks behind the others when it showed its head
+	Lead    uint64 `json:"lead"`    // blocks ahead of all the others
+
+	LatencyMS   float64 `json:"latencyMs"` // moving average
+	ErrorRate   float64 `json:"errorRate"` // moving share of calls, 0 to 1
+	InFlight    int     `json:"inFlight"`  // requests under way
+	MaxInFlight int     `json:"maxInFlight"`
+	Rate        *Rate   `json:"rate,omitempty"`  // absent without a bound
+	Daily       *Daily  `json:"daily,omitempty"` // likewise
+
+	// Since the start: how often the breaker opened, answers that contradicted
+	// themselves or most others, and calls that the budget forbade.
+	Trips          uint64 `json:"trips"`
+	Contradictions uint64 `json:"contradictions"`
+	Withheld       uint64 `json:"withheld"`
+
+	Problem     string `json:"problem,omitempty"`
+	LastError   string `json:"lastError,omitempty"`
+	LastErrorAt int64  `json:"lastErrorAt,omitempty"`
+}
+
+// Rate is an endpoint's budget of calls per second, and what may come at once.
+type Rate struct {
+	PerSecond float64 `json:"perSecond"`
+	Burst     int     `json:"burst"`
+	Left      float64 `json:"left"` // calls that may come now
+}
+
+// Daily is an endpoint's budget of calls per day of UTC.
+type Daily struct {
+	Calls int `json:"calls"`
+	Left  int `json:"left"`
 }
 
 // Head is how far one chain has been watched.

@@ -21,10 +21,12 @@ import (
 // Nodes hands bytes to a chain's endpoints.
 type Nodes interface {
 	// Send hands raw to the fan-out's share of the endpoints, rotating with the
-	// attempt, each with its own deadline, and returns an answer for each one
-	// asked: at least one.
+	// attempt, each with its own deadline, and returns an answer for each of them:
+	// at least one. It may return when one has the bytes; an endpoint that was
+	// handed them and has not answered by then is tx.Unknown.
 	Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int) []tx.Answer
-	// SendAll hands raw to every healthy endpoint.
+	// SendAll hands raw to every healthy endpoint, and unless one takes it waits
+	// for all of them.
 	SendAll(ctx context.Context, raw []byte, hash chain.Hash) []tx.Answer
 }
 

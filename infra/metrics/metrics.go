@@ -56,8 +56,8 @@ func New(version string) *Metrics {
 	m.appendTime = histogram("append_seconds", "Time of one append, group commit included.", fast).WithLabelValues().(prometheus.Histogram)
 	m.attempts = counter("broadcast_attempts_total", "Broadcast attempts made.", "chain")
 	m.sendDelay = histogram("first_send_delay_seconds", "From when a transaction was due to its first send.", fast, "chain")
-	m.rpcCalls = counter("rpc_calls_total", "JSON-RPC calls, counted one by one inside a batch.", "endpoint", "method", "outcome")
-	m.rpcSeconds = histogram("rpc_call_seconds", "Time of one JSON-RPC call or of the batch it was in.", fast, "endpoint", "method")
+	m.rpcCalls = counter("rpc_calls_total", "JSON-RPC calls, counted one by one inside a batch: what for (class) and how they ended (outcome).", "chain", "endpoint", "method", "class", "outcome")
+	m.rpcSeconds = histogram("rpc_call_seconds", "Time of one JSON-RPC call or of the batch it was in, by what it was for.", fast, "chain", "endpoint", "class")
 	m.blocks = gauge("chain_block", "Newest block that has been read (head) and that can no longer leave the chain (final).", "chain", "tag")
 	m.readers = gauge("reader_position", "Log position up to which a reader has done its work.", "reader")
 	m.head = gauge("log_position", "Position of the newest event this process has seen.").WithLabelValues()
@@ -84,13 +84,9 @@ func (m *Metrics) Request(route, method string, code string, took time.Duration)
 func (m *Metrics) Submission(outcome string) { m.submissions.WithLabelValues(outcome).Inc() }
 
 // Call counts one JSON-RPC call. An error's text is not a label: it is unbounded.
-func (m *Metrics) Call(endpoint, method string, took time.Duration, err error) {
-	outcome := "ok"
-	if err != nil {
-		outcome = "error"
-	}
-	m.rpcCalls.WithLabelValues(endpoint, method, outcome).Inc()
-	m.rpcSeconds.WithLabelValues(endpoint, method).Observe(took.Seconds())
+func (m *Metrics) Call(chain, endpoint, method, class, outcome string, took time.Duration) {
+	m.rpcCalls.WithLabelValues(chain, endpoint, method, class, outcome).Inc()
+	m.rpcSeconds.WithLabelValues(chain, endpoint, class).Observe(took.Seconds())
 }
 
 // Attempt counts one broadcast attempt. since is how long the transaction had

@@ -53,7 +53,7 @@ func (a *App) health(c config.Config, b Build, pools []*rpc.Pool) api.Health {
 		Heads: a.served.heads, Readers: a.readers,
 		Endpoints: func() (all []api.Endpoint) {
 			for i, p := range pools {
-				all = append(all, endpoints(c.Chains[i], p.Status())...)
+				all = append(all, endpoints(c.Chains[i].ID, p.Status())...)
 			}
 			return all
 		},
@@ -63,17 +63,6 @@ func (a *App) health(c config.Config, b Build, pools []*rpc.Pool) api.Health {
 		h.RPCEndpoints += len(ch.Endpoints)
 	}
 	return h
-}
-
-func endpoints(c config.Chain, statuses []rpc.Status) []api.Endpoint {
-	shown := make([]api.Endpoint, len(statuses))
-	for i, s := range statuses {
-		shown[i] = api.Endpoint{Chain: c.ID, Name: s.Name, Healthy: s.State == rpc.Healthy, Score: s.Score, Head: s.Head}
-		if s.State != rpc.Healthy {
-			shown[i].Problem = cmp.Or(s.Ejected, s.LastError, string(s.State))
-		}
-	}
-	return shown
 }
 
 // readers says how far those readers have come that this process runs.

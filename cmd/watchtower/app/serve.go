@@ -77,6 +77,7 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 	defer ports.closeChains()
 
 	a := New(settings(c), ports.Ports)
+	a.exportEndpoints(c, ports.pools)
 	handlers := a.handlers(c, o.Build, ports.pools)
 	if o.Listening != nil {
 		o.Listening(api.Addr(), internal.Addr())
@@ -116,18 +117,6 @@ func openPorts(ctx context.Context, c config.Config, o Options, storage Storage)
 		ports.Chains = append(ports.Chains, Chain{ID: chainConfig.ID, Nodes: pool, Node: pool.Reader()})
 	}
 	return ports, nil
-}
-
-func poolConfig(c config.Config, chainConfig config.Chain, p Ports) rpc.Config {
-	endpoints := make([]rpc.Endpoint, len(chainConfig.Endpoints))
-	for i, e := range chainConfig.Endpoints {
-		endpoints[i] = rpc.Endpoint{Name: e.Name, URL: e.URL.Reveal(), WebSocket: e.WebSocket.Reveal()}
-	}
-	return rpc.Config{
-		Chain: chainConfig.ID, Endpoints: endpoints, Confirmations: chainConfig.Confirmations,
-		Fanout: c.Broadcaster.Fanout, SendTimeout: c.Broadcaster.Timeout, Poll: c.Watcher.PollInterval,
-		DeriveWebSocket: c.Watcher.UseWebSocket, Observe: p.Metrics.Call, Log: p.Log,
-	}
 }
 
 func settings(c config.Config) Settings {

@@ -27,6 +27,7 @@ type Endpoint struct {
 	Name      string // shown to people; may be empty
 	URL       Secret // http or https
 	WebSocket Secret // ws or wss; may be absent
+	Budget    BudgetPart
 }
 
 const (

@@ -20,6 +20,8 @@ chains:
   - {id: 1, confirmations: 20, endpoints: ["http://c"]}
 `
 	detailed := Endpoint{Name: "bee", URL: b.URL, WebSocket: NewSecret("wss://b/KEY")}
+	rate, slots, none := 25, 16, 0
+	limited := Endpoint{URL: NewSecret("http://d"), Budget: BudgetPart{Rate: &rate, Daily: &none, Concurrency: &slots}}
 	for _, test := range []struct {
 		name                          string
 		in                            input
@@ -51,6 +53,11 @@ chains:
 			"1=http://a", "1=2", "w.yaml:2",
 		},
 		{
+			"budgets", input{file: "chains:\n  - {id: 1, endpoints: [{url: http://d, rate: 25, daily: 0, concurrency: 16}]}\n"},
+			[]Chain{{ID: 1, Name: "1", Endpoints: []Endpoint{limited}}},
+			"1=http://d", "1=0", "default",
+		},
+		{
 			"0 overrides", input{file: list, env: []string{"WATCHTOWER_CONFIRMATIONS=31337=0"}, flags: []string{"--chains=31337=http://a"}},
 			[]Chain{{ID: 31337, Name: "31337", Endpoints: []Endpoint{a}}},
 			"31337=http://a", "31337=0", "env WATCHTOWER_CONFIRMATIONS",
@@ -69,6 +76,21 @@ chains:
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// An endpoint's entry goes before the default, and may lift it.
+func TestBudgetOf(t *testing.T) {
+	c, _ := input{
+		file: "endpoints: {rate: 10, burst: 20, daily: 30}\nchains:\n  - {id: 1, endpoints: [http://a, {url: http://b, daily: 0, burst: 5}]}\n",
+	}.mustResolve(t)
+	var got []Budget
+	for _, e := range c.Chains[0].Endpoints {
+		got = append(got, c.Endpoints.Budget.Of(e))
+	}
+	want := []Budget{{Rate: 10, Burst: 20, Daily: 30, Concurrency: 64}, {Rate: 10, Burst: 5, Daily: 0, Concurrency: 64}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -33,6 +33,7 @@ type Config struct {
 	Scheduler   Scheduler
 	Watcher     Watcher
 	Broadcaster Broadcaster
+	Endpoints   Endpoints
 	Owner       Owner
 	API         API
 	Rates       Rates

@@ -72,6 +72,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Watcher:     Watcher{PollInterval: time.Second, UseWebSocket: true},
 		Broadcaster: Broadcaster{Fanout: 2, Timeout: 2 * time.Second},
+		Endpoints:   Endpoints{HeadTimeout: 2500 * time.Millisecond, CallTimeout: 8 * time.Second, MaxLag: 10, Agree: 2, Budget: Budget{Concurrency: 64}},
 		Owner:       Owner{LeaseTTL: 3 * time.Second, LeaseRenew: time.Second},
 		API: API{
 			MaxBodyBytes: 1 << 20, MaxBatch: 1000, MaxTransactionBytes: 128 << 10, MaxHeaderBytes: 8 << 10, MaxConnections: 1024,
@@ -149,12 +150,15 @@ func TestEverySettingEveryWay(t *testing.T) {
 		switch s.kind {
 		case duration:
 			value = "2500ms"
-			if s.path == "retention.sweep" {
+			switch s.path {
+			case "retention.sweep":
 				value = "5m"
+			case "endpoints.head-timeout":
+				value = "3s"
 			}
 		case number:
 			value = "2048"
-			if s.path == "broadcaster.fanout" || s.path == "scheduler.window" {
+			if s.path == "broadcaster.fanout" || s.path == "endpoints.agree" || s.path == "scheduler.window" {
 				value = "3"
 			}
 		}

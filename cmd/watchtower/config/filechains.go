@@ -16,6 +16,7 @@ import (
 //	    endpoints:
 //	      - http://a
 //	      - {url: http://b, name: b, websocket: ws://b}
+//	      - {url: http://c, rate: 50, burst: 100, daily: 1000000, concurrency: 16}
 func (f *file) chains(n ast.Node) []Chain {
 	var chains []Chain
 	var nodes []ast.Node
@@ -67,11 +68,11 @@ func (f *file) endpoints(path string, n ast.Node) (endpoints []Endpoint) {
 		if _, detailed := item.(*ast.MappingNode); !detailed {
 			e.URL = NewSecret(f.text(path, item))
 		} else {
-			f.fields(path, item, []field{
+			f.fields(path, item, append([]field{
 				{"url", func(n ast.Node) { e.URL = NewSecret(f.text(path+".url", n)) }},
 				{"websocket", func(n ast.Node) { e.WebSocket = NewSecret(f.text(path+".websocket", n)) }},
 				{"name", func(n ast.Node) { e.Name = f.text(path+".name", n) }},
-			})
+			}, f.budget(path, &e.Budget)...))
 		}
 		endpoints = append(endpoints, e)
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -37,9 +38,10 @@ type client struct {
 	connects atomic.Uint64
 }
 
-func newClient(name string, u *url.URL, header http.Header) *client {
+func newClient(name string, u *url.URL, header http.Header, concurrency int) *client {
 	c := &client{name: name, header: header, hidden: hide(u)}
 	c.url = u.String()
+	conns := concurrency + spareConns
 	dialer := &net.Dialer{
 		Timeout:         5 * time.Second,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
@@ -51,9 +53,9 @@ func newClient(name string, u *url.URL, header http.Header) *client {
 			DialContext:           c.counted(dialer.DialContext),
 			ForceAttemptHTTP2:     true,
 			HTTP2:                 &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
-			MaxIdleConns:          maxConns,
-			MaxIdleConnsPerHost:   maxConns,
-			MaxConnsPerHost:       maxConns,
+			MaxIdleConns:          conns,
+			MaxIdleConnsPerHost:   conns,
+			MaxConnsPerHost:       conns,
 			IdleConnTimeout:       90 * time.Second,
 			TLSHandshakeTimeout:   5 * time.Second,
 			ExpectContinueTimeout: time.Second,
@@ -62,8 +64,9 @@ func newClient(name string, u *url.URL, header http.Header) *client {
 	return c
 }
 
-// maxConns bounds the connections to one endpoint; further calls wait.
-const maxConns = 64
+// spareConns are the connections to one endpoint beyond those for requests that its
+// budget lets be under way: for asking it who it is.
+const spareConns = 2
 
 // do sends calls in one HTTP request and returns their replies in order. The
 // error is *Unreachable, or a *NodeError when the node took none of the calls.
@@ -74,18 +77,22 @@ func (c *client) do(ctx context.Context, limit int64, calls ...call) ([]reply, e
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", calls[0].method, err)
 	}
-	status, body, err := c.post(ctx, request, limit)
-	if err != nil {
-		return nil, &Unreachable{c.name, status, err}
+	answer, err := c.post(ctx, request, limit)
+	status := answer.status
+	fail := func(malformed bool, err error) error {
+		return &Unreachable{c.name, status, err, malformed, answer.retryAfter}
 	}
-	replies, refused, err := decode(body, first, len(calls))
+	if err != nil {
+		return nil, fail(errors.Is(err, errTooLarge), err)
+	}
+	replies, refused, err := decode(answer.body, first, len(calls))
 	switch {
 	case status >= 500, status == http.StatusTooManyRequests, status/100 == 3:
-		return nil, &Unreachable{c.name, status, fmt.Errorf("HTTP %d", status)}
+		return nil, fail(false, fmt.Errorf("HTTP %d", status))
 	case err != nil && status != http.StatusOK:
-		return nil, &Unreachable{c.name, status, fmt.Errorf("HTTP %d", status)}
+		return nil, fail(false, fmt.Errorf("HTTP %d", status))
 	case err != nil:
-		return nil, &Unreachable{c.name, status, err}
+		return nil, fail(true, err)
 	case refused != nil:
 		return nil, c.sign(refused, calls[0].method)
 	}
@@ -103,10 +110,19 @@ func (c *client) sign(node *NodeError, method string) *NodeError {
 	return node
 }
 
-func (c *client) post(ctx context.Context, body []byte, limit int64) (status int, reply []byte, err error) {
+// answer is an HTTP answer.
+type answer struct {
+	status     int
+	body       []byte
+	retryAfter time.Duration
+}
+
+var errTooLarge = errors.New("reply is larger than")
+
+func (c *client) post(ctx context.Context, body []byte, limit int64) (a answer, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
-		return 0, nil, errors.New("cannot make a request to this URL")
+		return a, errors.New("cannot make a request to this URL")
 	}
 	for name, values := range c.header {
 		request.Header[name] = values
@@ -115,17 +131,40 @@ func (c *client) post(ctx context.Context, body []byte, limit int64) (status int
 	request.Header.Set("Accept", "application/json")
 	response, err := c.http.Do(request)
 	if err != nil {
-		return 0, nil, c.conceal(err)
+		return a, c.conceal(err)
 	}
 	defer response.Body.Close() //nolint:errcheck // what matters was read
-	reply, err = io.ReadAll(io.LimitReader(response.Body, limit+1))
+	a.status = response.StatusCode
+	if a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable {
+		a.retryAfter = retryAfter(response.Header)
+	}
+	a.body, err = io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if err != nil {
-		return response.StatusCode, nil, fmt.Errorf("reply cut: %w", c.conceal(err))
+		return a, fmt.Errorf("reply cut: %w", c.conceal(err))
 	}
-	if int64(len(reply)) > limit {
-		return response.StatusCode, nil, fmt.Errorf("reply is larger than %d bytes", limit)
+	if int64(len(a.body)) > limit {
+		return a, fmt.Errorf("%w %d bytes", errTooLarge, limit)
 	}
-	return response.StatusCode, reply, nil
+	return a, nil
+}
+
+// retryAfter is how long an answer asks to wait before the next request; 0 when it
+// does not. Source: RFC 9110 section 10.2.3.
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	when, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	// Against the server's clock, if it shows it: ours may be another.
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	return max(when.Sub(now), 0)
 }
 
 // conceal removes the URL that net/http puts into its errors.

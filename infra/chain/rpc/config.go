@@ -29,6 +29,9 @@ type Config struct {
 	SendTimeout time.Duration
 	// CallTimeout bounds one read. Default 8 s.
 	CallTimeout time.Duration
+	// HeadTimeout bounds one read of a head or a block. Endpoints that are usually
+	// quick get less, but at least a second. Default 2.5 s.
+	HeadTimeout time.Duration
 	// Poll is how often Heads signals without a subscription. Default 500 ms.
 	Poll time.Duration
 	// PollSubscribed is how often it signals beneath a live one. Default 3 s.
@@ -36,8 +39,13 @@ type Config struct {
 	// Probe is how often an endpoint that is not read from is asked for its
 	// head. Default 5 s.
 	Probe time.Duration
-	// MaxLag is how many blocks behind the others an endpoint may be. Default 10.
+	// MaxLag is how many blocks behind the others an endpoint may be, and half of how
+	// many it may be ahead of all others. Default 10.
 	MaxLag uint64
+	// Agree is how many endpoints, as far as so many are healthy, have to say the same
+	// of a receipt or a used nonce before it counts. Default 2; 1 trusts whichever is
+	// read from.
+	Agree int
 	// DeriveWebSocket makes endpoints without a WebSocket URL use their own with
 	// the scheme ws or wss.
 	DeriveWebSocket bool
@@ -46,7 +54,7 @@ type Config struct {
 	Now func() time.Time
 	// Observe, when set, is told of every call: methods in a batch one by one,
 	// each with the time of the whole. It must not block.
-	Observe func(endpoint, method string, took time.Duration, err error)
+	Observe func(Call)
 	// Log, when set, is told when an endpoint's standing changes.
 	Log *slog.Logger
 }
@@ -57,6 +65,7 @@ type Endpoint struct {
 	URL       string      // http or https; may hold keys and is never shown
 	WebSocket string      // ws or wss; optional
 	Header    http.Header // sent with every request; never shown
+	Budget    Budget
 }
 
 func (c Config) withDefaults() Config {
@@ -67,6 +76,7 @@ func (c Config) withDefaults() Config {
 	}
 	orElse(&c.SendTimeout, 4*time.Second)
 	orElse(&c.CallTimeout, 8*time.Second)
+	orElse(&c.HeadTimeout, 2500*time.Millisecond)
 	orElse(&c.Poll, 500*time.Millisecond)
 	orElse(&c.PollSubscribed, 3*time.Second)
 	orElse(&c.Probe, 5*time.Second)
@@ -76,11 +86,14 @@ func (c Config) withDefaults() Config {
 	if c.MaxLag == 0 {
 		c.MaxLag = 10
 	}
+	if c.Agree == 0 {
+		c.Agree = 2
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	if c.Observe == nil {
-		c.Observe = func(string, string, time.Duration, error) {}
+		c.Observe = func(Call) {}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -95,8 +108,13 @@ func (c Config) validate() error {
 		return errors.New("no chain id")
 	case len(c.Endpoints) == 0:
 		return fmt.Errorf("chain %d has no endpoint", c.Chain)
-	case c.Fanout < 0 || c.SendTimeout < 0 || c.CallTimeout < 0 || c.Poll < 0 || c.PollSubscribed < 0 || c.Probe < 0:
+	case c.Fanout < 0 || c.Agree < 0 || c.SendTimeout < 0 || c.CallTimeout < 0 || c.HeadTimeout < 0 || c.Poll < 0 || c.PollSubscribed < 0 || c.Probe < 0:
 		return errors.New("counts and durations must not be negative")
+	}
+	for i, e := range c.Endpoints {
+		if b := e.Budget; b.Rate < 0 || b.Burst < 0 || b.Daily < 0 || b.Concurrency < 0 {
+			return fmt.Errorf("endpoint %d: a budget must not be negative", i+1)
+		}
 	}
 	return nil
 }
@@ -132,8 +150,9 @@ func (c Config) endpoints() ([]*endpoint, error) {
 			return nil, fmt.Errorf("endpoint %d: the name %s is taken", i+1, name)
 		}
 		taken[name] = true
+		meter := newMeter(name, setting.Budget, c.Now())
 		built[i] = &endpoint{
-			client: newClient(name, u, setting.Header), index: i, webSocket: socket,
+			client: newClient(name, u, setting.Header, meter.Concurrency), meter: meter, index: i, webSocket: socket,
 			gate: make(chan struct{}, 1),
 		}
 	}

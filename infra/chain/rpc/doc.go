@@ -5,7 +5,7 @@
 //   - [Pool.Send] hands signed bytes to several endpoints and says, in classes
 //     and causes, what each of them answered.
 //   - [Pool.Reader] reads the chain from one endpoint, the same one as long as it
-//     is healthy, so that calls made one after the other tell one story.
+//     is healthy and quick, so that calls made one after the other tell one story.
 //
 // What is trusted, and how far:
 //
@@ -15,6 +15,8 @@
 //   - An answer is used only if it is well formed, of bounded size, carries our
 //     id and speaks of what was asked: a block under another hash, a receipt of
 //     another transaction or in another block is an error, never a fact.
+//   - A receipt, and a nonce that makes transactions stale, count when another endpoint
+//     says the same of the same block.
 //   - After a lost reply nobody knows whether the bytes arrived: the class is
 //     unknown, never a refusal. Only messages listed as permanent in messages/
 //     are permanent; everything else is retried.

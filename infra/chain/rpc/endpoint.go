@@ -14,6 +14,7 @@ import (
 // endpoint is one node: how to talk to it, who it says it is, how it is doing.
 type endpoint struct {
 	*client
+	meter     *meter
 	index     int
 	webSocket string // URL, or empty
 
@@ -79,7 +80,7 @@ func (e *endpoint) ask(ctx context.Context, now func() time.Time) (identity, tim
 		return identity{}, took, err
 	}
 	if genesis.Number != 0 {
-		return identity{}, took, &Unreachable{e.name, 0, contradiction("block 0 has number %d", genesis.Number)}
+		return identity{}, took, &Unreachable{Endpoint: e.name, Err: contradiction("block 0 has number %d", genesis.Number)}
 	}
 	id.genesis = genesis.Hash
 	return id, took, nil
@@ -146,4 +147,14 @@ func (e *endpoint) failed(now time.Time, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.health.fail(now, err)
+	if errors.Is(err, errContradiction) {
+		e.health.contradict(now)
+	}
+}
+
+// usual is the endpoint's usual latency.
+func (e *endpoint) usual() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.health.latency
 }

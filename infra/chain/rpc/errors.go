@@ -3,6 +3,7 @@ package rpc
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
@@ -26,6 +27,9 @@ type Unreachable struct {
 	Endpoint string
 	Status   int // HTTP status, when there was one
 	Err      error
+
+	malformed  bool          // it answered, but not as the protocol prescribes
+	retryAfter time.Duration // how long it wants to be left alone, if it says so
 }
 
 func (e *Unreachable) Error() string { return fmt.Sprintf("%s: %v", e.Endpoint, e.Err) }
@@ -53,9 +57,12 @@ var (
 	errNoneHealthy = errors.New("no endpoint is healthy")
 )
 
-// contradiction is an answer that speaks of something else than was asked.
+// errContradiction is an answer that speaks of something else than was asked, or of
+// what others deny.
+var errContradiction = errors.New("answer contradicts the question")
+
 func contradiction(format string, args ...any) error {
-	return fmt.Errorf("answer contradicts the question: "+format, args...)
+	return fmt.Errorf("%w: %w", errContradiction, fmt.Errorf(format, args...))
 }
 
 // JSON-RPC codes with a meaning of their own. Source: JSON-RPC 2.0 section 5.1,

@@ -15,6 +15,12 @@ const (
 	latencyHalf    = 250 * time.Millisecond // the latency that halves a score
 	lagHalf        = 5                      // the lag in blocks that halves it
 	maxErrorLength = 200
+
+	liesMax      = 3 // contradictions within lieMemory of each other
+	lieMemory    = 2 * time.Minute
+	distrustMin  = 30 * time.Second // doubles while it goes on
+	distrustMax  = 10 * time.Minute
+	distrustPast = time.Hour // without a contradiction, it begins anew
 )
 
 // health is how an endpoint has been doing. It is data: time is given to it.
@@ -23,16 +29,28 @@ const (
 // failures in a row, or when about every other call fails. It stays tripped for a
 // cool-down, after which one probe is due; a probe that fails doubles the
 // cool-down, any success closes the breaker.
+//
+// Contradictions are counted apart, because one who lies may answer all the rest: a
+// few of them, and the endpoint is distrusted for a while whatever else it says. One
+// alone may be a balancer that asks two nodes.
 type health struct {
 	latency  time.Duration // moving average
 	failures float64       // moving share, 0 to 1
 	tripped  bool
 	until    time.Time // a tripped endpoint is probed from then on
 	cool     time.Duration
+	trips    uint64
+
+	lies       int // contradictions lately
+	liedAt     time.Time
+	distrusted time.Time // until then
+	distrust   time.Duration
+	lied       uint64 // contradictions ever
 
 	head   uint64 // the newest block it has shown; 0 before the first
 	headAt time.Time
 	lag    uint64 // behind the others when it showed it
+	lead   uint64 // ahead of all the others when one of them last showed its own
 
 	lastError   string
 	lastErrorAt time.Time
@@ -58,9 +76,26 @@ func (h *health) fail(now time.Time, err error) {
 	switch {
 	case !h.tripped && h.failures >= tripAt:
 		h.tripped, h.cool, h.until = true, coolFirst, now.Add(coolFirst)
+		h.trips++
 	case h.tripped && !now.Before(h.until):
 		h.cool = min(2*h.cool, coolLast)
 		h.until = now.Add(h.cool)
+	}
+}
+
+// contradict counts an answer that contradicts itself or others.
+func (h *health) contradict(now time.Time) {
+	quiet := now.Sub(h.liedAt)
+	if quiet > lieMemory {
+		h.lies = 0
+	}
+	if quiet > distrustPast {
+		h.distrust = 0
+	}
+	h.lies, h.lied, h.liedAt = h.lies+1, h.lied+1, now
+	if h.lies >= liesMax {
+		h.distrust = min(max(2*h.distrust, distrustMin), distrustMax)
+		h.distrusted, h.lies = now.Add(h.distrust), 0
 	}
 }
 
@@ -71,14 +106,14 @@ func (h *health) probeDue(now time.Time) bool { return h.tripped && !now.Before(
 func (h *health) score() float64 {
 	quick := 1 / (1 + float64(h.latency)/float64(latencyHalf))
 	level := 1 / (1 + float64(h.lag)/lagHalf)
-	return quick * level * (1 - h.failures)
+	honest := 1 / (1 + float64(h.lies))
+	return quick * level * honest * (1 - h.failures)
 }
 
 // frontier is the height that the endpoints are measured by: the highest head,
 // or the second highest when there are three or more, so that no single liar can
-// make the others look behind.
-func frontier(heads []uint64) uint64 {
-	var first, second uint64
+// make the others look behind. first and second are the two highest.
+func frontier(heads []uint64) (at, first, second uint64) {
 	for _, head := range heads {
 		switch {
 		case head >= first:
@@ -88,9 +123,20 @@ func frontier(heads []uint64) uint64 {
 		}
 	}
 	if len(heads) >= 3 {
-		return second
+		return second, first, second
 	}
-	return first
+	return first, first, second
+}
+
+// breaker is the state of the circuit breaker.
+func (h *health) breaker(now time.Time) Breaker {
+	switch {
+	case !h.tripped:
+		return BreakerClosed
+	case h.probeDue(now):
+		return BreakerHalfOpen
+	}
+	return BreakerOpen
 }
 
 // round keeps a score readable.

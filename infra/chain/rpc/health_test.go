@@ -80,7 +80,7 @@ func TestFrontier(t *testing.T) {
 		heads []uint64
 		want  uint64
 	}{{nil, 0}, {[]uint64{7}, 7}, {[]uint64{7, 9}, 9}, {[]uint64{7, 9, 1 << 60}, 9}, {[]uint64{9, 9, 3}, 9}, {[]uint64{1, 2, 3, 4}, 3}} {
-		if got := frontier(test.heads); got != test.want {
+		if got, _, _ := frontier(test.heads); got != test.want {
 			t.Errorf("%v: %d, want %d", test.heads, got, test.want)
 		}
 	}
@@ -309,13 +309,13 @@ func TestObserveCountsEveryCall(t *testing.T) {
 	var mu sync.Mutex
 	seen, failed := map[string]int{}, 0
 	p := open(t, func(c *Config) {
-		c.Observe = func(endpoint, method string, took time.Duration, err error) {
+		c.Observe = func(made Call) {
 			mu.Lock()
 			defer mu.Unlock()
-			if endpoint != "a" || took < 0 {
-				t.Errorf("%s took %s", endpoint, took)
+			if made.Endpoint != "a" || made.Took < 0 || made.Class == "other" {
+				t.Errorf("%+v", made)
 			}
-			if seen[method]++; err != nil {
+			if seen[made.Method]++; made.Outcome != OK {
 				failed++
 			}
 		}
@@ -364,7 +364,7 @@ func TestNamesAreTold(t *testing.T) {
 	built, err := Config{
 		Endpoints:       []Endpoint{{URL: "https://u:p@host/key1"}, {URL: "https://host/key2"}, {Name: "mine", URL: "https://host:444/x", WebSocket: "wss://other/x"}},
 		DeriveWebSocket: true,
-	}.endpoints()
+	}.withDefaults().endpoints()
 	if err != nil {
 		t.Fatal(err)
 	}

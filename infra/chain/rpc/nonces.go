@@ -21,8 +21,37 @@ const (
 // Nonces returns, for each sequence, the next nonce the chain wants at a block.
 // The state is that of the block's hash (EIP-1898). A node that cannot name a
 // block by hash is asked by number, and whether that number is still that block.
+// A nonce above zero makes transactions stale, so it counts when other endpoints bear
+// it out.
 func (r *Reader) Nonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error) {
-	e := r.pool.reader()
+	type source struct {
+		nonces []uint64
+		e      *endpoint
+	}
+	from, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (source, error) {
+		nonces, err := r.noncesAt(ctx, e, at, sequences)
+		return source{nonces, e}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var used []chain.Sequence
+	var values []uint64
+	for i, n := range from.nonces {
+		if n > 0 {
+			used, values = append(used, sequences[i]), append(values, n)
+		}
+	}
+	if len(used) > 0 {
+		what := fmt.Sprintf("nonces at block %s", at.Hash)
+		if err := r.pool.borneOut(ctx, from.e, what, r.sameNonces(at, used, values)); err != nil {
+			return nil, err
+		}
+	}
+	return from.nonces, nil
+}
+
+func (r *Reader) noncesAt(ctx context.Context, e *endpoint, at chain.Block, sequences []chain.Sequence) ([]uint64, error) {
 	nonces := make([]uint64, 0, len(sequences))
 	for chunk := range slices.Chunk(sequences, maxBatch-1) {
 		found, err := r.nonces(ctx, e, at, chunk, map[string]any{"blockHash": at.Hash})

@@ -66,63 +66,6 @@ func (p *Pool) Close() {
 	}
 }
 
-// ask performs calls on one endpoint under a deadline of its own, after the
-// endpoint has shown that it serves our chain, and once more if it reconnected
-// meanwhile. It keeps the endpoint's health and tells Observe.
-func (p *Pool) ask(ctx context.Context, e *endpoint, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
-	if err := p.verify(ctx, e); err != nil {
-		return nil, err
-	}
-	began := p.config.Now()
-	own, cancel := context.WithTimeout(ctx, timeout)
-	replies, err := e.exchange(own, limit, calls...)
-	cancel()
-	took := p.config.Now().Sub(began)
-	for i, c := range calls {
-		failed := err
-		if err == nil {
-			failed = replies[i].err
-		}
-		p.config.Observe(e.name, c.method, took, failed)
-	}
-	p.judge(ctx, e, took, replies, err)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.verify(ctx, e); err != nil {
-		// Not as verify's error, which would say that nothing had been asked.
-		return nil, &Unreachable{e.name, 0, fmt.Errorf("reconnected meanwhile: %v", err)}
-	}
-	return replies, nil
-}
-
-// judge adds an exchange to the endpoint's health.
-func (p *Pool) judge(ctx context.Context, e *endpoint, took time.Duration, replies []reply, err error) {
-	if err != nil && ctx.Err() != nil {
-		return // the caller gave up: it says nothing about the endpoint
-	}
-	for i := 0; err == nil && i < len(replies); i++ {
-		if replies[i].err != nil && counts(replies[i].err) {
-			err = replies[i].err
-		}
-	}
-	if err != nil && counts(err) {
-		p.blame(e, err)
-		return
-	}
-	e.succeeded(took)
-}
-
-// blame counts an error against an endpoint.
-func (p *Pool) blame(e *endpoint, err error) {
-	now := p.config.Now()
-	before := p.state(e)
-	e.failed(now, err)
-	if after := p.state(e); after == Tripped && before != Tripped {
-		p.config.Log.Warn("endpoint out of rotation", "chain", p.config.Chain, "endpoint", e.name, "err", err)
-	}
-}
-
 // verify makes sure that an endpoint serves our chain.
 func (p *Pool) verify(ctx context.Context, e *endpoint) error {
 	stale, err := e.standing(p.config.Now())
@@ -155,8 +98,9 @@ func (p *Pool) identify(ctx context.Context, e *endpoint) (identity, error) {
 	own, cancel := context.WithTimeout(ctx, min(identifyTimeout, p.config.CallTimeout))
 	defer cancel()
 	id, took, err := e.ask(own, p.config.Now)
+	e.meter.charge(p.config.Now(), 2)
 	for _, method := range []string{"eth_chainId", "eth_getBlockByNumber"} {
-		p.config.Observe(e.name, method, took, err)
+		p.observe(e, method, took, err)
 	}
 	switch {
 	case err == nil:

@@ -39,7 +39,7 @@ func (p *Pool) Reader() *Reader { return &Reader{pool: p} }
 // to another: it may be the only one that cannot say, and no breaker trips for what
 // is a small part of its calls, nor for calls that their callers gave up.
 func (r *Reader) ask(ctx context.Context, e *endpoint, calls ...call) ([]reply, error) {
-	replies, err := r.pool.ask(ctx, e, r.pool.config.CallTimeout, maxBlockReply, calls...)
+	replies, err := r.pool.ask(ctx, e, r.pool.patience(e, calls), maxBlockReply, calls...)
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) || slices.ContainsFunc(replies, declined) {
 		r.pool.leave(e)
 	}
@@ -55,7 +55,10 @@ func declined(r reply) bool {
 
 // Head is the newest block.
 func (r *Reader) Head(ctx context.Context) (chain.Block, error) {
-	e := r.pool.reader()
+	return hedged(ctx, r.pool, r.head)
+}
+
+func (r *Reader) head(ctx context.Context, e *endpoint) (chain.Block, error) {
 	block, _, err := r.block(ctx, e, "latest")
 	if err == nil {
 		r.pool.sawHead(e, block.Number)
@@ -67,19 +70,18 @@ func (r *Reader) Head(ctx context.Context) (chain.Block, error) {
 // calls finalized, or the one with as many confirmations as configured (the block
 // itself counts as the first), at least the genesis.
 func (r *Reader) Final(ctx context.Context) (chain.Block, error) {
-	e := r.pool.reader()
+	return hedged(ctx, r.pool, r.final)
+}
+
+func (r *Reader) final(ctx context.Context, e *endpoint) (chain.Block, error) {
 	if r.pool.config.Confirmations == 0 {
 		block, _, err := r.block(ctx, e, "finalized")
 		return block, err
 	}
-	head, _, err := r.block(ctx, e, "latest")
-	if err != nil {
-		return chain.Block{}, err
-	}
-	r.pool.sawHead(e, head.Number)
+	head, err := r.head(ctx, e)
 	depth := r.pool.config.Confirmations - 1
-	if depth == 0 {
-		return head, nil
+	if err != nil || depth == 0 {
+		return head, err
 	}
 	block, _, err := r.block(ctx, e, quantity(head.Number-min(depth, head.Number)))
 	return block, err
@@ -90,13 +92,21 @@ func (r *Reader) BlockByHash(ctx context.Context, hash chain.Hash) (chain.Block,
 	if seen, ok := r.recall(hash); ok {
 		return seen.block, slices.Clone(seen.hashes), nil
 	}
-	return r.blockByHash(ctx, r.pool.reader(), hash)
+	seen, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (s seenBlock, err error) {
+		s.block, s.hashes, err = r.blockByHash(ctx, e, hash)
+		return s, err
+	})
+	return seen.block, seen.hashes, err
 }
 
 // BlockAt returns the canonical block of a number, and the hashes of its
 // transactions, in order.
 func (r *Reader) BlockAt(ctx context.Context, number uint64) (chain.Block, []chain.Hash, error) {
-	return r.block(ctx, r.pool.reader(), quantity(number))
+	seen, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (s seenBlock, err error) {
+		s.block, s.hashes, err = r.block(ctx, e, quantity(number))
+		return s, err
+	})
+	return seen.block, seen.hashes, err
 }
 
 // block reads a block by tag or number.
@@ -151,6 +161,13 @@ func (r *Reader) recall(hash chain.Hash) (seenBlock, bool) {
 		}
 	}
 	return seenBlock{}, false
+}
+
+// forget drops a block that others do not bear out.
+func (r *Reader) forget(hash chain.Hash) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recent = slices.DeleteFunc(r.recent, func(seen seenBlock) bool { return seen.block.Hash == hash })
 }
 
 // dispute counts an answer that cannot be used against its endpoint and names it.

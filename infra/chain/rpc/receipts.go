@@ -13,20 +13,37 @@ import (
 
 // Receipts returns the receipts of a block's transactions among these; a hash the
 // block does not hold is absent. All of them come from one request: the block's
-// receipts for several hashes, single ones otherwise.
+// receipts for several hashes, single ones otherwise. They count when other endpoints
+// bear them out.
 func (r *Reader) Receipts(ctx context.Context, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error) {
 	if len(hashes) == 0 {
 		return map[chain.Hash]chain.Receipt{}, nil
 	}
-	e := r.pool.reader()
-	var found map[chain.Hash]chain.Receipt
-	err := errUnsupported
-	if len(hashes) > 1 && !e.noBlockReceipts.Load() {
-		found, err = r.blockReceipts(ctx, e, block, hashes)
+	type source struct {
+		found map[chain.Hash]chain.Receipt
+		e     *endpoint
 	}
-	if errors.Is(err, errUnsupported) {
-		found, err = r.singleReceipts(ctx, e, block, hashes)
+	from, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (source, error) {
+		found, err := r.receiptsIn(ctx, e, block, hashes)
+		return source{found, e}, err
+	})
+	if err != nil {
+		return nil, err
 	}
+	if len(from.found) > 0 {
+		what := fmt.Sprintf("receipts in block %s", block.Hash)
+		if err := r.pool.borneOut(ctx, from.e, what, r.sameReceipts(block, from.found)); err != nil {
+			r.forget(block.Hash)
+			return nil, err
+		}
+	}
+	return from.found, nil
+}
+
+// receiptsIn asks one endpoint for the receipts of a block's transactions among these
+// and makes sure that those without one are not in the block.
+func (r *Reader) receiptsIn(ctx context.Context, e *endpoint, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error) {
+	found, err := r.receiptsAt(ctx, e, block, hashes)
 	if err != nil {
 		return nil, err
 	}
@@ -36,6 +53,27 @@ func (r *Reader) Receipts(ctx context.Context, block chain.Block, hashes []chain
 		}
 	}
 	return found, nil
+}
+
+func (r *Reader) receiptsAt(ctx context.Context, e *endpoint, block chain.Block, hashes []chain.Hash) (found map[chain.Hash]chain.Receipt, err error) {
+	err = errUnsupported
+	if len(hashes) > 1 && !e.noBlockReceipts.Load() {
+		found, err = r.blockReceipts(ctx, e, block, hashes)
+	}
+	if errors.Is(err, errUnsupported) {
+		found, err = r.singleReceipts(ctx, e, block, hashes)
+	}
+	return found, err
+}
+
+// inAnotherBlock means that an endpoint has a transaction in another block than in
+// that which was asked for: it is on another branch, or a reorg came between.
+type inAnotherBlock struct {
+	hash, is, not chain.Hash
+}
+
+func (e *inAnotherBlock) Error() string {
+	return fmt.Sprintf("%s is in block %s there, not in %s", e.hash, e.is, e.not)
 }
 
 var errUnsupported = errors.New("the node does not offer this method")
@@ -102,7 +140,7 @@ func (r *Reader) singleReceipts(ctx context.Context, e *endpoint, block chain.Bl
 			case *n.Transaction != hash:
 				err = contradiction("a receipt of %s", n.Transaction)
 			case *n.Block != block.Hash: // a reorg meanwhile: nobody's fault
-				return nil, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s is in block %s there, not in %s", hash, n.Block, block.Hash)}
+				return nil, &Unreachable{Endpoint: e.name, Err: &inAnotherBlock{hash, *n.Block, block.Hash}}
 			}
 			if err != nil {
 				return nil, r.pool.dispute(e, fmt.Errorf("receipt of %s: %w", hash, err))
@@ -145,9 +183,9 @@ func setOf(hashes []chain.Hash) map[chain.Hash]bool {
 // block or later. nil without an error means that none of them has it. Endpoints
 // that have not come to that block, and those that decline the question, have no
 // say in that; at least one must have, and one that cannot be reached just now may
-// have it. A receipt counts when its block is canonical where it came from and
-// holds the transaction; should endpoints differ, the one that is read from goes
-// first.
+// have it. A receipt counts when its block is canonical where it came from and holds
+// the transaction, and when other endpoints bear that out; one that most of them deny
+// has no say. Should endpoints differ, the one that is read from goes first.
 func (r *Reader) FindReceipt(ctx context.Context, hash chain.Hash, at chain.Block) (*chain.Receipt, error) {
 	healthy := r.pool.healthy()
 	if len(healthy) == 0 {
@@ -163,12 +201,36 @@ func (r *Reader) FindReceipt(ctx context.Context, hash chain.Hash, at chain.Bloc
 		asked.Go(func() { receipts[i], errs[i] = r.findAt(ctx, e, hash, at.Number) })
 	}
 	asked.Wait()
-	for _, receipt := range receipts {
-		if receipt != nil {
+	for i, receipt := range receipts {
+		if receipt == nil {
+			continue
+		}
+		denied := (*outvoted)(nil)
+		switch err := r.shown(ctx, healthy[i], hash, receipts, *receipt); {
+		case err == nil:
 			return receipt, nil
+		case !errors.As(err, &denied):
+			return nil, err
+		default:
+			errs[i] = &NodeError{Endpoint: healthy[i].name, Message: err.Error()} // no say
 		}
 	}
 	return nil, absence(errs)
+}
+
+// shown makes sure that a receipt is not one endpoint's word alone. Others that gave
+// the same need not be asked again.
+func (r *Reader) shown(ctx context.Context, e *endpoint, hash chain.Hash, all []*chain.Receipt, receipt chain.Receipt) error {
+	same := 0
+	for _, other := range all {
+		if other != nil && other.Block.Hash == receipt.Block.Hash && other.Status == receipt.Status {
+			same++
+		}
+	}
+	if same >= r.pool.config.Agree {
+		return nil
+	}
+	return r.pool.borneOut(ctx, e, fmt.Sprintf("receipt of %s in block %s", hash, receipt.Block.Hash), r.sameReceipts(receipt.Block, map[chain.Hash]chain.Receipt{hash: receipt}))
 }
 
 // errBehind means that an endpoint has not come to the block in question.

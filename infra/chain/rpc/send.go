@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -15,16 +17,23 @@ import (
 
 // Send hands raw to as many healthy endpoints as the fan-out says, beginning one
 // further with each attempt, all at once and each under its own deadline. It
-// returns one answer per endpoint asked, in that order, and never none: when no
-// endpoint is healthy it asks the least bad one. hash is what the node must
-// answer with: an endpoint that answers with another has answered nothing.
+// returns one answer per endpoint, in that order, and never none: when no endpoint
+// is healthy it asks the least bad one. hash is what the node must answer with: an
+// endpoint that answers with another has answered nothing.
+//
+// It returns as soon as one endpoint has the bytes, or ctx ends. What is under way
+// then goes on behind it, to its own deadline, and still counts for the endpoint's
+// health. An endpoint that has been handed the bytes and has not answered yet is
+// tx.Unknown, for it may take them; one that has not been handed them is tx.Retry,
+// and will not be.
 func (p *Pool) Send(ctx context.Context, raw []byte, hash chain.Hash, attempt int) []tx.Answer {
 	return p.sendTo(ctx, p.targets(attempt), raw, hash)
 }
 
 // SendAll hands raw to every healthy endpoint, as Send does: a permanent refusal
-// is a verdict only when all of them give it. When none is healthy it asks all
-// that may serve our chain, so that one of them alone decides nothing.
+// is a verdict only when all of them give it, so unless one takes the bytes all are
+// waited for. When none is healthy it asks all that may serve our chain, so that one
+// of them alone decides nothing.
 func (p *Pool) SendAll(ctx context.Context, raw []byte, hash chain.Hash) []tx.Answer {
 	targets := p.healthy()
 	if len(targets) == 0 {
@@ -33,17 +42,8 @@ func (p *Pool) SendAll(ctx context.Context, raw []byte, hash chain.Hash) []tx.An
 	return p.sendTo(ctx, targets, raw, hash)
 }
 
-func (p *Pool) sendTo(ctx context.Context, targets []*endpoint, raw []byte, hash chain.Hash) []tx.Answer {
-	answers := make([]tx.Answer, len(targets))
-	var asked sync.WaitGroup
-	for i, e := range targets {
-		asked.Go(func() { answers[i] = p.send(ctx, e, raw, hash) })
-	}
-	asked.Wait()
-	return answers
-}
-
-// targets are the endpoints that an attempt asks, at least one.
+// targets are the endpoints that an attempt asks, at least one. Those that have
+// room for it now go before those that would make it wait.
 func (p *Pool) targets(attempt int) []*endpoint {
 	healthy := p.healthy()
 	if len(healthy) == 0 {
@@ -52,35 +52,169 @@ func (p *Pool) targets(attempt int) []*endpoint {
 		}
 		return p.endpoints[:1] // which answers that it serves another chain
 	}
-	targets := make([]*endpoint, min(p.config.Fanout, len(healthy)))
-	for i := range targets {
-		targets[i] = healthy[(uint(attempt)+uint(i))%uint(len(healthy))]
+	now := p.config.Now()
+	turn := int(uint(attempt) % uint(len(healthy)))
+	var ready, full []*endpoint
+	for _, e := range slices.Concat(healthy[turn:], healthy[:turn]) {
+		if e.meter.room(now) {
+			ready = append(ready, e)
+		} else {
+			full = append(full, e)
+		}
 	}
-	return targets
+	return append(ready, full...)[:min(p.config.Fanout, len(healthy))]
 }
 
-func (p *Pool) send(ctx context.Context, e *endpoint, raw []byte, hash chain.Hash) tx.Answer {
-	began := p.config.Now()
-	replies, err := p.ask(ctx, e, p.config.SendTimeout, maxSmallReply,
-		call{"eth_sendRawTransaction", []any{"0x" + hex.EncodeToString(raw)}})
+// graceMax bounds how long those that have been handed the bytes too are given to
+// say so after the first has taken them: as long as the first took, at most this.
+const graceMax = 20 * time.Millisecond
+
+func (p *Pool) sendTo(ctx context.Context, targets []*endpoint, raw []byte, hash chain.Hash) []tx.Answer {
+	waiting, stop := context.WithCancel(ctx)
+	defer stop() // who waits for a turn need not any more
+	sending, end := p.outlive(ctx)
+	d := &delivery{
+		pool: p, targets: targets, hash: hash, began: p.config.Now(),
+		call:    call{"eth_sendRawTransaction", []any{"0x" + hex.EncodeToString(raw)}},
+		answers: make([]tx.Answer, len(targets)), handed: make([]bool, len(targets)),
+		left: len(targets), taken: make(chan struct{}), all: make(chan struct{}),
+	}
+	for i := range targets {
+		p.running.Go(func() {
+			if d.to(waiting, sending, i) {
+				end()
+			}
+		})
+	}
+	select {
+	case <-d.all:
+	case <-ctx.Done():
+	case <-d.taken:
+		grace := time.NewTimer(min(p.config.Now().Sub(d.began), graceMax))
+		defer grace.Stop()
+		select {
+		case <-d.all:
+		case <-ctx.Done():
+		case <-grace.C:
+		}
+	}
+	return d.report(ctx.Err())
+}
+
+// delivery is one broadcast to several endpoints. It may outlive the call that
+// began it.
+type delivery struct {
+	pool    *Pool
+	targets []*endpoint
+	call    call
+	hash    chain.Hash
+	began   time.Time
+
+	taken, all chan struct{} // closed when one has the bytes, when all have answered
+
+	mu      sync.Mutex
+	answers []tx.Answer // without a class until there
+	handed  []bool      // the bytes may have left for the endpoint
+	left    int         // answers that are not there
+	has     bool        // taken is closed
+	over    bool        // it was reported: nothing more is handed out
+}
+
+// to hands the bytes to one endpoint and notes its answer. last says that it was
+// the last one.
+func (d *delivery) to(waiting, sending context.Context, i int) (last bool) {
+	e := d.targets[i]
+	answer := d.ask(waiting, sending, i, e)
+	answer.Endpoint, answer.Took = e.name, d.pool.config.Now().Sub(d.began)
+	answer.Message = cut(e.clean(answer.Message), tx.MaxMessageBytes)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.answers[i] = answer
+	if d.left--; d.left == 0 {
+		close(d.all)
+	}
+	if !d.has && (answer.Class == tx.Taken || answer.Class == tx.Known) {
+		d.has = true
+		close(d.taken)
+	}
+	return d.left == 0
+}
+
+func (d *delivery) ask(waiting, sending context.Context, i int, e *endpoint) tx.Answer {
+	p := d.pool
+	leave, err := p.enter(waiting, e, broadcast, p.config.SendTimeout, 1)
+	if err != nil {
+		return answerOf(err)
+	}
+	defer leave()
+	if !d.hand(i) {
+		return tx.Answer{Class: tx.Retry, Message: notAsked}
+	}
+	replies, err := p.perform(sending, e, p.config.SendTimeout, maxSmallReply, d.call)
 	if err == nil {
 		err = replies[0].err
 	}
-	answer := answerOf(err)
-	if err == nil {
-		var said chain.Hash
-		err = replies[0].into(&said)
-		if err == nil && said != hash {
-			err = contradiction("the node calls the transaction %s", said)
+	if err != nil {
+		return answerOf(err)
+	}
+	var said chain.Hash
+	err = replies[0].into(&said)
+	if err == nil && said != d.hash {
+		err = contradiction("the node calls the transaction %s", said)
+	}
+	if err != nil {
+		p.blame(e, err)
+		return tx.Answer{Class: tx.Unknown, Message: err.Error()}
+	}
+	return tx.Answer{Class: tx.Taken}
+}
+
+// What is said of endpoints that have not answered.
+const (
+	notAsked = "not asked: another endpoint has the bytes"
+	notYet   = "no answer yet when another endpoint had taken the bytes"
+	tooLate  = "no answer yet when the attempt's time was up"
+	noTime   = "not asked: the attempt's time was up"
+)
+
+// hand notes that the bytes are about to leave for an endpoint. It says no when the
+// delivery was reported, so that what was reported as not asked is not.
+func (d *delivery) hand(i int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.over {
+		return false
+	}
+	d.handed[i] = true
+	return true
+}
+
+// report ends the caller's part in the delivery and says what is known of it. up is
+// why the caller's time is up, if it is.
+func (d *delivery) report(up error) []tx.Answer {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.over = true
+	answers := slices.Clone(d.answers)
+	for i := range answers {
+		a := &answers[i]
+		if a.Class != "" {
+			continue
 		}
-		if err != nil {
-			p.blame(e, err)
-			answer = tx.Answer{Class: tx.Unknown, Message: err.Error()}
+		a.Endpoint, a.Took = d.targets[i].name, d.pool.config.Now().Sub(d.began)
+		timely := d.has || up == nil
+		switch {
+		case d.handed[i] && timely:
+			a.Class, a.Message = tx.Unknown, notYet
+		case d.handed[i]:
+			a.Class, a.Cause, a.Message = tx.Unknown, tx.Unreachable, tooLate
+		case timely:
+			a.Class, a.Message = tx.Retry, notAsked
+		default:
+			a.Class, a.Cause, a.Message = tx.Retry, tx.Unreachable, noTime
 		}
 	}
-	answer.Endpoint, answer.Took = e.name, p.config.Now().Sub(began)
-	answer.Message = cut(e.clean(answer.Message), tx.MaxMessageBytes)
-	return answer
+	return answers
 }
 
 // answerOf says what an error to a broadcast means.
@@ -89,9 +223,10 @@ func answerOf(err error) tx.Answer {
 	var lost *Unreachable
 	var unasked *unverified
 	var foreign *Ejected
+	var spent *Spent
 	switch {
-	case err == nil:
-		return tx.Answer{Class: tx.Taken}
+	case errors.As(err, &spent):
+		return tx.Answer{Class: tx.Retry, Cause: tx.RateLimited, Message: err.Error()}
 	case errors.As(err, &unasked), errors.As(err, &foreign):
 		return tx.Answer{Class: tx.Retry, Cause: tx.Unreachable, Message: err.Error()}
 	case errors.As(err, &node):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -123,33 +124,109 @@ func TestSendToEndpointsThatMisbehave(t *testing.T) {
 	}
 }
 
+// drip answers one space at a time, for ever.
+func drip(w http.ResponseWriter, r *http.Request, _ []byte) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-tick.C:
+		}
+		fmt.Fprint(w, " ")
+		w.(http.Flusher).Flush()
+	}
+}
+
+// Where nobody takes the bytes, each endpoint is waited for, to its own deadline.
 func TestSendHasADeadlinePerEndpoint(t *testing.T) {
-	drip := func(w http.ResponseWriter, r *http.Request, _ []byte) {
-		for {
-			select {
-			case <-r.Context().Done():
-				return
-			case <-time.After(5 * time.Millisecond):
-			}
-			fmt.Fprint(w, " ")
-			w.(http.Flusher).Flush()
+	c := newChain(t, chaintest.Rules{})
+	slow, b := &gateway{node: c.Node("slow")}, c.Node("b")
+	p := open(t, func(c *Config) { c.SendTimeout = 100 * time.Millisecond }, serve(t, slow), serve(t, b))
+	slow.misbehave(send, drip)
+	b.Set(chaintest.Faults{Refuse: func(chain.Signed) *chaintest.Refusal {
+		return &chaintest.Refusal{Code: -32000, Message: "fee payer cannot resolve to sender"}
+	}})
+	raw, hash := plain(alice, key5, 0)
+	for name, answers := range map[string][]tx.Answer{
+		"Send": p.Send(t.Context(), raw, hash, 0), "SendAll": p.SendAll(t.Context(), raw, hash),
+	} {
+		if len(answers) != 2 || answers[0].Class != tx.Unknown || answers[0].Cause != tx.Unreachable || answers[1].Class != tx.Permanent {
+			t.Errorf("%s: answers %+v", name, answers)
+		}
+		if !strings.Contains(answers[0].Message, "deadline") || answers[0].Took > time.Second {
+			t.Errorf("%s: message %q after %s", name, answers[0].Message, answers[0].Took)
 		}
 	}
+}
+
+// A node that hangs holds nobody up when another has taken the bytes: what is not
+// known is said, and what comes late counts for the endpoint's health.
+func TestSendDoesNotWaitForTheSlow(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	slow := &gateway{node: c.Node("slow")}
-	p := open(t, func(c *Config) { c.SendTimeout = 100 * time.Millisecond }, serve(t, slow), serve(t, c.Node("b")))
+	calls := make(chan Call, 16)
+	p := open(t, func(c *Config) {
+		c.SendTimeout = 300 * time.Millisecond
+		c.Observe = func(made Call) {
+			if made.Method == send {
+				calls <- made
+			}
+		}
+	}, serve(t, slow), serve(t, c.Node("b")))
 	slow.misbehave(send, drip)
+	for attempt := range 3 {
+		raw, hash := plain(alice, key5, uint64(attempt))
+		began := time.Now()
+		answers := p.Send(t.Context(), raw, hash, 2*attempt)
+		if took := time.Since(began); took > 200*time.Millisecond {
+			t.Errorf("took %s", took)
+		}
+		want := []tx.Answer{{Endpoint: "a", Class: tx.Unknown, Message: notYet}, {Endpoint: "b", Class: tx.Taken}}
+		if diff := cmp.Diff(want, answers, cmpopts.IgnoreFields(tx.Answer{}, "Took")); diff != "" {
+			t.Error(diff)
+		}
+	}
+	late := 0
+	for range 6 {
+		if made := <-calls; made.Endpoint == "a" && made.Outcome == TimedOut {
+			late++
+		}
+	}
+	if late != 3 {
+		t.Errorf("%d late answers were observed, want 3", late)
+	}
+	for began := time.Now(); p.Status()[0].State != Tripped; { // just after it is observed
+		if time.Since(began) > 10*time.Second {
+			t.Fatalf("late answers did not count: %+v", p.Status()[0])
+		}
+		runtime.Gosched()
+	}
+}
+
+// An endpoint that could not be handed the bytes in time is not handed them behind the
+// back of who was told so.
+func TestSendHandsNothingOutAfterItsReport(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	full := c.Node("full")
+	p := open(t, nil, serve(t, full), serve(t, c.Node("b")))
+	slots := p.endpoints[0].meter.slots
+	for range cap(slots) {
+		slots <- struct{}{}
+	}
 	raw, hash := plain(alice, key5, 0)
-	began := time.Now()
-	answers := p.Send(t.Context(), raw, hash, 0)
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("took %s", took)
+	answers := p.SendAll(t.Context(), raw, hash)
+	want := []tx.Answer{{Endpoint: "a", Class: tx.Retry, Message: notAsked}, {Endpoint: "b", Class: tx.Taken}}
+	if diff := cmp.Diff(want, answers, cmpopts.IgnoreFields(tx.Answer{}, "Took")); diff != "" {
+		t.Error(diff)
 	}
-	if len(answers) != 2 || answers[0].Class != tx.Unknown || answers[0].Cause != tx.Unreachable || answers[1].Class != tx.Taken {
-		t.Errorf("answers %+v", answers)
+	for range cap(slots) {
+		<-slots
 	}
-	if !strings.Contains(answers[0].Message, "deadline") {
-		t.Errorf("message %q", answers[0].Message)
+	p.Close() // waits for what is under way
+	if got := full.Calls()[send]; got != 0 {
+		t.Errorf("handed out %d times", got)
 	}
 }
 

@@ -15,8 +15,28 @@ const (
 	Unverified State = "unverified" // has not shown yet which chain it serves
 	Foreign    State = "foreign"    // serves another chain: ejected, asked nothing
 	Tripped    State = "tripped"    // fails too often: probed until it answers
+	Distrusted State = "distrusted" // has contradicted itself or others: left alone for a while
+	Limited    State = "limited"    // its budget is spent, or it asked for a pause
 	Lagging    State = "lagging"    // too many blocks behind the others
+	Leading    State = "leading"    // too many blocks ahead of all the others
 )
+
+// States are all of them.
+func States() []State {
+	return []State{Healthy, Unverified, Foreign, Tripped, Distrusted, Limited, Lagging, Leading}
+}
+
+// Breaker is the state of an endpoint's circuit breaker.
+type Breaker string
+
+const (
+	BreakerClosed   Breaker = "closed"    // it is asked
+	BreakerHalfOpen Breaker = "half-open" // one probe is due, or under way
+	BreakerOpen     Breaker = "open"      // it is left alone
+)
+
+// Breakers are all of them.
+func Breakers() []Breaker { return []Breaker{BreakerClosed, BreakerHalfOpen, BreakerOpen} }
 
 // Status is how one endpoint does, as of now.
 type Status struct {
@@ -32,6 +52,12 @@ type Status struct {
 	Head        uint64        `json:"head"`
 	HeadAt      time.Time     `json:"headAt,omitzero"` // when it showed that head
 	Lag         uint64        `json:"lag"`             // blocks behind the others then
+	Lead        uint64        `json:"lead"`            // blocks ahead of all the others
+	Breaker     Breaker       `json:"breaker"`
+	Trips       uint64        `json:"trips"`          // of the breaker, since the start
+	Lies        uint64        `json:"contradictions"` // since the start
+	Distrust    time.Duration `json:"distrust"`       // left of it
+	Budget      BudgetLeft    `json:"budget"`
 	LastError   string        `json:"lastError,omitempty"`
 	LastErrorAt time.Time     `json:"lastErrorAt,omitzero"`
 }
@@ -41,15 +67,18 @@ func (p *Pool) Status() []Status {
 	p.mu.Lock()
 	reading := p.reading
 	p.mu.Unlock()
+	now := p.config.Now()
 	all := make([]Status, len(p.endpoints))
 	for i, e := range p.endpoints {
-		state := p.state(e)
+		state, budget := p.state(e), e.meter.left(now)
 		e.mu.Lock()
 		all[i] = Status{
 			Name: e.name, State: state, Reading: e == reading, Score: round(e.health.score()),
 			Latency: e.health.latency, Failures: round(e.health.failures),
 			Chain: e.identity.chain, Genesis: e.identity.genesis, Ejected: e.identity.ejected,
-			Head: e.health.head, HeadAt: e.health.headAt, Lag: e.health.lag,
+			Head: e.health.head, HeadAt: e.health.headAt, Lag: e.health.lag, Lead: e.health.lead,
+			Breaker: e.health.breaker(now), Trips: e.health.trips, Lies: e.health.lied,
+			Distrust: max(e.health.distrusted.Sub(now), 0), Budget: budget,
 			LastError: e.health.lastError, LastErrorAt: e.health.lastErrorAt,
 		}
 		e.mu.Unlock()
@@ -68,17 +97,25 @@ func (p *Pool) Endpoints() []string {
 }
 
 func (p *Pool) state(e *endpoint) State {
+	now := p.config.Now()
+	limited := e.meter.limited(now)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.identity.ejected != "":
 		return Foreign
+	case now.Before(e.health.distrusted):
+		return Distrusted
 	case e.health.tripped:
 		return Tripped
 	case !e.identity.known:
 		return Unverified
+	case limited:
+		return Limited
 	case e.health.lag > p.config.MaxLag:
 		return Lagging
+	case e.health.lead > 2*p.config.MaxLag:
+		return Leading
 	}
 	return Healthy
 }
@@ -92,17 +129,22 @@ func (p *Pool) healthy() (found []*endpoint) {
 	return found
 }
 
-// leastBad is the best of the endpoints that may be ours, when none is healthy;
-// nil when all serve another chain.
+// leastBad is the best of the endpoints that may be ours, when none is healthy: one
+// whose budget allows it and that is believed, if there is any; nil when all serve
+// another chain.
 func (p *Pool) leastBad() (best *endpoint) {
 	var most float64
 	for _, e := range p.endpoints {
-		if p.state(e) == Foreign {
+		state := p.state(e)
+		if state == Foreign {
 			continue
 		}
 		e.mu.Lock()
 		score := e.health.score()
 		e.mu.Unlock()
+		if state != Limited && state != Distrusted {
+			score++ // more than any score is
+		}
 		if best == nil || score > most {
 			best, most = e, score
 		}
@@ -163,25 +205,44 @@ func (p *Pool) leave(e *endpoint) {
 	}
 }
 
-// sawHead notes an endpoint's newest block and how far it is behind the others.
+// moveTo has reads go to another endpoint, if they went to this one.
+func (p *Pool) moveTo(from, to *endpoint) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reading == from {
+		p.reading = to
+	}
+}
+
+// sawHead notes an endpoint's newest block, how far it is behind the others, and who
+// is ahead of all the others now.
 func (p *Pool) sawHead(e *endpoint, number uint64) {
-	heads := []uint64{number}
-	for _, other := range p.endpoints {
-		if other == e || p.state(other) == Foreign {
+	e.mu.Lock()
+	e.health.head, e.health.headAt = number, p.config.Now()
+	e.mu.Unlock()
+	heads := make([]uint64, len(p.endpoints))
+	var known []uint64
+	for i, other := range p.endpoints {
+		if p.state(other) == Foreign {
 			continue
 		}
 		other.mu.Lock()
-		if other.health.head > 0 {
-			heads = append(heads, other.health.head)
+		heads[i] = other.health.head
+		other.mu.Unlock()
+		if heads[i] > 0 {
+			known = append(known, heads[i])
+		}
+	}
+	ahead, first, second := frontier(known)
+	for i, other := range p.endpoints {
+		other.mu.Lock()
+		if other == e {
+			other.health.lag = ahead - min(number, ahead)
+		}
+		if other.health.lead = 0; len(known) >= 3 && heads[i] == first {
+			other.health.lead = first - second
 		}
 		other.mu.Unlock()
-	}
-	ahead := frontier(heads)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.health.head, e.health.headAt, e.health.lag = number, p.config.Now(), 0
-	if ahead > number {
-		e.health.lag = ahead - number
 	}
 }
 
@@ -210,17 +271,19 @@ func (p *Pool) probe(ctx context.Context, e *endpoint) {
 	tripped, due := e.health.tripped, e.health.probeDue(now)
 	quiet := now.Sub(e.health.headAt) >= p.config.Probe
 	known, asked := e.identity.known, e.identity.at
+	distrusted := now.Before(e.health.distrusted)
 	ejected := e.identity.ejected != ""
 	if ejected && now.Sub(asked) >= p.config.Probe {
 		e.identity.known = false // it may have been put right: ask again
 		ejected = false
 	}
 	e.mu.Unlock()
-	if ejected || tripped && !due || known && !tripped && !quiet {
+	if ejected || distrusted || tripped && !due || known && !tripped && !quiet {
 		return
 	}
 	var head quantity
-	replies, err := p.ask(ctx, e, p.config.CallTimeout, maxSmallReply, call{"eth_blockNumber", nil})
+	question := call{"eth_blockNumber", nil}
+	replies, err := p.ask(ctx, e, p.patience(e, []call{question}), maxSmallReply, question)
 	if err != nil || replies[0].into(&head) != nil {
 		return // counted where it happened
 	}

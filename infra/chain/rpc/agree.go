@@ -1,0 +1,199 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// say is what one endpoint says of what another has said.
+type say int
+
+const (
+	saysYes say = iota
+	saysNo
+	saysNothing // it declines the question, and will go on doing so
+	saysLater   // it has not come so far, or cannot be reached: ask again
+)
+
+// agreePauses are the pauses between rounds of asking those that have not come so
+// far: what one node shows, its neighbours show some moments later.
+func agreePauses() []time.Duration {
+	return []time.Duration{0, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}
+}
+
+// borneOut makes sure that what an endpoint said is not its word alone: of the other
+// healthy ones, as many have to agree as configured. check asks one of them. Where
+// nobody else is healthy, or all others decline, its word is all there is.
+//
+// Those who differ from the majority are blamed. When e is not borne out, reads leave
+// it, and the error says that nothing is known yet.
+func (p *Pool) borneOut(ctx context.Context, e *endpoint, what string, check func(ctx context.Context, other *endpoint) say) error {
+	others := p.witnesses(e)
+	need := min(p.config.Agree-1, len(others))
+	if need <= 0 {
+		return nil
+	}
+	var agreed, differed []*endpoint
+	declined := 0
+	for _, pause := range agreePauses() {
+		if !rest(ctx, pause) {
+			break
+		}
+		waiting := others[:0:0]
+		for _, other := range others {
+			switch check(ctx, other) {
+			case saysYes:
+				agreed = append(agreed, other)
+			case saysNo:
+				differed = append(differed, other)
+			case saysNothing:
+				declined++
+			case saysLater:
+				waiting = append(waiting, other)
+			}
+			if len(agreed) >= need && len(agreed)+1 > len(differed) {
+				p.accuse(differed, what)
+				return nil
+			}
+			if len(differed) > len(agreed)+1 {
+				p.accuse([]*endpoint{e}, what)
+				p.leave(e)
+				return &outvoted{e.name, what}
+			}
+		}
+		if others = waiting; len(others) == 0 {
+			break
+		}
+	}
+	if len(others) == 0 && len(differed) == 0 {
+		return nil // all who have a say agree, however few they are
+	}
+	p.leave(e)
+	return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d agree, %d differ, %d decline, %d do not know yet)",
+		what, errAlone, len(agreed), len(differed), declined, len(others))}
+}
+
+// errAlone means that nobody bears out yet what one endpoint says.
+var errAlone = errors.New("not borne out by other endpoints")
+
+// outvoted means that most endpoints say otherwise.
+type outvoted struct{ endpoint, what string }
+
+func (e *outvoted) Error() string {
+	return fmt.Sprintf("%s: %s: most endpoints say otherwise", e.endpoint, e.what)
+}
+
+func (p *Pool) accuse(liars []*endpoint, what string) {
+	for _, e := range liars {
+		p.blame(e, contradiction("%s: most endpoints say otherwise", what))
+	}
+}
+
+// witnesses are the healthy endpoints beside e, those that have come furthest first.
+func (p *Pool) witnesses(e *endpoint) []*endpoint {
+	type witness struct {
+		*endpoint
+		score float64
+	}
+	var found []witness
+	for _, other := range p.healthy() {
+		if other == e {
+			continue
+		}
+		other.mu.Lock()
+		found = append(found, witness{other, other.health.score()})
+		other.mu.Unlock()
+	}
+	slices.SortStableFunc(found, func(a, b witness) int { return cmp.Compare(b.score, a.score) })
+	others := make([]*endpoint, len(found))
+	for i, w := range found {
+		others[i] = w.endpoint
+	}
+	return others
+}
+
+// rest waits for d; it says no when ctx ends first.
+func rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// sayOf is what an error of an endpoint says that was asked about a block: nothing, if
+// it declines though it has the block, or that it has another at its height.
+func (r *Reader) sayOf(ctx context.Context, other *endpoint, block chain.Block, err error) say {
+	code, answered := nodeCode(err)
+	declined := answered && code != codeInternal && code != codeLimitExceeded
+	if !declined && !errors.Is(err, errNotFound) {
+		return saysLater
+	}
+	switch at, _, err := r.block(ctx, other, quantity(block.Number)); {
+	case err != nil:
+		return saysLater
+	case at.Hash != block.Hash:
+		return saysNo
+	case declined:
+		return saysNothing
+	}
+	return saysLater
+}
+
+// sameReceipts asks another endpoint for receipts of a block.
+func (r *Reader) sameReceipts(block chain.Block, want map[chain.Hash]chain.Receipt) func(context.Context, *endpoint) say {
+	hashes := slices.Collect(maps.Keys(want))
+	return func(ctx context.Context, other *endpoint) say {
+		found, err := r.receiptsAt(ctx, other, block, hashes)
+		if elsewhere := (*inAnotherBlock)(nil); errors.As(err, &elsewhere) {
+			return saysNo
+		}
+		if err != nil {
+			return r.sayOf(ctx, other, block, err)
+		}
+		for hash, receipt := range want {
+			switch got, ok := found[hash]; {
+			case !ok:
+				return r.lacksIn(ctx, other, block, hash)
+			case got.Status != receipt.Status || got.Index != receipt.Index:
+				return saysNo
+			}
+		}
+		return saysYes
+	}
+}
+
+// lacksIn says what it means that an endpoint has no receipt of a transaction that is
+// said to be in a block: it has the block without the transaction, or another block
+// at its height, or it has not come so far.
+func (r *Reader) lacksIn(ctx context.Context, other *endpoint, block chain.Block, hash chain.Hash) say {
+	at, hashes, err := r.block(ctx, other, quantity(block.Number))
+	if err == nil && (at.Hash != block.Hash || !slices.Contains(hashes, hash)) {
+		return saysNo
+	}
+	return saysLater // or the block is there and its receipts are not yet
+}
+
+// sameNonces asks another endpoint for nonces at a block.
+func (r *Reader) sameNonces(at chain.Block, sequences []chain.Sequence, want []uint64) func(context.Context, *endpoint) say {
+	return func(ctx context.Context, other *endpoint) say {
+		found, err := r.noncesAt(ctx, other, at, sequences)
+		switch {
+		case err != nil:
+			return r.sayOf(ctx, other, at, err)
+		case slices.Equal(found, want):
+			return saysYes
+		}
+		return saysNo
+	}
+}

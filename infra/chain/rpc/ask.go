@@ -1,0 +1,159 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// ask performs calls on one endpoint under a deadline of its own, after the
+// endpoint has shown that it serves our chain, and once more if it reconnected
+// meanwhile. It keeps to the endpoint's budget, keeps its health and tells Observe.
+func (p *Pool) ask(ctx context.Context, e *endpoint, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
+	leave, err := p.enter(ctx, e, read, timeout, len(calls))
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return p.perform(ctx, e, timeout, limit, calls...)
+}
+
+// enter waits until the endpoint has shown that it is ours and may be asked n calls.
+func (p *Pool) enter(ctx context.Context, e *endpoint, use purpose, patience time.Duration, n int) (leave func(), err error) {
+	if err := p.verify(ctx, e); err != nil {
+		return nil, err
+	}
+	leave, err = e.meter.enter(ctx, p.config.Now(), use, n, patience)
+	if err != nil && ctx.Err() != nil {
+		return nil, &unverified{err} // the caller gave up before it was asked
+	}
+	return leave, err
+}
+
+// perform makes calls that have entered.
+func (p *Pool) perform(ctx context.Context, e *endpoint, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
+	began := p.config.Now()
+	own, cancel := context.WithTimeout(ctx, timeout)
+	replies, err := e.exchange(own, limit, calls...)
+	cancel()
+	took := p.config.Now().Sub(began)
+	for i, c := range calls {
+		failed := err
+		if err == nil {
+			failed = replies[i].err
+		}
+		p.observe(e, c.method, took, failed)
+	}
+	p.judge(ctx, e, took, replies, err)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.verify(ctx, e); err != nil {
+		// Not as verify's error, which would say that nothing had been asked.
+		return nil, &Unreachable{Endpoint: e.name, Err: errors.New("reconnected meanwhile: " + err.Error())}
+	}
+	return replies, nil
+}
+
+// outlive is a context that ends with the pool, not with the call that needs it.
+// end must be called when it is no longer needed.
+func (p *Pool) outlive(ctx context.Context) (own context.Context, end func()) {
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(p.ctx, cancel)
+	return own, func() { stop(); cancel() }
+}
+
+// judge adds an exchange to the endpoint's health.
+func (p *Pool) judge(ctx context.Context, e *endpoint, took time.Duration, replies []reply, err error) {
+	if lost := (*Unreachable)(nil); errors.As(err, &lost) && lost.retryAfter > 0 {
+		e.meter.rest(p.config.Now(), lost.retryAfter)
+	}
+	if err != nil && ctx.Err() != nil {
+		return // the caller gave up: it says nothing about the endpoint
+	}
+	for i := 0; err == nil && i < len(replies); i++ {
+		if replies[i].err != nil && counts(replies[i].err) {
+			err = replies[i].err
+		}
+	}
+	if err != nil && counts(err) {
+		p.blame(e, err)
+		return
+	}
+	e.succeeded(took)
+}
+
+// blame counts an error against an endpoint.
+func (p *Pool) blame(e *endpoint, err error) {
+	now := p.config.Now()
+	before := p.state(e)
+	e.failed(now, err)
+	if after := p.state(e); after != before && (after == Tripped || after == Distrusted) {
+		p.config.Log.Warn("endpoint out of rotation", "chain", p.config.Chain, "endpoint", e.name, "state", after, "err", err)
+	}
+}
+
+// Call is one JSON-RPC call that was made, for Observe.
+type Call struct {
+	Endpoint string
+	Method   string
+	Class    string // what the method is for: send, head, block, receipt, state, identity, other
+	Outcome  Outcome
+	Took     time.Duration // of the whole request, when it was in a batch
+}
+
+// Outcome is how a call ended.
+type Outcome string
+
+const (
+	OK          Outcome = "ok"
+	Refused     Outcome = "refused"      // the node answered with an error
+	RateLimited Outcome = "rate_limited" // HTTP 429, or the node's own words for it
+	TimedOut    Outcome = "timeout"
+	BadStatus   Outcome = "bad_status" // any other HTTP status
+	Malformed   Outcome = "malformed"  // the reply is not what the protocol prescribes
+	Cut         Outcome = "unreachable"
+	Abandoned   Outcome = "abandoned" // by us
+)
+
+func (p *Pool) observe(e *endpoint, method string, took time.Duration, err error) {
+	class, ok := classes[method]
+	if !ok {
+		class = "other"
+	}
+	p.config.Observe(Call{e.name, method, class, outcomeOf(err), took})
+}
+
+var classes = map[string]string{
+	"eth_sendRawTransaction": "send", "eth_blockNumber": "head", "eth_chainId": "identity",
+	"eth_getBlockByNumber": "block", "eth_getBlockByHash": "block",
+	"eth_getBlockReceipts": "receipt", "eth_getTransactionReceipt": "receipt", "eth_getTransactionByHash": "receipt",
+	"eth_getTransactionCount": "state", "eth_call": "state",
+}
+
+func outcomeOf(err error) Outcome {
+	var lost *Unreachable
+	code, answered := nodeCode(err)
+	switch {
+	case err == nil:
+		return OK
+	case answered && code == codeLimitExceeded:
+		return RateLimited
+	case answered:
+		return Refused
+	case errors.Is(err, context.Canceled):
+		return Abandoned
+	case errors.Is(err, context.DeadlineExceeded):
+		return TimedOut
+	case !errors.As(err, &lost):
+		return Malformed // what it says of itself makes no sense
+	case lost.Status == http.StatusTooManyRequests:
+		return RateLimited
+	case lost.malformed:
+		return Malformed
+	case lost.Status != 0 && lost.Status != http.StatusOK:
+		return BadStatus
+	}
+	return Cut
+}

@@ -1,0 +1,200 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
+)
+
+// Whatever is asked for and whenever, no stretch of time sees more calls than rate
+// and burst allow, and none is lost to rounding.
+func TestMeterKeepsItsRate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := Budget{Rate: float64(rapid.IntRange(1, 50).Draw(t, "rate")), Burst: rapid.IntRange(1, 20).Draw(t, "burst")}
+		start := time.Unix(1_800_000_000, 0)
+		m, now := newMeter("a", b, start), start
+		type made struct {
+			at time.Time
+			n  int
+		}
+		var calls []made
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 2000).Draw(t, "pause")) * time.Millisecond)
+			n := rapid.IntRange(1, b.Burst).Draw(t, "n")
+			use := purpose(rapid.IntRange(0, 1).Draw(t, "use"))
+			if wait, err := m.take(now, use, n, 10*time.Second); err == nil {
+				calls = append(calls, made{now.Add(wait), n})
+			}
+		}
+		for _, first := range calls {
+			for _, last := range calls {
+				total := 0
+				for _, c := range calls {
+					if !c.at.Before(first.at) && !c.at.After(last.at) {
+						total += c.n
+					}
+				}
+				span := last.at.Sub(first.at)
+				if most := float64(b.Burst) + b.Rate*span.Seconds() + 1e-3; span >= 0 && float64(total) > most {
+					t.Fatalf("%d calls within %s, at most %g are allowed", total, span, most)
+				}
+			}
+		}
+	})
+}
+
+func TestMeterWaitsAndRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMeter("a", Budget{Rate: 10, Burst: 5, Concurrency: 1}, time.Now())
+		enter := func(use purpose, n int, patience time.Duration) (time.Duration, error) {
+			began := time.Now()
+			leave, err := m.enter(t.Context(), began, use, n, patience)
+			if err == nil {
+				leave()
+			}
+			return time.Since(began), err
+		}
+		for i, want := range []time.Duration{0, 0, 0, 0, 0, 100, 100} {
+			if took, err := enter(broadcast, 1, time.Second); err != nil || took != want*time.Millisecond {
+				t.Errorf("broadcast %d after %s, %v", i, took, err)
+			}
+		}
+		// A read leaves a fifth of the burst, here one call, for broadcasts.
+		if took, err := enter(read, 1, time.Second); err != nil || took != 200*time.Millisecond {
+			t.Errorf("read after %s, %v", took, err)
+		}
+		spent := (*Spent)(nil)
+		if took, err := enter(broadcast, 5, 200*time.Millisecond); !errors.As(err, &spent) || took != 0 {
+			t.Errorf("no patience: %s, %v", took, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if _, err := m.enter(ctx, time.Now(), broadcast, 5, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("given up: %v", err)
+		}
+		leave, err := m.enter(t.Context(), time.Now(), broadcast, 1, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := enter(broadcast, 1, time.Second); !errors.As(err, &spent) || !strings.Contains(err.Error(), "1 requests are under way") {
+			t.Errorf("no slot: %v", err)
+		}
+		if left := m.left(time.Now()); left.InFlight != 1 || left.Withheld != 6 {
+			t.Errorf("left %+v", left)
+		}
+		leave()
+	})
+}
+
+func TestMeterCountsDays(t *testing.T) {
+	now := time.Unix(dayOf(time.Unix(1_800_000_000, 0))*86400, 0)
+	m := newMeter("a", Budget{Daily: 10}, now)
+	spend := func(use purpose, n int) (made int) {
+		for range n {
+			if _, err := m.take(now, use, 1, 0); err == nil {
+				made++
+			}
+		}
+		return made
+	}
+	if got := spend(read, 20); got != 8 || !m.limited(now) {
+		t.Errorf("%d reads, limited %v: two calls are for broadcasts", got, m.limited(now))
+	}
+	if got := spend(broadcast, 20); got != 2 || m.left(now).Today != 0 || m.room(now) {
+		t.Errorf("%d broadcasts, left %+v", got, m.left(now))
+	}
+	now = now.Add(24 * time.Hour)
+	if got := spend(broadcast, 1); got != 1 || m.left(now).Today != 9 || m.limited(now) {
+		t.Errorf("the next day: %d, left %+v", got, m.left(now))
+	}
+}
+
+// What an endpoint's budget does not allow goes to another, and if there is none, it
+// says so and is no fault of the endpoint.
+func TestSendKeepsToBudgets(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	a, b := c.Node("a"), c.Node("b")
+	clock := newTimer()
+	p := open(t, func(c *Config) {
+		c.Now, c.Fanout = clock.now, 1
+		c.Endpoints[0].Budget = Budget{Daily: 5}
+	}, serve(t, a), serve(t, b))
+	var last []tx.Answer
+	for i := range uint64(20) {
+		raw, hash := plain(alice, chain.NonceKey{30: 1, 31: byte(i)}, 0)
+		last = p.Send(t.Context(), raw, hash, 0)
+		if last[0].Class != tx.Taken {
+			t.Errorf("%d: %+v", i, last)
+		}
+	}
+	// Two of the five told who it is, and reads are left alone from four fifths on.
+	if got := a.Calls()[send]; got != 2 || last[0].Endpoint != "b" {
+		t.Errorf("%d sends to the limited one, the last %+v", got, last)
+	}
+	if got := p.Status()[0]; got.State != Limited || got.Failures != 0 || got.Budget.Today != 1 {
+		t.Errorf("status %+v", got)
+	}
+	b.Set(chaintest.Faults{Down: true})
+	for range 3 {
+		p.blame(p.endpoints[1], errors.New("down"))
+	}
+	p.endpoints[0].meter.charge(clock.now(), 5)
+	p.endpoints[1].mu.Lock()
+	p.endpoints[1].identity.ejected = "gone"
+	p.endpoints[1].mu.Unlock()
+	raw, hash := plain(bob, key5, 0)
+	got := p.Send(t.Context(), raw, hash, 0)
+	if len(got) != 1 || got[0].Class != tx.Retry || got[0].Cause != tx.RateLimited || !strings.Contains(got[0].Message, "calls of the day are spent") {
+		t.Errorf("answers %+v", got)
+	}
+	clock.advance(24 * time.Hour)
+	if got := p.Send(t.Context(), raw, hash, 0); got[0].Class != tx.Taken {
+		t.Errorf("the next day: %+v", got)
+	}
+}
+
+// A node that says how long it wants to be left alone is left alone so long.
+func TestRetryAfterIsKept(t *testing.T) {
+	for _, test := range []struct {
+		header string
+		status int
+		want   time.Duration
+	}{
+		{"7", 429, 7 * time.Second}, {"7", 503, 7 * time.Second}, {"0", 429, 0}, {"-1", 429, 0}, {"soon", 429, 0},
+		{"99999999", 429, pauseMax}, {"Fri, 31 Dec 1999 23:59:59 GMT", 429, 0}, {"7", 500, 0},
+	} {
+		g := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}
+		clock := newTimer()
+		p := open(t, func(c *Config) { c.Now = clock.now }, serve(t, g))
+		g.misbehave(send, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+			w.Header().Set("Retry-After", test.header)
+			w.WriteHeader(test.status)
+		})
+		raw, hash := plain(alice, key5, 0)
+		p.Send(t.Context(), raw, hash, 0)
+		got := p.Status()[0]
+		if got.Budget.Pause != test.want || (got.State == Limited) != (test.want > 0) {
+			t.Errorf("%d, Retry-After %s: %+v", test.status, test.header, got)
+		}
+		g.misbehave("", nil)
+		if test.want > 0 {
+			if got := p.Send(t.Context(), raw, hash, 0)[0]; got.Cause != tx.RateLimited || !strings.Contains(got.Message, "asked for a pause") {
+				t.Errorf("in the pause: %+v", got)
+			}
+		}
+		clock.advance(test.want)
+		if got := p.Send(t.Context(), raw, hash, 0)[0]; got.Class != tx.Taken {
+			t.Errorf("after the pause: %+v", got)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Endpoint is how one node does, as of now.
+type Endpoint struct {
+	Chain, Name    string
+	State, Breaker string // each one of those that Endpoints was given
+	Score          float64
+	Latency        time.Duration // moving average
+	Head, Lag      uint64
+	Lead           uint64
+	InFlight       int
+	Slots          int // requests that may be under way
+	Reading        bool
+	Trips          uint64 // these three since the start
+	Contradictions uint64
+	Withheld       uint64
+	// What is left of the budget, and whether there is one.
+	BudgetNow   float64
+	BudgetToday int
+	HasRate     bool
+	HasDaily    bool
+}
+
+// endpoints asks how the nodes do whenever the metrics are gathered.
+type endpoints struct {
+	status           func() []Endpoint
+	states, breakers []string
+
+	score, state, breaker, latency, head, lag, lead, reading *prometheus.Desc
+	inFlight, slots, left, trips, contradictions, withheld   *prometheus.Desc
+}
+
+// Endpoints exports how the nodes do, whose states and breakers' states are these.
+func (m *Metrics) Endpoints(states, breakers []string, status func() []Endpoint) {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("watchtower_rpc_endpoint_"+name, help, append([]string{"chain", "endpoint"}, labels...), nil)
+	}
+	m.registry.MustRegister(&endpoints{
+		status: status, states: states, breakers: breakers,
+		score:          desc("score", "Health of an endpoint by latency, error rate, head lag and honesty; 1 is best, 0 worst."),
+		state:          desc("state", "1 for the state an endpoint is in, 0 for the others; only healthy is in rotation.", "state"),
+		breaker:        desc("breaker", "1 for the state an endpoint's circuit breaker is in, 0 for the others.", "state"),
+		latency:        desc("latency_seconds", "Moving average of an endpoint's latency."),
+		head:           desc("head_block", "Newest block an endpoint has shown."),
+		lag:            desc("lag_blocks", "Blocks an endpoint was behind the others when it showed its head."),
+		lead:           desc("lead_blocks", "Blocks an endpoint is ahead of all the others."),
+		reading:        desc("reading", "1 for the endpoint of a chain that reads go to."),
+		inFlight:       desc("in_flight_requests", "Requests to an endpoint under way."),
+		slots:          desc("in_flight_limit_requests", "Requests to an endpoint that may be under way at once."),
+		left:           desc("budget_left_calls", "Calls an endpoint may still be asked, at once (window burst) or today (window day), where there is a bound.", "window"),
+		trips:          desc("trips_total", "Times that an endpoint's circuit breaker has opened."),
+		contradictions: desc("contradictions_total", "Answers of an endpoint that contradicted the question, themselves or most other endpoints."),
+		withheld:       desc("withheld_calls_total", "Calls not made because an endpoint's budget forbade them."),
+	})
+}
+
+// Describe implements prometheus.Collector.
+func (c *endpoints) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		c.score, c.state, c.breaker, c.latency, c.head, c.lag, c.lead, c.reading,
+		c.inFlight, c.slots, c.left, c.trips, c.contradictions, c.withheld,
+	} {
+		descs <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *endpoints) Collect(metrics chan<- prometheus.Metric) {
+	for _, e := range c.status() {
+		send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+			metrics <- prometheus.MustNewConstMetric(d, kind, value, append([]string{e.Chain, e.Name}, labels...)...)
+		}
+		gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+			send(d, prometheus.GaugeValue, value, labels...)
+		}
+		gauge(c.score, e.Score)
+		for _, state := range c.states {
+			gauge(c.state, is(state == e.State), state)
+		}
+		for _, state := range c.breakers {
+			gauge(c.breaker, is(state == e.Breaker), state)
+		}
+		gauge(c.latency, e.Latency.Seconds())
+		gauge(c.head, float64(e.Head))
+		gauge(c.lag, float64(e.Lag))
+		gauge(c.lead, float64(e.Lead))
+		gauge(c.reading, is(e.Reading))
+		gauge(c.inFlight, float64(e.InFlight))
+		gauge(c.slots, float64(e.Slots))
+		if e.HasRate {
+			gauge(c.left, e.BudgetNow, "burst")
+		}
+		if e.HasDaily {
+			gauge(c.left, float64(e.BudgetToday), "day")
+		}
+		send(c.trips, prometheus.CounterValue, float64(e.Trips))
+		send(c.contradictions, prometheus.CounterValue, float64(e.Contradictions))
+		send(c.withheld, prometheus.CounterValue, float64(e.Withheld))
+	}
+}
+
+func is(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
