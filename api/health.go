@@ -71,12 +71,12 @@ type Endpoint struct {
 	Lag     uint64 `json:"lag"`     // blocks behind the others when it showed its head
 	Lead    uint64 `json:"lead"`    // blocks ahead of all the others
 
-	LatencyMS   float64 `json:"latencyMs"` // moving average
-	ErrorRate   float64 `json:"errorRate"` // moving share of calls, 0 to 1
-	InFlight    int     `json:"inFlight"`  // requests under way
-	MaxInFlight int     `json:"maxInFlight"`
-	Rate        *Rate   `json:"rate,omitempty"`  // absent without a bound
-	Daily       *Daily  `json:"daily,omitempty"` // likewise
+	LatencyMS   float64        `json:"latencyMs"` // moving average
+	ErrorRate   float64        `json:"errorRate"` // moving share of calls, 0 to 1
+	InFlight    int            `json:"inFlight"`  // requests under way
+	MaxInFlight int            `json:"maxInFlight"`
+	Rate        *EndpointRate  `json:"rate,omitempty"`  // absent without a bound
+	Daily       *EndpointDaily `json:"daily,omitempty"` // likewise
 
 	// Since the start: how often the breaker opened, answers that contradicted
 	// themselves or most others, and calls that the budget forbade.
@@ -89,15 +89,15 @@ type Endpoint struct {
 	LastErrorAt int64  `json:"lastErrorAt,omitempty"`
 }
 
-// Rate is an endpoint's budget of calls per second, and what may come at once.
-type Rate struct {
+// EndpointRate is an endpoint's budget of calls per second, and what may come at once.
+type EndpointRate struct {
 	PerSecond float64 `json:"perSecond"`
 	Burst     int     `json:"burst"`
 	Left      float64 `json:"left"` // calls that may come now
 }
 
-// Daily is an endpoint's budget of calls per day of UTC.
-type Daily struct {
+// EndpointDaily is an endpoint's budget of calls per day of UTC.
+type EndpointDaily struct {
 	Calls int `json:"calls"`
 	Left  int `json:"left"`
 }

@@ -35,7 +35,7 @@ func TestHealth(t *testing.T) {
 		h.Endpoints = func() []Endpoint {
 			return []Endpoint{{
 				Chain: testChain, Name: "a", Healthy: true, Score: 0.75, Head: 9, State: "healthy", Breaker: "closed", Reading: true,
-				LatencyMS: 1.5, ErrorRate: 0.25, InFlight: 3, MaxInFlight: 64, Rate: &Rate{10, 20, 7.5}, Daily: &Daily{1000, 900}, Withheld: 4,
+				LatencyMS: 1.5, ErrorRate: 0.25, InFlight: 3, MaxInFlight: 64, Rate: &EndpointRate{10, 20, 7.5}, Daily: &EndpointDaily{1000, 900}, Withheld: 4,
 				LastError: "HTTP 502", LastErrorAt: 1_800_000_000,
 			}, {Chain: testChain, Name: "b", State: "foreign", Breaker: "closed", Lag: 1, Lead: 2, Trips: 3, Contradictions: 4, Problem: "serves chain 1"}}
 		}

@@ -72,10 +72,10 @@ func endpoints(id chain.ID, statuses []rpc.Status) []api.Endpoint {
 			LastError: s.LastError,
 		}
 		if s.Budget.Rate > 0 {
-			e.Rate = &api.Rate{PerSecond: s.Budget.Rate, Burst: s.Budget.Burst, Left: s.Budget.Now}
+			e.Rate = &api.EndpointRate{PerSecond: s.Budget.Rate, Burst: s.Budget.Burst, Left: s.Budget.Now}
 		}
 		if s.Budget.Daily > 0 {
-			e.Daily = &api.Daily{Calls: s.Budget.Daily, Left: s.Budget.Today}
+			e.Daily = &api.EndpointDaily{Calls: s.Budget.Daily, Left: s.Budget.Today}
 		}
 		if !s.LastErrorAt.IsZero() {
 			e.LastErrorAt = s.LastErrorAt.Unix()
