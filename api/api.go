@@ -49,6 +49,7 @@ type Config struct {
 	Health    Health
 	Limits    Limits
 	Rates     Rates
+	Access    Access
 	// CursorKey authenticates the cursors of lists. Replicas that share their
 	// clients must share it. At least [CursorKeyBytes].
 	CursorKey []byte

@@ -90,6 +90,7 @@ type App struct {
 	workers      []*scheduler.Worker
 	tail         *tail.Tail
 	served       *state
+	keyring      *commands.Keyring
 }
 
 // New wires the service. Nothing runs yet.
@@ -108,6 +109,7 @@ func New(settings Settings, ports Ports) *App {
 		Slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		Now:   ports.Now, Random: ports.Random, Crash: ports.Crash,
 	}
+	a.keyring = &commands.Keyring{Keys: accessKeys(a.store), Log: ports.Log}
 	for _, c := range ports.Chains {
 		a.submit.Decoders[c.ID] = Decode
 		a.workers = append(a.workers, a.worker(c))
@@ -172,6 +174,7 @@ func (a *App) parts() []func(context.Context) {
 		return func(ctx context.Context) { owner.Own(ctx, name, work) }
 	}
 	parts := []func(context.Context){
+		a.keyring.Run,
 		own(scheduler.Reader, a.feeder().Run),
 		own("projection."+transactions.Name, a.projector().Run),
 		a.tail.Run,
