@@ -49,7 +49,11 @@ type Config struct {
 	Health    Health
 	Limits    Limits
 	Rates     Rates
-	Access    Access
+	// RPC answers /rpc; the zero value does not.
+	RPC RPC
+	// Origins are those of pages whose scripts may use the API (CORS): none, some
+	// such as https://app.example, or "*" for all.
+	Origins []string
 	// CursorKey authenticates the cursors of lists. Replicas that share their
 	// clients must share it. At least [CursorKeyBytes].
 	CursorKey []byte
@@ -124,6 +128,8 @@ func (a *api) routes() []route {
 		{http.MethodGet, "/v1/transactions/{hash}", access.Read, a.transaction},
 		{http.MethodDelete, "/v1/transactions/{hash}", access.Cancel, a.stale},
 		{http.MethodGet, "/v1/transactions/{hash}/events", access.Read, a.events},
+		{http.MethodPost, "/rpc", access.RPC, a.rpc},
+		{http.MethodPost, "/rpc/{chainId}", access.RPC, a.rpc},
 		{http.MethodGet, "/health", public, a.health},
 		{http.MethodGet, "/livez", probing, a.live},
 		{http.MethodGet, "/readyz", probing, a.ready},
@@ -142,7 +148,7 @@ func New(c Config) http.Handler {
 		panic("api: a limit is not set")
 	}
 	a := newAPI(c)
-	return a.requests(router(a.routes()))
+	return a.requests(crossOrigin(c.Origins, router(a.routes())))
 }
 
 // Internal makes the handler of the listener that is not for clients: exposition

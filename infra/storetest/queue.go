@@ -48,6 +48,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"a window beside others", parksApart},
 		{"many changes to one sequence at once", parksInBulk},
 		{"a verdict wakes who waits", verdictWakes},
+		{"next free nonce", nextFree},
 		{"rivals", rivals},
 		{"verdicts by block", verdicts},
 		{"expiring", expiring},

@@ -90,6 +90,7 @@ type WorkRows interface {
 	Done(ctx context.Context, holder string, done []tx.Done) error
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
 
+	NextFree(ctx context.Context, s chain.Sequence, from uint64) (uint64, error)
 	Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error)
 	Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, limit int) ([]tx.Work, error)
 	Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error)

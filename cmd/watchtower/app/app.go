@@ -38,9 +38,11 @@ type Storage struct {
 	Checkpoints commands.Checkpoints
 	Leases      commands.Leases
 	Queue       scheduler.Queue
-	Board       watcher.Board
-	View        *sql.DB
-	Ping        func(ctx context.Context) error
+	// NextFree is the first nonce of a sequence, from one on, that the queue does not hold.
+	NextFree func(ctx context.Context, s chain.Sequence, from uint64) (uint64, error)
+	Board    watcher.Board
+	View     *sql.DB
+	Ping     func(ctx context.Context) error
 	// Transient reports whether an error of these may pass by itself.
 	Transient func(error) bool
 	Close     func(ctx context.Context) error
@@ -90,7 +92,6 @@ type App struct {
 	workers      []*scheduler.Worker
 	tail         *tail.Tail
 	served       *state
-	keyring      *commands.Keyring
 }
 
 // New wires the service. Nothing runs yet.
@@ -109,7 +110,6 @@ func New(settings Settings, ports Ports) *App {
 		Slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		Now:   ports.Now, Random: ports.Random, Crash: ports.Crash,
 	}
-	a.keyring = &commands.Keyring{Keys: accessKeys(a.store), Log: ports.Log}
 	for _, c := range ports.Chains {
 		a.submit.Decoders[c.ID] = Decode
 		a.workers = append(a.workers, a.worker(c))
@@ -174,7 +174,6 @@ func (a *App) parts() []func(context.Context) {
 		return func(ctx context.Context) { owner.Own(ctx, name, work) }
 	}
 	parts := []func(context.Context){
-		a.keyring.Run,
 		own(scheduler.Reader, a.feeder().Run),
 		own("projection."+transactions.Name, a.projector().Run),
 		a.tail.Run,

@@ -77,9 +77,6 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 	defer ports.closeChains()
 
 	a := New(settings(c), ports.Ports)
-	if err := a.knowKeys(ctx, c); err != nil {
-		return err
-	}
 	a.exportEndpoints(c, ports.pools)
 	handlers := a.handlers(c, o.Build, ports.pools)
 	if o.Listening != nil {

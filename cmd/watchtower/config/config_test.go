@@ -77,9 +77,9 @@ func TestDefaults(t *testing.T) {
 		API: API{
 			MaxBodyBytes: 1 << 20, MaxBatch: 1000, MaxTransactionBytes: 128 << 10, MaxHeaderBytes: 8 << 10, MaxConnections: 1024,
 			HeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WorkTimeout: 10 * time.Second,
-			WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+			WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, RPC: true,
 		},
-		Rates:         Rates{Address: Rate{Burst: 2000}, Key: Rate{PerSecond: 1000, Burst: 10_000}, Clients: 65_536},
+		Rates:         Rates{Address: Rate{Burst: 2000}, Clients: 65_536},
 		Retention:     retention.Settings{Bytes: 24 * time.Hour, Sweep: time.Hour},
 		Log:           Log{Level: slog.LevelInfo, Format: JSON},
 		ShutdownGrace: 20 * time.Second,
@@ -141,8 +141,8 @@ func TestEverySettingEveryWay(t *testing.T) {
 	other := map[string]string{
 		"listen": "127.0.0.1:1", "metrics-listen": "localhost:2", "store": "embedded:x", "database": "embedded:y",
 		"vault-key-file": "/k", "chains": "7=http://a", "confirmations": "42=3", "grouping": "all",
-		"watcher.use-websocket": "false", "log.level": "debug", "open-access": "true", "log.format": "text",
-		"trusted-proxies": "10.0.0.0/8,192.168.1.7/32",
+		"watcher.use-websocket": "false", "log.level": "debug", "log.format": "text",
+		"trusted-proxies": "10.0.0.0/8,192.168.1.7/32", "api.rpc": "false", "api.origins": "https://app.example,http://localhost:3000",
 	}
 	chains := "WATCHTOWER_CHAINS=42=http://n" // for confirmations
 	for _, s := range new(draft).table() {

@@ -29,9 +29,7 @@ func (d *draft) table() []*setting {
 func (d *draft) places() []*setting {
 	return []*setting{
 		addresses("listen", &d.Listen, "127.0.0.1:8420",
-			"Where the API listens. Anything but a loopback address takes API keys (`watchtower keys create`) or `open-access`."),
-		toggles("open-access", &d.OpenAccess, false,
-			"Whether requests need no API key, also when there are keys, and wherever the API listens. Only for a service that something else keeps strangers from."),
+			"Where the API listens. It has no access control yet: anyone who reaches it may submit and read."),
 		addresses("metrics-listen", &d.MetricsListen, "127.0.0.1:8421",
 			"Where `/metrics` listens; another address than `listen`."),
 		d.store("store", &d.Store, "embedded:./watchtower-data", "",
@@ -181,6 +179,10 @@ func (d *draft) serving() []*setting {
 			"How long may be worked on a request between its arrival and its answer; less when `api.write-timeout` is near."),
 		durations("api.idle-timeout", &d.API.IdleTimeout, m, 100*ms, 10*m,
 			"How long a connection may be kept without a request."),
+		toggles("api.rpc", &d.API.RPC, true,
+			"Whether `/rpc` is served: JSON-RPC for wallets, which also lets clients read the chain through its nodes."),
+		origins("api.origins", &d.API.Origins,
+			"The web origins whose pages may use the API from a browser (CORS)."),
 		durations("shutdown-grace", &d.ShutdownGrace, 20*s, 500*ms, 10*m,
 			"How long a stop waits for requests and attempts under way: at least `scheduler.lease-ttl`."),
 		choices("log.level", &d.Log.Level, "info", "The least level that is logged.",

@@ -98,7 +98,7 @@ func (p *Pool) blame(e *endpoint, err error) {
 type Call struct {
 	Endpoint string
 	Method   string
-	Class    string // what the method is for: send, head, block, receipt, state, identity, other
+	Class    string // what the method is for: send, head, block, receipt, state, identity, client (asked for by one), other
 	Outcome  Outcome
 	Took     time.Duration // of the whole request, when it was in a batch
 }

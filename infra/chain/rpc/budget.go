@@ -26,6 +26,8 @@ const (
 	defaultConcurrency = 64
 	// reserved is the share of Burst and Daily that reads leave for broadcasts.
 	reserved = 0.2
+	// reservedForUs is the share that what clients ask for leaves for our own calls.
+	reservedForUs = 0.5
 	// pauseMin and pauseMax bound the pause that a node may ask for.
 	pauseMin = time.Second
 	pauseMax = 5 * time.Minute
@@ -49,13 +51,14 @@ type Spent struct {
 
 func (e *Spent) Error() string { return fmt.Sprintf("%s: not asked: %s", e.Endpoint, e.Reason) }
 
-// purpose is what calls are for. Broadcasts go before reads where there is not
-// enough for both.
+// purpose is what calls are for. Broadcasts go before reads, and both before what
+// clients ask for, where there is not enough for all.
 type purpose int
 
 const (
 	broadcast purpose = iota
 	read
+	onBehalf // of a client: see Ask
 )
 
 // meter keeps one endpoint to its budget.
@@ -98,8 +101,11 @@ func (m *meter) take(now time.Time, use purpose, n int, patience time.Duration) 
 	defer m.mu.Unlock()
 	m.turn(now)
 	keep := 0.0
-	if use == read {
+	switch use {
+	case read:
 		keep = reserved
+	case onBehalf:
+		keep = reservedForUs
 	}
 	if now.Before(m.pause) {
 		return 0, m.refuse(n, fmt.Sprintf("it asked for a pause of another %s", m.pause.Sub(now).Round(time.Millisecond)))

@@ -3,6 +3,7 @@ package rpc
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -83,7 +84,7 @@ func (c *client) do(ctx context.Context, limit int64, calls ...call) ([]reply, e
 		return &Unreachable{c.name, status, err, malformed, answer.retryAfter}
 	}
 	if err != nil {
-		return nil, fail(errors.Is(err, errTooLarge), err)
+		return nil, fail(isTooLarge(err), err)
 	}
 	replies, refused, err := decode(answer.body, first, len(calls))
 	switch {
@@ -107,6 +108,9 @@ func (c *client) do(ctx context.Context, limit int64, calls ...call) ([]reply, e
 // sign completes a node's error with where it came from, and cleans its text.
 func (c *client) sign(node *NodeError, method string) *NodeError {
 	node.Endpoint, node.Method, node.Message = c.name, method, c.clean(node.Message)
+	if node.Data != nil {
+		node.Data = json.RawMessage(c.hidden.Replace(string(node.Data)))
+	}
 	return node
 }
 
@@ -116,8 +120,6 @@ type answer struct {
 	body       []byte
 	retryAfter time.Duration
 }
-
-var errTooLarge = errors.New("reply is larger than")
 
 func (c *client) post(ctx context.Context, body []byte, limit int64) (a answer, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
@@ -143,7 +145,7 @@ func (c *client) post(ctx context.Context, body []byte, limit int64) (a answer, 
 		return a, fmt.Errorf("reply cut: %w", c.conceal(err))
 	}
 	if int64(len(a.body)) > limit {
-		return a, fmt.Errorf("%w %d bytes", errTooLarge, limit)
+		return a, tooLarge(limit)
 	}
 	return a, nil
 }

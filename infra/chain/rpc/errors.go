@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -14,6 +15,8 @@ type NodeError struct {
 	Method   string
 	Code     int    // JSON-RPC 2.0, EIP-1474, or the node's own
 	Message  string // the node's words
+	// Data is what came with the error, as the node wrote it: for calls of clients.
+	Data json.RawMessage
 }
 
 func (e *NodeError) Error() string {

@@ -27,6 +27,8 @@ type Pool struct {
 	mu      sync.Mutex
 	genesis chain.Hash // zero until pinned
 	reading *endpoint  // the endpoint reads stick to; nil before the first
+
+	asking chan struct{} // holds one for each client's call under way
 }
 
 // Open makes a pool and asks every endpoint who it is, for a few seconds at most.
@@ -41,7 +43,7 @@ func Open(ctx context.Context, config Config) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{config: config, endpoints: endpoints, genesis: config.Genesis, pinning: make(chan struct{}, 1)}
+	p := &Pool{config: config, endpoints: endpoints, genesis: config.Genesis, pinning: make(chan struct{}, 1), asking: make(chan struct{}, proxied)}
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	err = p.survey(ctx)
 	if ctx.Err() != nil {

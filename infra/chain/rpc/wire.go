@@ -32,8 +32,9 @@ type response struct {
 	ID     json.RawMessage `json:"id"`
 	Result json.RawMessage `json:"result"`
 	Error  *struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
+		Code    int             `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
 	} `json:"error"`
 }
 
@@ -96,7 +97,7 @@ func decode(body []byte, first uint64, n int) (replies []reply, refused *NodeErr
 }
 
 func (r response) nodeError() *NodeError {
-	return &NodeError{Code: r.Error.Code, Message: r.Error.Message}
+	return &NodeError{Code: r.Error.Code, Message: r.Error.Message, Data: r.Error.Data}
 }
 
 // trim keeps a decoder's error from quoting the body at length.

@@ -1,0 +1,187 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+// call is one element of a request.
+type call struct {
+	id      json.RawMessage // as it was sent; nil for a notification
+	method  string
+	params  []json.RawMessage
+	refused *failure // why it is no call
+}
+
+// null is the id of an answer to what has none that can be read.
+const null = "null"
+
+// parse reads a request: a call, or a batch of them. What is refused as a whole is
+// answered with one error.
+func parse(body []byte, itemsMax int) (calls []call, batch bool, refused *failure) {
+	if err := strict(body); err != nil {
+		return nil, false, &failure{code: codeParse, message: "parse error: " + err.Error()}
+	}
+	body = bytes.TrimLeft(body, " \t\r\n")
+	if body[0] != '[' {
+		return []call{parseCall(body)}, false, nil
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(body, &items); err != nil {
+		return nil, true, &failure{code: codeParse, message: "parse error"}
+	}
+	switch {
+	case len(items) == 0:
+		return nil, true, &failure{code: codeInvalidRequest, message: "empty batch"}
+	case len(items) > itemsMax:
+		return nil, true, &failure{code: codeInvalidRequest, message: fmt.Sprintf("batch too large: at most %d calls", itemsMax)}
+	}
+	for _, item := range items {
+		calls = append(calls, parseCall(item))
+	}
+	return calls, true, nil
+}
+
+// parseCall reads one call object. Members that JSON-RPC does not know are passed
+// over: wallets add their own.
+func parseCall(text json.RawMessage) call {
+	invalid := func(id json.RawMessage, why string) call {
+		return call{id: id, refused: &failure{code: codeInvalidRequest, message: "invalid request: " + why}}
+	}
+	var members map[string]json.RawMessage // names as written: in another case they are others
+	if json.Unmarshal(text, &members) != nil || members == nil {
+		return invalid(json.RawMessage(null), "a call is an object")
+	}
+	c := call{id: members["id"]}
+	if c.id != nil && !isID(c.id) {
+		return invalid(json.RawMessage(null), "an id is a string, a number or null")
+	}
+	var version string
+	if json.Unmarshal(members["jsonrpc"], &version) != nil || version != "2.0" {
+		return invalid(orNull(c.id), `the member jsonrpc must be "2.0"`)
+	}
+	method, ok := stringOf(members["method"])
+	if !ok {
+		return invalid(orNull(c.id), "the member method must be a string")
+	}
+	c.method = method
+	switch params := members["params"]; {
+	case params == nil, string(params) == null:
+	case params[0] == '[':
+		if json.Unmarshal(params, &c.params) != nil {
+			return invalid(orNull(c.id), "params must be an array")
+		}
+	case params[0] == '{':
+		c.refused = &failure{code: codeInvalidParams, message: "parameters are taken by position: params must be an array"}
+	default:
+		return invalid(orNull(c.id), "params must be an array")
+	}
+	if c.refused != nil {
+		c.id = orNull(c.id)
+	}
+	return c
+}
+
+// isID reports whether a value is a string, a number or null.
+func isID(value json.RawMessage) bool {
+	c := value[0]
+	return c == '"' || c == '-' || '0' <= c && c <= '9' || c == 'n'
+}
+
+func orNull(id json.RawMessage) json.RawMessage {
+	if id == nil {
+		return json.RawMessage(null)
+	}
+	return id
+}
+
+// stringOf reads a value that must be a string.
+func stringOf(value json.RawMessage) (s string, ok bool) {
+	if len(value) == 0 || value[0] != '"' {
+		return "", false
+	}
+	return s, json.Unmarshal(value, &s) == nil
+}
+
+// strict refuses what is not one JSON text (RFC 8259), and what programs read
+// differently: invalid UTF-8, or a member that is there twice, at any depth.
+func strict(body []byte) error {
+	if !utf8.Valid(body) {
+		return errors.New("invalid UTF-8")
+	}
+	if !json.Valid(body) {
+		return errors.New("not JSON")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var open []map[string]bool // the names met in each object that is open; nil is an array
+	var isName bool            // the next string, if one comes, names a member
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return errors.New("not JSON")
+		}
+		switch token := token.(type) {
+		case json.Delim:
+			switch token {
+			case '{':
+				open = append(open, map[string]bool{})
+			case '[':
+				open = append(open, nil)
+			default:
+				open = open[:len(open)-1]
+			}
+			isName = true
+		case string:
+			top := map[string]bool(nil)
+			if len(open) > 0 {
+				top = open[len(open)-1]
+			}
+			if top == nil || !isName {
+				isName = true
+				continue
+			}
+			if top[token] {
+				return fmt.Errorf("the member %.40q is there twice", token)
+			}
+			top[token], isName = true, false
+		default:
+			isName = true
+		}
+	}
+}
+
+// encode writes an answer: a result that is JSON, or an error.
+func encode(id, result json.RawMessage, refused *failure) []byte {
+	id = orNull(id)
+	name, value := "result", result
+	if refused != nil {
+		name, value = "error", refused.encode()
+	}
+	text := make([]byte, 0, len(value)+len(id)+len(`{"jsonrpc":"2.0","id":,"result":}`))
+	text = append(text, `{"jsonrpc":"2.0","id":`...)
+	text = append(text, id...)
+	text = append(text, `,"`...)
+	text = append(text, name...)
+	text = append(text, `":`...)
+	text = append(text, value...)
+	return append(text, '}')
+}
+
+// jsonOf encodes a value of ours, which always can be.
+func jsonOf(v any) json.RawMessage {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		panic(fmt.Sprintf("jsonrpc: encode %T: %v", v, err))
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+}

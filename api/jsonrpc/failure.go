@@ -1,0 +1,119 @@
+package jsonrpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Codes of errors. Source: JSON-RPC 2.0, section 5.1; EIP-1474; EIP-7966 for the
+// last; go-ethereum's rpc/errors.go for codeTimeout and codeTooLarge.
+const (
+	codeParse          = -32700
+	codeInvalidRequest = -32600
+	codeUnknownMethod  = -32601
+	codeInvalidParams  = -32602
+	codeInternal       = -32603
+	codeServer         = -32000
+	codeNotFound       = -32001
+	codeTimeout        = -32002
+	codeTooLarge       = -32003
+	codeStillWaiting   = 4
+)
+
+// failure is the error of an answer.
+type failure struct {
+	code    int
+	message string
+	data    any // left out when nil
+}
+
+func tooLarge() *failure { return &failure{code: codeTooLarge, message: "response too large"} }
+
+func (f *failure) encode() json.RawMessage {
+	return jsonOf(struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+		Data    any    `json:"data,omitempty"`
+	}{f.code, f.message, f.data})
+}
+
+func invalidParams(format string, args ...any) *failure {
+	return &failure{code: codeInvalidParams, message: fmt.Sprintf(format, args...)}
+}
+
+// proxyFailure says why a node's answer cannot be passed on, or passes its error on.
+func (x *exchange) proxyFailure(err error) *failure {
+	var declined interface {
+		Declined() (code int, message string, data json.RawMessage)
+	}
+	var over interface{ Limit() int64 }
+	switch {
+	case errors.As(err, &declined):
+		code, message, data := declined.Declined()
+		f := &failure{code: code, message: message}
+		if len(data) > 0 {
+			f.data = data
+		}
+		return f
+	case errors.As(err, &over):
+		return tooLarge()
+	case errors.Is(err, context.DeadlineExceeded):
+		return &failure{code: codeTimeout, message: "request timed out"}
+	}
+	// What went wrong tells of the inside; libraries try again after this code.
+	return &failure{code: codeInternal, message: fmt.Sprintf("no node of chain %s answers", x.chain)}
+}
+
+// failureOf is what an error of ours comes to.
+func (x *exchange) failureOf(err error) *failure {
+	p := x.problem(err)
+	var malformed *chain.Malformed
+	switch {
+	case errors.As(err, &malformed):
+		return malformedFailure(malformed, p)
+	case errors.Is(err, tx.ErrAlreadyExpired):
+		return &failure{code: codeServer, message: "transaction expired: " + p.Detail, data: p}
+	case errors.Is(err, commands.ErrUnsupportedChain):
+		return &failure{code: codeNotFound, message: p.Detail, data: p}
+	case commands.IsRefusal(err):
+		return &failure{code: codeServer, message: p.Title, data: p}
+	case errors.Is(err, event.ErrUnknown):
+		return &failure{code: codeInternal, message: "nobody can say whether the transaction was accepted: send it again", data: p}
+	}
+	return &failure{code: codeInternal, message: p.Title, data: p}
+}
+
+// malformedFailure says it in go-ethereum's words, which wallets look for, and
+// then in ours.
+func malformedFailure(m *chain.Malformed, p api.Problem) *failure {
+	f := &failure{code: codeServer, data: p}
+	switch m.Fault {
+	case chain.FaultHex:
+		f.code, f.message = codeInvalidParams, "invalid argument 0: "+m.Detail
+	case chain.FaultType:
+		f.message = "transaction type not supported: " + m.Detail
+	case chain.FaultRLP, chain.FaultTrailing, chain.FaultNonCanonical, chain.FaultOverflow:
+		f.message = "rlp: " + m.Detail
+	case chain.FaultSignature:
+		f.message = "invalid sender: " + m.Detail
+	case chain.FaultFeePayer:
+		f.message = "invalid fee payer: " + m.Detail
+	case chain.FaultUnprotected:
+		f.message = "only replay-protected (EIP-155) transactions allowed over RPC"
+	case chain.FaultWrongChain:
+		f.message = "invalid chain id for signer: " + m.Detail
+	case chain.FaultTooLarge:
+		f.message = "oversized data: " + m.Detail
+	default:
+		f.message = "invalid transaction: " + m.Detail
+	}
+	return f
+}

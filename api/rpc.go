@@ -1,0 +1,73 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// RPC answers what is posted to /rpc; package jsonrpc makes one.
+type RPC struct {
+	// Answer answers a request. No answer (nil) is due to notifications alone; the
+	// error is Charge's.
+	Answer func(ctx context.Context, r RPCRequest) ([]byte, error)
+	// Within bounds how long an answer may take.
+	Within time.Duration
+}
+
+// RPCRequest is one request to /rpc.
+type RPCRequest struct {
+	Chain string // as the path names it; empty when it does not
+	Body  []byte
+	Meta  event.Meta // for the events that it causes
+	// Charge takes n from what the client may still ask for; one is paid for.
+	Charge func(n int) error
+	// Problem is what an error comes to.
+	Problem func(error) Problem
+}
+
+// rpc answers POST /rpc and POST /rpc/{chainId}.
+func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
+	if a.RPC.Answer == nil {
+		return ErrNotFound.Because("JSON-RPC is switched off here")
+	}
+	body, err := a.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), a.RPC.Within)
+	defer cancel()
+	// Who waits for a receipt waits longer than others do.
+	until := time.Now().Add(a.RPC.Within + a.Limits.WriteTimeout)
+	if err := http.NewResponseController(w).SetWriteDeadline(until); err != nil {
+		return fmt.Errorf("move the deadline of the answer: %w", err)
+	}
+	on := exchangeOf(r)
+	answer, err := a.RPC.Answer(ctx, RPCRequest{
+		Chain: mux.Vars(r)["chainId"], Body: body, Meta: on.meta(),
+		Charge: func(n int) error { return a.charge(w, on, n) },
+		Problem: func(err error) Problem {
+			p := a.problem(err)
+			p.RequestID = on.id
+			return p
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if answer == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(answer) // the client has gone: there is nobody to tell
+	return nil
+}

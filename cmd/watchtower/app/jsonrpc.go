@@ -1,0 +1,68 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/api/jsonrpc"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/commands/scheduler"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
+	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
+	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
+)
+
+// jsonRPC makes what answers /rpc; nothing does when it is switched off.
+func (a *App) jsonRPC(c config.Config, b Build, pools []*rpc.Pool) api.RPC {
+	if !c.API.RPC {
+		return api.RPC{}
+	}
+	limits := jsonrpc.DefaultLimits()
+	limits.TransactionBytes, limits.CallTimeout = c.API.MaxTransactionBytes, c.API.WorkTimeout
+	proxies := map[chain.ID]jsonrpc.Proxy{}
+	for i, p := range pools {
+		proxies[c.Chains[i].ID] = p
+	}
+	return jsonrpc.New(jsonrpc.Config{
+		Submit: a.submit, Proxies: proxies, Await: a.tail.Await, NextFree: a.nextFree, Fields: fields,
+		Client: "Watchtower/" + b.Version, Limits: limits, Submitted: a.ports.Metrics.Submission,
+	})
+}
+
+// fields says of signed bytes what their decoder does not keep.
+func fields(raw []byte) (map[string]any, error) {
+	if raw[0] == tempo.Type {
+		return tempo.Fields(raw)
+	}
+	return ethereum.Fields(raw)
+}
+
+// feedPause is how long to wait before looking again how far the due queue has come.
+const feedPause = 5 * time.Millisecond
+
+// nextFree asks the due queue when it has come to where the log is now: whoever was
+// told that a transaction is accepted must find it counted, on whichever replica.
+func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64) (uint64, error) {
+	head, err := a.store.Head(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		at, err := a.ports.Storage.Checkpoints.Checkpoint(ctx, scheduler.Reader)
+		if err != nil {
+			return 0, err
+		}
+		if at >= head {
+			return a.ports.Storage.NextFree(ctx, s, from)
+		}
+		pause := time.NewTimer(feedPause)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return 0, ctx.Err()
+		case <-pause.C:
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+const (
+	originsMax = 256
+	anyOrigin  = "*"
+)
+
+// origins is a setting whose value is a list of web origins, or all of them.
+func origins(path string, value *[]string, doc string) *setting {
+	return &setting{
+		path: path, kind: text, absent: "none", allowed: "`https://app.example,http://localhost:3000`, or `*` for all", doc: doc,
+		show: func() string { return strings.Join(*value, ",") },
+		read: func(text string) error {
+			all := strings.Split(text, ",")
+			if len(all) > originsMax {
+				return fmt.Errorf("has %d origins, more than %d", len(all), originsMax)
+			}
+			for _, origin := range all {
+				if err := checkOrigin(origin); err != nil && text != anyOrigin {
+					return err
+				}
+			}
+			if slices.Contains(all, anyOrigin) && len(all) > 1 {
+				return errors.New("has * beside others")
+			}
+			*value = all
+			return nil
+		},
+	}
+}
+
+// checkOrigin refuses what a browser never sends as an origin: it sends scheme, host
+// and, unless it is the scheme's own, port, in lower case (RFC 6454, section 6.2).
+func checkOrigin(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Hostname() == "" || text != u.Scheme+"://"+u.Host || text != strings.ToLower(text) {
+		return errors.New("holds something that is no origin, such as https://app.example or http://localhost:3000")
+	}
+	if u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" {
+		return fmt.Errorf("names the port that %s has anyway, which browsers leave out", u.Scheme)
+	}
+	return nil
+}

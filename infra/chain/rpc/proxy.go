@@ -1,0 +1,138 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// proxied bounds how many calls of clients one pool has under way at once, so
+// that they leave connections for delivery.
+const proxied = defaultConcurrency / 2
+
+// tooLarge is an error: a reply was over its limit, this many bytes.
+type tooLarge int64
+
+func (n tooLarge) Error() string { return fmt.Sprintf("reply is larger than %d bytes", int64(n)) }
+
+// Limit is what the reply was over, for whoever passes that on.
+func (n tooLarge) Limit() int64 { return int64(n) }
+
+// Ask puts a client's call to a node and returns its result as the node wrote it.
+// A node that does not answer, or that says it cannot just now, is passed over for
+// another, and so is one whose result usable (which may be nil) does not take;
+// when every node has been asked, the first such result is the answer.
+//
+// The error is a *NodeError when a node declined the call, which is an answer too;
+// a result of more than limit bytes is an error that has a method Limit.
+// What clients ask for counts nothing for an endpoint's health: they could take
+// endpoints out of rotation by asking for too much.
+func (p *Pool) Ask(ctx context.Context, method string, params json.RawMessage, limit int64, usable func(result json.RawMessage) bool) (json.RawMessage, error) {
+	ask, err := callOf(method, params)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case p.asking <- struct{}{}:
+		defer func() { <-p.asking }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	var unusable json.RawMessage
+	var failed error
+	order := p.inOrder()
+	for i, e := range order {
+		timeout := p.config.CallTimeout
+		if i < len(order)-1 {
+			timeout /= 2 // what hangs leaves time for another
+		}
+		result, err := p.forward(ctx, e, timeout, ask, limit)
+		switch {
+		case err == nil && (usable == nil || usable(result)):
+			return result, nil
+		case err == nil && unusable == nil:
+			unusable = result
+		case err == nil:
+		case ctx.Err() != nil, isTooLarge(err), isAnswer(err):
+			return nil, err
+		case failed == nil:
+			failed = err
+		}
+	}
+	if unusable != nil {
+		return unusable, nil
+	}
+	return nil, failed
+}
+
+// callOf makes a call of parameters as a client wrote them, an array or nothing.
+func callOf(method string, params json.RawMessage) (call, error) {
+	var list []json.RawMessage
+	if len(params) > 0 {
+		if err := json.Unmarshal(params, &list); err != nil {
+			return call{}, fmt.Errorf("parameters of %s: %w", method, trim(err))
+		}
+	}
+	c := call{method: method, params: make([]any, len(list))}
+	for i, p := range list {
+		c.params[i] = p
+	}
+	return c, nil
+}
+
+// inOrder lists the endpoints to ask one after the other: the one that reads stick
+// to, then the healthy ones, then those that may be ours.
+func (p *Pool) inOrder() []*endpoint {
+	order := []*endpoint{p.reader()}
+	for _, e := range append(p.healthy(), p.endpoints...) {
+		if !slices.Contains(order, e) && p.state(e) != Foreign {
+			order = append(order, e)
+		}
+	}
+	return order
+}
+
+// forward puts a call to one endpoint, after it has shown that it serves our chain,
+// and within its budget.
+func (p *Pool) forward(ctx context.Context, e *endpoint, timeout time.Duration, c call, limit int64) (json.RawMessage, error) {
+	leave, err := p.enter(ctx, e, onBehalf, timeout, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	began := p.config.Now()
+	own, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	replies, err := e.do(own, limit, c)
+	if err == nil {
+		err = replies[0].err
+	}
+	p.config.Observe(Call{e.name, c.method, "client", outcomeOf(err), p.config.Now().Sub(began)})
+	if lost := (*Unreachable)(nil); errors.As(err, &lost) && lost.retryAfter > 0 {
+		e.meter.rest(p.config.Now(), lost.retryAfter)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return replies[0].result, nil
+}
+
+// isAnswer reports whether a node's error is about the call, rather than that the
+// node, or what stands before it, is out of order or does not offer the method.
+func isAnswer(err error) bool {
+	code, ok := nodeCode(err)
+	return ok && code != codeInternal && code != codeLimitExceeded && code != codeUnknownMethod && code != codeUnsupported
+}
+
+func isTooLarge(err error) bool {
+	var over tooLarge
+	return errors.As(err, &over)
+}
+
+// Declined is what the node said, for whoever passes it on.
+func (e *NodeError) Declined() (code int, message string, data json.RawMessage) {
+	return e.Code, e.Message, e.Data
+}

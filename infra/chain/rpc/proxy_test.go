@@ -1,0 +1,129 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
+)
+
+// A scripted node answers who it is from a chain, and one method as a test says.
+func scripted(n http.Handler, method, answer string, asked *atomic.Int64) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var one struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if json.Unmarshal(body, &one) == nil && one.Method == method {
+			asked.Add(1)
+			if answer == "" {
+				panic(http.ErrAbortHandler)
+			}
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, one.ID, answer)
+			return
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		n.ServeHTTP(w, r)
+	})
+}
+
+func TestAsk(t *testing.T) {
+	const method = "eth_getCode"
+	yes := func(want string) func(json.RawMessage) bool {
+		return func(result json.RawMessage) bool { return string(result) == want }
+	}
+	for name, test := range map[string]struct {
+		answers []string // of each node; empty cuts the connection
+		limit   int64
+		usable  func(json.RawMessage) bool
+		want    string
+		refused *NodeError
+		fails   string
+		asked   []int64
+	}{
+		"the first":                 {answers: []string{`"result":"0x1"`, `"result":"0x2"`}, want: `"0x1"`, asked: []int64{1, 0}},
+		"another after a cut":       {answers: []string{``, `"result":"0x2"`}, want: `"0x2"`, asked: []int64{1, 1}},
+		"another when out of order": {answers: []string{`"error":{"code":-32603,"message":"oops"}`, `"result":"0x2"`}, want: `"0x2"`, asked: []int64{1, 1}},
+		"another that has it":       {answers: []string{`"result":null`, `"result":"0x2"`}, usable: yes(`"0x2"`), want: `"0x2"`, asked: []int64{1, 1}},
+		"nobody has it":             {answers: []string{`"result":null`, `"result":null`}, usable: yes(`"0x2"`), want: `null`, asked: []int64{1, 1}},
+		"a node's no, with data": {
+			answers: []string{`"error":{"code":3,"message":"execution reverted","data":"0x08c379a0"}`, `"result":"0x2"`},
+			refused: &NodeError{Method: method, Code: 3, Message: "execution reverted", Data: json.RawMessage(`"0x08c379a0"`)}, asked: []int64{1, 0},
+		},
+		"nobody offers it": {
+			answers: []string{`"error":{"code":-32601,"message":"no"}`, `"error":{"code":-32601,"message":"neither"}`},
+			refused: &NodeError{Method: method, Code: -32601, Message: "no"}, asked: []int64{1, 1},
+		},
+		"too large": {answers: []string{`"result":"0x11111111"`, `"result":"0x2"`}, limit: 20, fails: "larger than 20 bytes", asked: []int64{1, 0}},
+		"all cut":   {answers: []string{``, ``}, fails: "EOF", asked: []int64{1, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newChain(t, chaintest.Rules{})
+			counts := make([]atomic.Int64, len(test.answers))
+			var urls []string
+			for i, answer := range test.answers {
+				urls = append(urls, serve(t, scripted(c.Node(fmt.Sprint(i)), method, answer, &counts[i])))
+			}
+			p := open(t, nil, urls...)
+			limit := test.limit
+			if limit == 0 {
+				limit = 1 << 10
+			}
+			got, err := p.Ask(t.Context(), method, json.RawMessage(`["0x0000000000000000000000000000000000000001","latest"]`), limit, test.usable)
+			var refused *NodeError
+			errors.As(err, &refused)
+			if refused != nil {
+				refused.Endpoint = ""
+			}
+			if diff := cmp.Diff(test.refused, refused); diff != "" {
+				t.Errorf("refused: %s", diff)
+			}
+			if string(got) != test.want || (err != nil) != (test.refused != nil || test.fails != "") || test.fails != "" && !strings.Contains(err.Error(), test.fails) {
+				t.Errorf("%s, %v", got, err)
+			}
+			for i := range counts {
+				if n := counts[i].Load(); n != test.asked[i] {
+					t.Errorf("node %d was asked %d times, want %d", i, n, test.asked[i])
+				}
+			}
+		})
+	}
+}
+
+// However badly what clients ask for ends, the endpoint stays in rotation.
+func TestAskCountsForNothing(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	var asked atomic.Int64
+	p := open(t, nil, serve(t, scripted(c.Node("a"), "eth_call", "", &asked)))
+	for range 20 {
+		if _, err := p.Ask(t.Context(), "eth_call", nil, 1<<10, nil); err == nil {
+			t.Fatal("a cut connection gave an answer")
+		}
+	}
+	if s := p.Status()[0]; s.State != Healthy || s.Failures != 0 {
+		t.Errorf("the endpoint is %s with failures %v", s.State, s.Failures)
+	}
+}
+
+// A client that gives up while all places are taken does not wait on.
+func TestAskIsBounded(t *testing.T) {
+	p := open(t, nil, serve(t, newChain(t, chaintest.Rules{}).Node("a")))
+	for range cap(p.asking) {
+		p.asking <- struct{}{}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Ask(ctx, "eth_blockNumber", nil, 1<<10, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want canceled", err)
+	}
+}

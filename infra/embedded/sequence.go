@@ -1,0 +1,28 @@
+package embedded
+
+import (
+	"context"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// NextFree is the first nonce of a sequence, from the given one on, that no row has
+// that is open or announced as executed.
+func (w *Work) NextFree(ctx context.Context, s chain.Sequence, from uint64) (uint64, error) {
+	next := from
+	err := w.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		next = from
+		return query(conn, `SELECT nonce FROM work WHERE chain = ? AND sender = ? AND nonce_key = ? AND nonce >= ?
+			AND phase IN ('open', 'announced') AND (phase = 'open' OR verdict = 'executed') ORDER BY nonce`,
+			func(q *sqlite.Stmt) bool {
+				nonce := unordered(q.ColumnInt64(0))
+				if nonce == next {
+					next++
+				}
+				return nonce < next // else there is a gap
+			}, int64(s.Chain), s.Sender[:], s.Key[:], ordered(from))
+	})
+	return next, err
+}
