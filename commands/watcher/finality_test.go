@@ -53,11 +53,11 @@ func newPlace(t *testing.T) *place {
 	must(t, err)
 	t.Cleanup(func() { must(t, db.Close()) })
 	p := &place{chain: c, node: &instant{Reader: pool.Reader()}, db: db}
-	p.run = &run{Watcher: &Watcher{
+	p.run = (&Watcher{
 		Chain: moderato, Node: p.node, Board: db.Work(),
 		Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec()},
 		Now:          time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
-	}}
+	}).start(nil)
 	return p
 }
 

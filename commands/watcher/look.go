@@ -88,7 +88,7 @@ func (w *Watcher) see(ctx context.Context, s tx.State) (Sight, tx.Command, error
 	if sight.Known && !used && !closed {
 		return sight, nil, nil // the nonce is free: no block can hold the transaction
 	}
-	receipt, err := w.Node.FindReceipt(ctx, s.Accepted.Hash, head)
+	receipt, err := w.receiptOf(ctx, s.Accepted.Hash, head)
 	switch {
 	case err != nil:
 		return Sight{}, nil, fmt.Errorf("receipt: %w", err)

@@ -13,11 +13,13 @@ type Board interface {
 	// Find returns the rows of a chain with these hashes, in any phase.
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
 	// Rivals returns open, watched and announced rows of these sequences with
-	// nonces below the one given for each: another transaction has used them.
+	// nonces below the one given for each: another transaction has used them. The
+	// announced ones come last, so that a limit leaves out those first.
 	Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error)
-	// Verdicts returns rows in a phase whose verdict rests on a block of
-	// number from..to, lowest first.
-	Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, limit int) ([]tx.Work, error)
+	// Verdicts returns rows in a phase whose verdict rests on a block of number
+	// from..to, lowest first and by hash within a block; of block from only those
+	// with a hash above after.
+	Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error)
 	// Expiring returns open and watched rows with 0 < ExpiresAt <= time.
 	Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error)
 	// Waiting returns sequences with rows that wait for a nonce, longest unseen

@@ -31,11 +31,11 @@ type blind struct {
 	blind bool
 }
 
-func (b *blind) Verdicts(ctx context.Context, moderato chain.ID, phase tx.Phase, from, to uint64, limit int) ([]tx.Work, error) {
+func (b *blind) Verdicts(ctx context.Context, moderato chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error) {
 	if b.blind {
 		return nil, errTrouble
 	}
-	return b.Board.Verdicts(ctx, moderato, phase, from, to, limit)
+	return b.Board.Verdicts(ctx, moderato, phase, from, to, after, limit)
 }
 
 // One transaction whose expiry cannot be told keeps no other from being sealed,
@@ -96,7 +96,7 @@ func TestForkOutlivesTheProcess(t *testing.T) {
 	board.blind = false
 	blocks, err := p.db.Work().Blocks(t.Context(), moderato)
 	must(t, err)
-	p.run = &run{Watcher: p.run.Watcher, blocks: blocks}
+	p.run = p.run.start(blocks)
 	if state = p.step(t, s.Hash); state.Status != tx.StatusBroadcasting {
 		t.Errorf("the next process leaves it %s", state.Status)
 	}

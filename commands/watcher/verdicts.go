@@ -29,17 +29,28 @@ func (r *run) read(ctx context.Context, b block) error {
 	if err != nil {
 		return fmt.Errorf("receipts: %w", err)
 	}
-	err = each(rows, func(row tx.Work) error {
+	if err := r.mined(ctx, b.Block, rows, receipts); err != nil {
+		return err
+	}
+	if err := r.outrun(ctx, b.Block, used, receipts); err != nil {
+		// What is mined is told, and the blocks above are read. The rivals can wait.
+		r.Log.Warn("rivals not settled yet", "chain", r.Chain, "block", b.Number, "err", err)
+		for s := range used {
+			r.unsettled[s] = true
+		}
+	}
+	return nil
+}
+
+// mined records the receipts of a block's transactions.
+func (r *run) mined(ctx context.Context, b chain.Block, rows []tx.Work, receipts map[chain.Hash]chain.Receipt) error {
+	return each(rows, func(row tx.Work) error {
 		receipt, ok := receipts[row.Hash]
 		if !ok {
 			return fmt.Errorf("no receipt of %s in block %s", row.Hash, b.Hash)
 		}
 		return r.command(ctx, row.Hash, tx.SeeReceipt{Receipt: receipt, At: r.Now()})
 	})
-	if err != nil {
-		return err
-	}
-	return r.outrun(ctx, b.Block, used, receipts)
 }
 
 // outrun settles the rivals whose nonce others have used, and wakes who waited.
@@ -64,9 +75,9 @@ func (r *run) outrun(ctx context.Context, at chain.Block, used map[chain.Sequenc
 }
 
 // settle records a verdict that rests on the absence of a receipt up to a block,
-// unless some endpoint has one.
+// unless there is one.
 func (w *Watcher) settle(ctx context.Context, hash chain.Hash, at chain.Block, verdict tx.Command) error {
-	receipt, err := w.Node.FindReceipt(ctx, hash, at)
+	receipt, err := w.receiptOf(ctx, hash, at)
 	switch {
 	case err != nil:
 		return fmt.Errorf("receipt of %s: %w", hash, err)
@@ -103,11 +114,20 @@ func (r *run) readEligible(ctx context.Context, tip chain.Block) error {
 }
 
 // readWaiting asks for the nonces that others wait for: a predecessor that is not
-// ours lands without our seeing it in a block.
+// ours lands without our seeing it in a block. So it does for sequences whose rivals
+// are not settled yet.
 func (r *run) readWaiting(ctx context.Context, tip chain.Block) error {
 	waiting, err := r.Board.Waiting(ctx, r.Chain, waitingMax)
-	if err != nil || len(waiting) == 0 {
+	if err != nil {
 		return err
+	}
+	for s := range r.unsettled {
+		if !slices.Contains(waiting, s) && len(waiting) < 2*waitingMax {
+			waiting = append(waiting, s)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
 	}
 	nonces, err := r.Node.Nonces(ctx, tip, waiting)
 	if err != nil {
@@ -117,34 +137,60 @@ func (r *run) readWaiting(ctx context.Context, tip chain.Block) error {
 	for i, s := range waiting {
 		now[s] = nonces[i]
 	}
-	return r.outrun(ctx, tip, now, nil)
+	if err := r.outrun(ctx, tip, now, nil); err != nil {
+		return err
+	}
+	for _, s := range waiting {
+		delete(r.unsettled, s)
+	}
+	return nil
 }
 
 // disown un-mines what rests on blocks that left the chain. A transaction that is
 // in a block of the new chain has its Reorged and Mined recorded together already.
 func (r *run) disown(ctx context.Context) error {
-	for i := range r.orphans {
-		o := &r.orphans[i]
-		o.steps++
+	for _, o := range r.orphans {
 		for _, phase := range []tx.Phase{tx.Announced, tx.Sealed} {
-			rows, err := r.Board.Verdicts(ctx, r.Chain, phase, o.was.Number, o.was.Number, rowsMax)
-			if err != nil {
-				return err
-			}
-			rows = slices.DeleteFunc(rows, func(row tx.Work) bool { return row.Block.Hash != o.was.Hash })
-			err = each(rows, func(row tx.Work) error {
-				return r.command(ctx, row.Hash, tx.LoseBlock{Was: o.was, Now: o.now, At: r.Now()})
-			})
-			if err != nil {
+			if err := r.withdraw(ctx, phase, o); err != nil {
 				return err
 			}
 		}
 	}
-	r.orphans = slices.DeleteFunc(r.orphans, func(o orphan) bool { return o.steps >= orphanSteps })
 	return nil
 }
 
-// finalize seals the verdicts whose block can no longer leave the chain.
+// age forgets orphans that have been looked at for long enough.
+func (r *run) age() {
+	for i := range r.orphans {
+		r.orphans[i].steps++
+	}
+	r.orphans = slices.DeleteFunc(r.orphans, func(o orphan) bool { return o.steps >= orphanSteps })
+}
+
+// withdraw un-mines the rows in a phase that rest on an orphan.
+func (r *run) withdraw(ctx context.Context, phase tx.Phase, o orphan) error {
+	var after chain.Hash
+	for {
+		rows, err := r.Board.Verdicts(ctx, r.Chain, phase, o.was.Number, o.was.Number, after, rowsMax)
+		if err != nil {
+			return err
+		}
+		more := len(rows) == rowsMax
+		if more {
+			after = rows[len(rows)-1].Hash
+		}
+		rows = slices.DeleteFunc(rows, func(row tx.Work) bool { return row.Block.Hash != o.was.Hash })
+		err = each(rows, func(row tx.Work) error {
+			return r.command(ctx, row.Hash, tx.LoseBlock{Was: o.was, Now: o.now, At: r.Now()})
+		})
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// finalize seals the verdicts whose block can no longer leave the chain: some in each
+// step, by turns, so that those which cannot be sealed yet keep no others from it.
 func (r *run) finalize(ctx context.Context) error {
 	final, err := r.Node.Final(ctx)
 	if err != nil {
@@ -156,9 +202,14 @@ func (r *run) finalize(ctx context.Context) error {
 	if r.elsewhere(final) {
 		return nil // it seals another branch than the one we have read, or still doubt
 	}
-	rows, err := r.Board.Verdicts(ctx, r.Chain, tx.Announced, 0, final.Number, rowsMax)
+	rows, err := r.Board.Verdicts(ctx, r.Chain, tx.Announced, r.turn.number, final.Number, r.turn.after, rowsMax)
 	if err != nil {
 		return err
+	}
+	r.turn = turn{}
+	if len(rows) == rowsMax {
+		last := rows[len(rows)-1]
+		r.turn = turn{last.Block.Number, last.Hash}
 	}
 	canonical, err := r.canonical(ctx, rows)
 	if err != nil {

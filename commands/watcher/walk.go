@@ -14,6 +14,28 @@ type block struct {
 	hashes []chain.Hash
 }
 
+// approach takes in what lies between the tip and a head far above it, stretch by
+// stretch: what was mined in it of ours may be what is never looked at otherwise,
+// such as canceled transactions. A gap beyond gapMax is left to walk, which skips it.
+func (r *run) approach(ctx context.Context, head chain.Block) error {
+	for tip := r.tip(); !tip.IsZero(); tip = r.tip() {
+		if head.Number <= tip.Number+stretch || head.Number-tip.Number > gapMax {
+			return nil
+		}
+		next, _, err := r.Node.BlockAt(ctx, tip.Number+stretch)
+		if err != nil {
+			return fmt.Errorf("block %d: %w", tip.Number+stretch, err)
+		}
+		if err := r.take(ctx, next); err != nil {
+			return err
+		}
+		if r.tip().Number <= tip.Number {
+			return nil
+		}
+	}
+	return nil
+}
+
 // walk goes from a head by parent hashes to a block that is known. It returns the
 // new blocks, lowest first, and how many of the known ones stay. No new blocks
 // means that there is nothing to take in: the head lags, or is still doubted.

@@ -23,7 +23,9 @@ import (
 
 // Bounds of one step.
 const (
-	walkMax      = 256  // blocks walked back from a head before the gap is skipped
+	walkMax      = 256  // blocks walked back from a head
+	stretch      = 128  // blocks taken in at once when the head is far above
+	gapMax       = 4096 // blocks between the known ones and a head before they are skipped
 	rowsMax      = 1000 // rows looked at in one go
 	waitingMax   = 64   // waiting sequences asked for in one block
 	commandsMax  = 64   // commands under way at once
@@ -57,6 +59,16 @@ type run struct {
 	unsaved *uint64    // the lowest number in blocks that the board does not have yet
 	told    chain.Hash // the last head that readTip was done for
 	more    bool       // more expired than one step takes
+	turn    turn       // where finalize goes on
+	// unsettled are sequences in which a nonce was used and the rivals could not be
+	// settled then.
+	unsettled map[chain.Sequence]bool
+}
+
+// turn is a place among the verdicts: after a hash in a block.
+type turn struct {
+	number uint64
+	after  chain.Hash
 }
 
 // orphan is a block that left the chain. Rows that rest on it may reach the board
@@ -73,7 +85,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &run{Watcher: w, blocks: blocks}
+	r := w.start(blocks)
 	heads := w.Node.Heads(ctx)
 	tick := time.NewTicker(w.Poll)
 	defer tick.Stop()
@@ -84,10 +96,18 @@ func (w *Watcher) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-heads:
+		case _, on := <-heads:
+			if !on {
+				heads = nil // it has ended: the poll alone goes on
+			}
 		case <-tick.C:
 		}
 	}
+}
+
+// start begins with what an earlier run remembered.
+func (w *Watcher) start(blocks []chain.Block) *run {
+	return &run{Watcher: w, blocks: blocks, unsettled: map[chain.Sequence]bool{}}
 }
 
 // step brings the log up to the chain's head and finality. Each part is tried
@@ -97,18 +117,13 @@ func (r *run) step(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("head: %w", err)
 	}
-	if tip := r.tip(); head.Hash != tip.Hash {
-		if err := r.follow(ctx, head); err != nil {
-			return err
-		}
-	}
-	if err := r.disown(ctx); err != nil {
+	if err := r.approach(ctx, head); err != nil {
 		return err
 	}
-	// After disown: a process that takes over from here must find the fork itself.
-	if err := r.remember(ctx); err != nil {
+	if err := r.take(ctx, head); err != nil {
 		return err
 	}
+	r.age()
 	var news error
 	if tip := r.tip(); r.told != tip.Hash {
 		if news = r.readTip(ctx, tip); news == nil && !r.more {
@@ -131,6 +146,20 @@ func (r *run) tip() chain.Block {
 	return r.blocks[len(r.blocks)-1]
 }
 
+// take brings the memory up to a head, and withdraws what rests on blocks that left.
+func (r *run) take(ctx context.Context, head chain.Block) error {
+	if head.Hash != r.tip().Hash {
+		if err := r.follow(ctx, head); err != nil {
+			return err
+		}
+	}
+	if err := r.disown(ctx); err != nil {
+		return err
+	}
+	// After disown: a process that takes over from here must find the fork itself.
+	return r.remember(ctx)
+}
+
 // follow walks from a new head to what is known, and takes the new blocks in.
 func (r *run) follow(ctx context.Context, head chain.Block) error {
 	fresh, base, err := r.walk(ctx, head)
@@ -138,7 +167,11 @@ func (r *run) follow(ctx context.Context, head chain.Block) error {
 		return err
 	}
 	left := r.blocks[base:]
-	if first := fresh[0].Number; r.unsaved == nil || first < *r.unsaved {
+	first := fresh[0].Number
+	if base > 0 && len(left) > 0 {
+		first = r.blocks[base-1].Number // the board forgets what it has above that
+	}
+	if r.unsaved == nil || first < *r.unsaved {
 		r.unsaved = &first
 	}
 	r.blocks = r.blocks[:base:base]
@@ -188,7 +221,7 @@ func (r *run) remember(ctx context.Context) error {
 	if r.final.Number > finalityPast {
 		keep = r.final.Number - finalityPast
 	}
-	for len(r.blocks) > 1 && (r.blocks[0].Number < keep || len(r.blocks) > 16*walkMax) {
+	for len(r.blocks) > 1 && (r.blocks[0].Number < keep || len(r.blocks) > gapMax) {
 		r.blocks = r.blocks[1:]
 	}
 	var changed []chain.Block

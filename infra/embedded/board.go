@@ -10,26 +10,31 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Rivals returns rows of these sequences, not sealed, with a nonce below the one given.
+// Rivals returns rows of these sequences, not sealed, with a nonce below the one
+// given, announced ones last.
 func (w *Work) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error) {
 	return w.read(ctx, func(conn *sqlite.Conn, into *[]tx.Work) error {
-		for s, nonce := range used {
-			err := rows(conn, into, `WHERE chain = ? AND sender = ? AND nonce_key = ?
-				AND phase IN ('open', 'watched', 'announced') AND nonce < ? LIMIT ?`,
-				int64(s.Chain), s.Sender[:], s.Key[:], ordered(nonce), int64(limit-len(*into)))
-			if err != nil || len(*into) >= limit {
-				return err
+		for _, phases := range []string{"'open', 'watched'", "'announced'"} {
+			for s, nonce := range used {
+				err := rows(conn, into, `WHERE chain = ? AND sender = ? AND nonce_key = ?
+					AND phase IN (`+phases+`) AND nonce < ? LIMIT ?`,
+					int64(s.Chain), s.Sender[:], s.Key[:], ordered(nonce), int64(limit-len(*into)))
+				if err != nil || len(*into) >= limit {
+					return err
+				}
 			}
 		}
 		return nil
 	})
 }
 
-// Verdicts returns rows whose verdict rests on a block of these, lowest first.
-func (w *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, limit int) ([]tx.Work, error) {
+// Verdicts returns rows whose verdict rests on a block of these, lowest first and by
+// hash within a block; of block from only those with a hash above after.
+func (w *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error) {
 	return w.read(ctx, func(conn *sqlite.Conn, into *[]tx.Work) error {
-		return rows(conn, into, "WHERE chain = ? AND phase = ? AND block_number BETWEEN ? AND ? ORDER BY block_number LIMIT ?",
-			int64(id), string(phase), ordered(from), ordered(to), int64(limit))
+		return rows(conn, into, `WHERE chain = ?1 AND phase = ?2 AND block_number BETWEEN ?3 AND ?4
+			AND (block_number > ?3 OR hash > ?5) ORDER BY block_number, hash LIMIT ?6`,
+			int64(id), string(phase), ordered(from), ordered(to), after[:], int64(limit))
 	})
 }
 

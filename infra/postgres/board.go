@@ -38,12 +38,14 @@ func (s *Work) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit
 }
 
 // Verdicts returns rows in a phase whose verdict rests on a block of number
-// from..to, lowest first.
-func (s *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, limit int) ([]tx.Work, error) {
+// from..to, lowest first and by hash within a block; of block from only those with a
+// hash above after.
+func (s *Work) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error) {
 	return s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q
 		WHERE q.chain = $1 AND q.phase = $2 AND q.phase IN ('announced', 'sealed') AND q.block_number BETWEEN $3 AND $4
-		ORDER BY q.block_number LIMIT $5`,
-		int64(id), string(phase), flip(from), flip(to), max(limit, 0))
+		  AND (q.block_number > $3 OR q.hash > $5)
+		ORDER BY q.block_number, q.hash LIMIT $6`,
+		int64(id), string(phase), flip(from), flip(to), after[:], max(limit, 0))
 }
 
 // Expiring returns open and watched rows with 0 < ExpiresAt <= time, earliest first.

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"bytes"
+	stdcmp "cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -42,6 +44,18 @@ func rivals(t *testing.T, q *queue) {
 	if diff := cmp.Diff(q.find(20), got[slices.IndexFunc(got, func(w tx.Work) bool { return w.Hash == hash(20) })]); diff != "" {
 		t.Error("a rival differs from what Find says:", diff)
 	}
+	// A limit leaves out the announced ones first, whatever their sequence.
+	for limit := 1; limit <= 5; limit++ {
+		got, announced := ask(limit, map[chain.Sequence]uint64{one: 5, two: 5}), 0
+		for _, w := range got {
+			if w.Phase == tx.Announced {
+				announced++
+			}
+		}
+		if len(got) != limit || (announced > 0) != (limit == 5) || announced > 0 && got[4].Hash != hash(2) {
+			t.Errorf("of 5 rows, asked for %d: %d, of which announced %d", limit, len(got), announced)
+		}
+	}
 	many := map[chain.Sequence]uint64{one: 5}
 	for n := range 500 {
 		many[chain.Sequence{Chain: 1, Sender: address(1000 + n)}] = 7
@@ -71,13 +85,51 @@ func verdicts(t *testing.T, q *queue) {
 		{tx.Announced, 0, 1<<64 - 1, 3, []int{6, 2, 3}},
 		{tx.Sealed, 0, 100, 100, []int{5}},
 	} {
-		got, err := q.Verdicts(ctx, 1, c.phase, c.from, c.to, c.limit)
+		got, err := q.Verdicts(ctx, 1, c.phase, c.from, c.to, chain.Hash{}, c.limit)
 		check(t, err)
 		q.wantHashes(fmt.Sprintf("%s in %d..%d", c.phase, c.from, c.to), got, c.want...)
 	}
-	got, err := q.Verdicts(ctx, 2, tx.Announced, 0, 100, 100)
+	got, err := q.Verdicts(ctx, 2, tx.Announced, 0, 100, chain.Hash{}, 100)
 	check(t, err)
 	q.wantSet("of another chain", got)
+}
+
+// verdictsInPages goes through more rows than one call takes, many of which rest on
+// one block.
+func verdictsInPages(t *testing.T, q *queue) {
+	ctx := soon(t)
+	var rows []tx.Work
+	var changes []tx.Change
+	for n := range 30 {
+		rows = append(rows, q.row(n, address(n), 0))
+		changes = append(changes, announce(n, block([]uint64{7, 20, 20, 20, 1 << 63, 20}[n%6])))
+	}
+	q.apply(append(opens(rows...), changes...)...)
+	want, err := q.Verdicts(ctx, 1, tx.Announced, 0, 1<<64-1, chain.Hash{}, 100)
+	check(t, err)
+	inOrder := slices.IsSortedFunc(want, func(a, b tx.Work) int {
+		return stdcmp.Or(stdcmp.Compare(a.Block.Number, b.Block.Number), bytes.Compare(a.Hash[:], b.Hash[:]))
+	})
+	if len(want) != 30 || !inOrder {
+		t.Fatalf("%d rows, in order %v", len(want), inOrder)
+	}
+	for _, size := range []int{1, 7, 29, 30, 31} {
+		var got []tx.Work
+		var from uint64
+		var after chain.Hash
+		for len(got) <= len(want) {
+			page, err := q.Verdicts(ctx, 1, tx.Announced, from, 1<<64-1, after, size)
+			check(t, err)
+			if len(page) == 0 {
+				break
+			}
+			got = append(got, page...)
+			from, after = page[len(page)-1].Block.Number, page[len(page)-1].Hash
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("in pages of %d: %s", size, diff)
+		}
+	}
 }
 
 func expiring(t *testing.T, q *queue) {

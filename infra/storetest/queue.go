@@ -51,6 +51,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"next free nonce", nextFree},
 		{"rivals", rivals},
 		{"verdicts by block", verdicts},
+		{"verdicts in pages", verdictsInPages},
 		{"expiring", expiring},
 		{"waiting sequences in turn", waitingInTurn},
 		{"wake", wake},

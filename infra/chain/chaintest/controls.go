@@ -57,6 +57,16 @@ func (c *Chain) Revert(hash chain.Hash, reverts bool) {
 	c.reverts[hash] = reverts
 }
 
+// MineAt is Mine of a block that has this time, be it before its parent's or far
+// ahead, as development nodes make on demand.
+func (c *Chain) MineAt(time uint64, others ...[]byte) (chain.Block, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wrong = &time
+	defer func() { c.wrong = nil }()
+	return c.mine(others)
+}
+
 // SetBaseFee sets the fee per gas below which nothing is taken or executed.
 func (c *Chain) SetBaseFee(fee uint64) {
 	c.mu.Lock()
