@@ -81,16 +81,10 @@ type Limits struct {
 	TransactionBytes int   // of one raw transaction
 	HeaderBytes      int   // of a request's line and headers; net/http adds 4 KiB
 	Connections      int   // open at once
-	Streams          int   // of events, open at once
 	// HeaderTimeout and ReadTimeout bound how long a request's header, and the
 	// whole request, may take to arrive; WriteTimeout how long from its header
 	// to the end of the answer; IdleTimeout the pause between two requests.
 	HeaderTimeout, ReadTimeout, WriteTimeout, IdleTimeout time.Duration
-	// StreamSilence is the longest silence on a stream of events; a client that
-	// hears nothing for several times as long may take it for dead. StreamWrite is
-	// how long a client may take to take what it is sent: a slower one is cut, for
-	// nothing is kept for it, and goes on where it was.
-	StreamSilence, StreamWrite time.Duration
 	// WorkTimeout bounds what is done between reading and answering; what
 	// WriteTimeout leaves bounds it too.
 	WorkTimeout time.Duration
@@ -101,7 +95,6 @@ func DefaultLimits() Limits {
 	return Limits{
 		BodyBytes: 1 << 20, BatchItems: 1000, TransactionBytes: 128 << 10,
 		HeaderBytes: 8 << 10, Connections: 4096,
-		Streams: 256, StreamSilence: 15 * time.Second, StreamWrite: 10 * time.Second,
 		HeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, WorkTimeout: 10 * time.Second,
 	}
@@ -110,13 +103,11 @@ func DefaultLimits() Limits {
 // api is the configuration with the routes' methods.
 type api struct {
 	Config
-	limiter  *limiter
-	follows  chan struct{} // a place for each stream of events
-	accounts accounts
+	limiter *limiter
 }
 
 func newAPI(c Config) *api {
-	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients)), follows: make(chan struct{}, c.Limits.Streams)}
+	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients))}
 }
 
 // endpoint answers a request, or says with an error why not; then it has written
@@ -139,7 +130,6 @@ func (a *api) routes() []route {
 		{http.MethodGet, "/v1/transactions/{hash}/events", access.Read, a.events},
 		{http.MethodPost, "/rpc", access.RPC, a.rpc},
 		{http.MethodPost, "/rpc/{chainId}", access.RPC, a.rpc},
-		{http.MethodGet, "/v1/events", access.Read, a.follow},
 		{http.MethodGet, "/health", public, a.health},
 		{http.MethodGet, "/livez", probing, a.live},
 		{http.MethodGet, "/readyz", probing, a.ready},
@@ -154,8 +144,7 @@ func New(c Config) http.Handler {
 		panic("api: the cursor key is too short")
 	case c.Tail == nil:
 		panic("api: there is nothing to wait with")
-	case c.Limits.BodyBytes <= 0 || c.Limits.BatchItems <= 0 || c.Limits.TransactionBytes <= 0 || c.Limits.WorkTimeout <= 0,
-		c.Limits.Streams <= 0 || c.Limits.StreamSilence <= 0 || c.Limits.StreamWrite <= 0:
+	case c.Limits.BodyBytes <= 0 || c.Limits.BatchItems <= 0 || c.Limits.TransactionBytes <= 0 || c.Limits.WorkTimeout <= 0:
 		panic("api: a limit is not set")
 	}
 	a := newAPI(c)

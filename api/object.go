@@ -26,6 +26,7 @@ type transaction struct {
 	NonceKey     chain.NonceKey      `json:"nonceKey"`
 	Nonce        uint64              `json:"nonce"`
 	GroupID      *chain.GroupID      `json:"groupId,omitempty"`
+	GroupPending *groupPending       `json:"groupPending,omitempty"`
 	NonceKeyInfo *nonceKeyInfo       `json:"nonceKeyInfo,omitempty"`
 	ValidAfter   uint64              `json:"validAfter,omitempty"`
 	ValidBefore  uint64              `json:"validBefore,omitempty"`
@@ -63,6 +64,13 @@ type transaction struct {
 	Calls []call  `json:"calls,omitempty"`
 
 	Waited *waited `json:"waited,omitempty"`
+}
+
+// groupPending says why a transaction is not yet in its group, and since when:
+// the chain has not confirmed the access key that signed it.
+type groupPending struct {
+	Reason string `json:"reason"`
+	Since  int64  `json:"since"`
 }
 
 // nonceKeyInfo is a nonce key of the explicit grouping format, taken apart.
@@ -140,11 +148,10 @@ func shownOf(row transactions.Row) *transaction {
 		LastBroadcastAt: unix(row.LastBroadcastAt), LastError: row.LastError,
 		AcceptedAt: unix(row.AcceptedAt), UpdatedAt: unix(row.UpdatedAt), Version: uint64(row.Version),
 	}
-	if e, ok := t.NonceKey.Explicit(); ok {
-		shown.NonceKeyInfo = &nonceKeyInfo{
-			Kind: "0x" + hex.EncodeToString([]byte{e.Kind}), Scope: e.Scope.Number(), Group: e.Group.Number(), Memo: e.Memo.Text(),
-		}
+	if s.GroupPending() {
+		shown.GroupPending = &groupPending{cmp.Or(s.Doubt, notAskedYet), unix(row.AcceptedAt)}
 	}
+	shown.NonceKeyInfo = infoOf(t.NonceKey)
 	for what, n := range s.Recorded {
 		shown.AttemptsSummary = append(shown.AttemptsSummary, outcome{what, n})
 	}
@@ -167,6 +174,20 @@ func verdictOf(s tx.State) (b *block, r *receipt) {
 		r = receiptOf(*s.Receipt)
 	}
 	return b, r
+}
+
+// notAskedYet is why a group is pending before the chain has answered.
+const notAskedYet = "the chain has not been asked yet whether the access key may sign for the sender"
+
+// infoOf takes a nonce key of the explicit grouping format apart; nil for others.
+func infoOf(key chain.NonceKey) *nonceKeyInfo {
+	e, ok := key.Explicit()
+	if !ok {
+		return nil
+	}
+	return &nonceKeyInfo{
+		Kind: "0x" + hex.EncodeToString([]byte{e.Kind}), Scope: e.Scope.Number(), Group: e.Group.Number(), Memo: e.Memo.Text(),
+	}
 }
 
 func attemptOf(row transactions.Row) *attempt {

@@ -30,7 +30,6 @@ const (
 	ErrInvalidLimit         = event.Refusal("invalid-limit")
 	ErrInvalidCursor        = event.Refusal("invalid-cursor")
 	ErrAmbiguousChain       = event.Refusal("ambiguous-chain")
-	ErrTooManyStreams       = event.Refusal("too-many-streams")
 	ErrNotFound             = event.Refusal("not-found")
 	ErrMethodNotAllowed     = event.Refusal("method-not-allowed")
 	ErrRateLimited          = event.Refusal("rate-limited")
@@ -70,7 +69,6 @@ var kinds = [...]kind{
 	{ErrInvalidLimit, http.StatusBadRequest, "The limit is out of range"},
 	{ErrInvalidCursor, http.StatusBadRequest, "The cursor is not one of this list"},
 	{ErrAmbiguousChain, http.StatusBadRequest, "It is on several chains: name one"},
-	{ErrTooManyStreams, http.StatusServiceUnavailable, "Too many streams of events are open"},
 	{ErrNotFound, http.StatusNotFound, "There is nothing here"},
 	{ErrMethodNotAllowed, http.StatusMethodNotAllowed, "The method is not allowed here"},
 	{ErrRateLimited, http.StatusTooManyRequests, "Too many requests"},

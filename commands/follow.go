@@ -15,6 +15,8 @@ type Follower struct {
 	Reader      string // names the checkpoint
 	Filter      event.Filter
 	Max         int // events handled in one go
+	// Moved, when set, is told where the checkpoint stands, from the beginning on.
+	Moved func(at event.Position)
 }
 
 // Run handles batch after batch until ctx ends or handle fails. The checkpoint
@@ -24,6 +26,7 @@ func (f Follower) Run(ctx context.Context, handle func(ctx context.Context, even
 	if err != nil {
 		return fmt.Errorf("checkpoint of %s: %w", f.Reader, err)
 	}
+	f.moved(from)
 	for batch, err := range f.Store.Subscribe(ctx, from, f.Filter, f.Max) {
 		if err != nil {
 			return err
@@ -40,6 +43,13 @@ func (f Follower) Run(ctx context.Context, handle func(ctx context.Context, even
 			return err
 		}
 		from = batch.Next
+		f.moved(from)
 	}
 	return ctx.Err()
+}
+
+func (f Follower) moved(at event.Position) {
+	if f.Moved != nil {
+		f.Moved(at)
+	}
 }

@@ -51,7 +51,7 @@ func Plan(schedule tx.Schedule, lead time.Duration, id chain.ID, hash chain.Hash
 		c.Watch = true
 	case tx.FinalityViolated, tx.Retired:
 		c.Close = true
-	case tx.PayloadErased:
+	case tx.PayloadErased, tx.GroupDoubted, tx.GroupConfirmed:
 		return c, false
 	default:
 		panic(fmt.Sprintf("scheduler: unknown event %T", e))

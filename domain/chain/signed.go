@@ -36,12 +36,14 @@ type Signed struct {
 	Sender    Address
 	Signature SignatureKind
 	AccessKey *Address // the key that signed, for Keychain
-	FeePayer  *Address // set when somebody else signed to pay
-	FeeToken  *Address
-	NonceKey  NonceKey
-	Nonce     uint64
-	Window    Window
-	Gas       uint64
+	// AccessKind is what kind of signature the access key made, for Keychain.
+	AccessKind SignatureKind
+	FeePayer   *Address // set when somebody else signed to pay
+	FeeToken   *Address
+	NonceKey   NonceKey
+	Nonce      uint64
+	Window     Window
+	Gas        uint64
 	// Fees per gas: GasPrice for types 0 and 1, the other two for the rest.
 	GasPrice, MaxFee, MaxPriorityFee *uint256.Int
 	Calls                            []Call

@@ -279,10 +279,10 @@ func TestPlanCancel(t *testing.T) {
 		current *uint64
 		want    Plan
 	}{
-		{"nothing used", key, []uint64{101, 100}, at(100), Plan{key, []uint64{100, 101}, true, 100, []uint64{100, 101}, false}},
-		{"below all", key, []uint64{5}, at(0), Plan{key, []uint64{5}, true, 0, []uint64{5}, false}},
-		{"half used", key, []uint64{100, 101, 101}, at(101), Plan{key, []uint64{100, 101}, true, 101, []uint64{101}, false}},
-		{"past the highest", key, []uint64{100, 101}, at(102), Plan{key, []uint64{100, 101}, true, 102, []uint64{}, true}},
+		{"nothing used", key, []uint64{101, 100}, at(100), Plan{key, []uint64{100, 101}, true, 100, false}},
+		{"below all", key, []uint64{5}, at(0), Plan{key, []uint64{5}, true, 0, false}},
+		{"half used", key, []uint64{100, 101, 101}, at(101), Plan{key, []uint64{100, 101}, true, 101, false}},
+		{"past the highest", key, []uint64{100, 101}, at(102), Plan{key, []uint64{100, 101}, true, 102, true}},
 		{"the chain says nothing", key, []uint64{101, 100}, nil, Plan{NonceKey: key, Nonces: []uint64{100, 101}}},
 		{"expiring", chain.ExpiringKey, []uint64{0, 0}, at(0), Plan{NonceKey: chain.ExpiringKey}},
 	} {

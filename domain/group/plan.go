@@ -16,11 +16,9 @@ type Plan struct {
 	Nonces []uint64
 	// Known means that the chain told its nonce; without it the rest is unknown.
 	Known bool
-	// Current is the next nonce that the chain wants of the nonce key, Remaining
-	// are those of Nonces that it would still take, and Invalidated means that
-	// none is left.
+	// Current is the next nonce that the chain wants of the nonce key, and
+	// Invalidated means that it is past all of Nonces.
 	Current     uint64
-	Remaining   []uint64
 	Invalidated bool
 }
 
@@ -38,8 +36,6 @@ func PlanCancel(key chain.NonceKey, nonces []uint64, current *uint64) Plan {
 		return p
 	}
 	p.Known, p.Current = true, *current
-	first, _ := slices.BinarySearch(p.Nonces, *current)
-	p.Remaining = p.Nonces[first:]
-	p.Invalidated = len(p.Remaining) == 0
+	p.Invalidated = len(p.Nonces) == 0 || *current > p.Nonces[len(p.Nonces)-1]
 	return p
 }

@@ -67,22 +67,39 @@ type Cancel struct {
 	At     time.Time
 }
 
+// DoubtGroup says that at Block the chain gave a reason why the access key may not
+// sign in the sender's name.
+type DoubtGroup struct {
+	Reason string
+	Block  chain.Block
+	At     time.Time
+}
+
+// ConfirmGroup says that at Block the access key may sign in the sender's name, or
+// that the block holds the transaction, which shows the same.
+type ConfirmGroup struct {
+	Block chain.Block
+	At    time.Time
+}
+
 // Erase records that the signed bytes were erased.
 type Erase struct{ At time.Time }
 
 // Retire lets read models forget a settled transaction.
 type Retire struct{ At time.Time }
 
-func (Accept) wish()     {}
-func (Report) wish()     {}
-func (SeeReceipt) wish() {}
-func (SeeNonce) wish()   {}
-func (SeeTime) wish()    {}
-func (LoseBlock) wish()  {}
-func (Finalize) wish()   {}
-func (Cancel) wish()     {}
-func (Erase) wish()      {}
-func (Retire) wish()     {}
+func (Accept) wish()       {}
+func (Report) wish()       {}
+func (SeeReceipt) wish()   {}
+func (SeeNonce) wish()     {}
+func (SeeTime) wish()      {}
+func (LoseBlock) wish()    {}
+func (Finalize) wish()     {}
+func (Cancel) wish()       {}
+func (DoubtGroup) wish()   {}
+func (ConfirmGroup) wish() {}
+func (Erase) wish()        {}
+func (Retire) wish()       {}
 
 const (
 	ErrUnknown        = event.Refusal("unknown-transaction")

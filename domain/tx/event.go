@@ -105,6 +105,21 @@ type CanceledLocally struct {
 	At      time.Time `json:"at"`
 }
 
+// GroupDoubted: the chain does not say that the access key may sign in the sender's
+// name, so that the sender, and with it the group, is only claimed. It is asked again.
+type GroupDoubted struct {
+	Reason string      `json:"reason"`
+	Block  chain.Block `json:"block"` // at which the chain was asked
+	At     time.Time   `json:"at"`
+}
+
+// GroupConfirmed: at this block the access key may sign in the sender's name, or
+// the transaction is in it. The group is its own.
+type GroupConfirmed struct {
+	Block chain.Block `json:"block"`
+	At    time.Time   `json:"at"`
+}
+
 // PayloadErased: the signed bytes are gone from every medium of ours.
 type PayloadErased struct {
 	At time.Time `json:"at"`
@@ -125,6 +140,8 @@ func (Reorged) fact()          {}
 func (Finalized) fact()        {}
 func (FinalityViolated) fact() {}
 func (CanceledLocally) fact()  {}
+func (GroupDoubted) fact()     {}
+func (GroupConfirmed) fact()   {}
 func (PayloadErased) fact()    {}
 func (Retired) fact()          {}
 
@@ -143,6 +160,8 @@ func Codec() event.Codec[Event] {
 		event.As[Event, FinalityViolated]("tx.finality_violated.v1"),
 		event.As[Event, CanceledLocally]("tx.canceled_locally.v2"),
 		event.From("tx.canceled_locally.v1", canceledV1.up),
+		event.As[Event, GroupDoubted]("tx.group_doubted.v1"),
+		event.As[Event, GroupConfirmed]("tx.group_confirmed.v1"),
 		event.As[Event, PayloadErased]("tx.payload_erased.v1"),
 		event.As[Event, Retired]("tx.retired.v1"),
 	)

@@ -46,6 +46,8 @@ func samples() []Event {
 		Finalized{Verdict: StatusExecuted, Block: block, By: rival, At: at},
 		FinalityViolated{Verdict: StatusExecuted, Was: block, Now: rival, At: at},
 		CanceledLocally{Reason: "group canceled", Verdict: StatusExecuted, At: at},
+		GroupDoubted{Reason: "the access key is not known", Block: block, At: at},
+		GroupConfirmed{Block: block, At: at},
 		PayloadErased{At: at},
 		Retired{At: at},
 	}

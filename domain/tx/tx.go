@@ -45,6 +45,11 @@ type State struct {
 	Receipt *chain.Receipt // of an executed transaction
 	// Sealed: the verdict's block is final. Violated: the chain contradicted that.
 	Sealed, Violated bool
+	// Doubt is why the chain does not confirm the claimed group, Doubts how often
+	// that has been recorded, and Confirmed the block at which it did.
+	Doubt     string       `json:",omitempty"`
+	Doubts    int          `json:",omitempty"`
+	Confirmed *chain.Block `json:",omitempty"`
 	// Canceled by its owner and Refused by every node stay set when the chain
 	// executes the transaction all the same.
 	Canceled, Refused bool
@@ -90,6 +95,10 @@ func (s State) Decide(c Command) ([]Event, error) {
 		return s.finalize(c)
 	case Cancel:
 		return s.cancel(c)
+	case DoubtGroup:
+		return s.doubtGroup(c)
+	case ConfirmGroup:
+		return s.confirmGroup(c)
 	case Erase:
 		return s.erase(c)
 	case Retire:
@@ -144,6 +153,11 @@ func (s State) Evolve(e Event) State {
 		if s.Verdict == StatusAbsent {
 			s.Status = StatusCanceled
 		}
+	case GroupDoubted:
+		s.Doubt = e.Reason
+		s.Doubts++
+	case GroupConfirmed:
+		s.Doubt, s.Confirmed = "", &e.Block
 	case PayloadErased:
 		s.Erased = true
 	case Retired:

@@ -179,9 +179,13 @@ func drawCommand(t *rapid.T, attempt int) Command {
 		return blockAt(rapid.Uint64Range(1, 6).Draw(t, name), rapid.SampledFrom([]string{"main", "fork"}).Draw(t, name+"fork"))
 	}
 	at := epoch.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "at")) * time.Second)
-	switch rapid.IntRange(0, 9).Draw(t, "command") {
+	switch rapid.IntRange(0, 10).Draw(t, "command") {
 	case 0:
-		return accept(func(a *Accepted) { a.Window.Before = uint64(epoch.Unix()) + 4 })
+		return accept(claimed, func(a *Accepted) { a.Window.Before = uint64(epoch.Unix()) + 4 })
+	case 10:
+		return rapid.SampledFrom([]Command{
+			ConfirmGroup{block("confirmed"), at}, DoubtGroup{"unknown", block("asked"), at}, DoubtGroup{"revoked", block("asked"), at},
+		}).Draw(t, "claim")
 	case 1, 2:
 		answers := rapid.SampledFrom([][]Answer{taken, busy, lost, never}).Draw(t, "answers")
 		return Report{attempt + rapid.IntRange(0, 2).Draw(t, "skip"), answers, rapid.Bool().Draw(t, "everyone"), at}

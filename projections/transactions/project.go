@@ -123,7 +123,7 @@ func write(ctx context.Context, dbtx *sql.Tx, rows map[key]Row, keys []key) erro
 			(chain, hash, position, version, sender, nonce_key, group_id, status, data)
 			VALUES `+strings.Join(values, ", ")+`
 			ON CONFLICT (chain, hash) DO UPDATE SET
-			version = excluded.version, status = excluded.status, data = excluded.data`, args...)
+			version = excluded.version, group_id = excluded.group_id, status = excluded.status, data = excluded.data`, args...)
 		if err != nil {
 			return fmt.Errorf("write %d rows: %w", len(values), err)
 		}
@@ -134,8 +134,8 @@ func write(ctx context.Context, dbtx *sql.Tx, rows map[key]Row, keys []key) erro
 func arguments(row Row, data []byte) []any {
 	a := row.State.Accepted
 	var group []byte
-	if a.Group != nil {
-		group = a.Group[:]
+	if g := row.State.Group(); g != nil {
+		group = g[:]
 	}
 	return []any{
 		int64(a.Chain), a.Hash[:], int64(row.Position), int64(row.Version),

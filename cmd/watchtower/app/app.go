@@ -23,6 +23,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/watcher"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
@@ -86,6 +87,7 @@ type App struct {
 	ports        Ports
 	store        commands.Store
 	transactions commands.Transactions
+	groups       commands.Groups
 	vault        commands.Vault
 	submit       *commands.Submit
 	query        transactions.Query
@@ -99,6 +101,7 @@ func New(settings Settings, ports Ports) *App {
 	a := &App{settings: settings, ports: ports, served: newState(ports.Now)}
 	a.store = ports.Metrics.Store(ports.Storage.Log)
 	a.transactions = commands.Transactions{Store: a.store, Codec: tx.Codec(), Crash: ports.Crash}
+	a.groups = commands.Groups{Store: a.store, Codec: group.Codec(), Crash: ports.Crash}
 	a.vault = commands.Vault{Rows: ports.Storage.Payloads, Master: ports.Master, Random: ports.Random}
 	a.tail = tail.New(a.store, a.transactions.Codec, ports.Log)
 	a.query = transactions.Query{DB: ports.Storage.View}
@@ -178,6 +181,7 @@ func (a *App) parts() []func(context.Context) {
 		own("projection."+transactions.Name, a.projector().Run),
 		a.tail.Run,
 	}
+	parts = append(parts, a.groupParts(own)...)
 	for _, part := range a.retention().Parts() {
 		parts = append(parts, own(part.Name, part.Run))
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands/broadcaster"
+	"github.com/tempo-watchtower/watchtower/commands/grouping"
 	"github.com/tempo-watchtower/watchtower/commands/scheduler"
 	"github.com/tempo-watchtower/watchtower/commands/watcher"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -18,6 +19,8 @@ type Chain struct {
 	ID    chain.ID
 	Nodes broadcaster.Nodes
 	Node  watcher.Node
+	// Keychain says which access keys may sign for whom.
+	Keychain grouping.Keychain
 }
 
 // Decode reads signed bytes of any supported type. A legacy transaction begins

@@ -114,7 +114,7 @@ func openPorts(ctx context.Context, c config.Config, o Options, storage Storage)
 			return opened{}, fmt.Errorf("chain %s: %w", chainConfig.ID, err)
 		}
 		ports.pools = append(ports.pools, pool)
-		ports.Chains = append(ports.Chains, Chain{ID: chainConfig.ID, Nodes: pool, Node: pool.Reader()})
+		ports.Chains = append(ports.Chains, Chain{ID: chainConfig.ID, Nodes: pool, Node: pool.Reader(), Keychain: pool.Reader()})
 	}
 	return ports, nil
 }

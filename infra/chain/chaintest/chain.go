@@ -79,6 +79,7 @@ type Chain struct {
 	baseFee  uint64
 	broke    map[chain.Address]bool
 	reverts  map[chain.Hash]bool
+	grants   map[chain.AccessKey]chain.Grant
 	stalled  bool
 	unsealed bool    // finality stands still
 	wrong    *uint64 // the time of the next block, whatever the clock says
@@ -123,7 +124,7 @@ func New(o Options) *Chain {
 		id: o.Chain, decode: o.Decode, now: o.Now, rand: o.Rand, rules: o.Rules.withDefaults(),
 		closing: make(chan struct{}), byHash: map[chain.Hash]*block{},
 		nonces: map[chain.Sequence][]nonceAt{}, included: map[chain.Hash]place{},
-		pool: newPool(), broke: map[chain.Address]bool{}, reverts: map[chain.Hash]bool{},
+		pool: newPool(), broke: map[chain.Address]bool{}, reverts: map[chain.Hash]bool{}, grants: map[chain.AccessKey]chain.Grant{},
 		record: newRecord(), watchers: map[chan *block]bool{},
 	}
 	c.push(nil)

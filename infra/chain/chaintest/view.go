@@ -148,6 +148,9 @@ func (v view) call(args arguments) (any, *Refusal) {
 	if err != nil {
 		return nil, refuse(invalidParams, "invalid argument 0: not hex")
 	}
+	if strings.EqualFold(tx.To, accountKeychain) {
+		return v.grant(input)
+	}
 	if !strings.EqualFold(tx.To, nonceManager) || len(input) != getNonceBytes || hex.EncodeToString(input[:4]) != getNonce {
 		return "0x", nil // nobody lives there
 	}

@@ -188,7 +188,7 @@ func (tx *transaction) verify() error {
 	if err != nil {
 		return &chain.Malformed{Fault: chain.FaultSignature, Detail: err.Error()}
 	}
-	tx.Sender, tx.Signature, tx.AccessKey = by.account, by.kind, by.accessKey
+	tx.Sender, tx.Signature, tx.AccessKey, tx.AccessKind = by.account, by.kind, by.accessKey, by.accessKind
 	if tx.payer == nil {
 		return nil
 	}

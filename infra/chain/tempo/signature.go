@@ -53,6 +53,8 @@ type signer struct {
 	account   chain.Address
 	kind      chain.SignatureKind
 	accessKey *chain.Address // the key that signed in the account's name
+	// accessKind is the kind of its signature.
+	accessKind chain.SignatureKind
 }
 
 // verify takes a signature of any kind.
@@ -65,8 +67,8 @@ func verify(sig []byte, digest chain.Hash) (signer, error) {
 	if sig[0] == keychainV2 {
 		digest = chain.Keccak([]byte{keychainV2}, digest[:], account[:])
 	}
-	key, _, err := verifyPrimitive(sig[accountEnd:], digest)
-	return signer{account: account, kind: chain.Keychain, accessKey: &key}, err
+	key, kind, err := verifyPrimitive(sig[accountEnd:], digest)
+	return signer{account: account, kind: chain.Keychain, accessKey: &key, accessKind: kind}, err
 }
 
 func isKeychain(sig []byte) bool {

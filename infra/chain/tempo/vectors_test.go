@@ -143,13 +143,13 @@ func checkValid(t *testing.T, v vector) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind := chain.SignatureKind(v.SignatureType)
-	if strings.HasPrefix(v.SignatureType, "keychain") {
-		kind = chain.Keychain
+	kind, accessKind := chain.SignatureKind(v.SignatureType), chain.SignatureKind("")
+	if version, inner, keychain := strings.Cut(v.SignatureType, ":"); keychain && strings.HasPrefix(version, "keychain") {
+		kind, accessKind = chain.Keychain, chain.SignatureKind(inner)
 	}
 	want := chain.Signed{
 		Chain: v.ChainID, Type: tempo.Type, Sender: *v.Sender, Signature: kind,
-		AccessKey: v.AccessKey, FeePayer: v.FeePayer, NonceKey: v.NonceKey, Nonce: nonce,
+		AccessKey: v.AccessKey, AccessKind: accessKind, FeePayer: v.FeePayer, NonceKey: v.NonceKey, Nonce: nonce,
 		Window: chain.Window{After: value(v.ValidAfter), Before: value(v.ValidBefore)},
 	}
 	if want.Hash = chain.Keccak(raw); v.Hash != nil { // no vector names the expired one's

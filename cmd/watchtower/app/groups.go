@@ -1,0 +1,53 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tempo-watchtower/watchtower/commands/grouping"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/projections"
+	"github.com/tempo-watchtower/watchtower/projections/groups"
+)
+
+// groupParts lists what makes groups and shows them, each to be run by one replica.
+func (a *App) groupParts(own func(string, func(context.Context) error) func(context.Context)) []func(context.Context) {
+	parts := []func(context.Context){
+		own(grouping.Reader, a.grouper().Run),
+		own("projection."+groups.Name, a.groupProjector().Run),
+	}
+	for _, c := range a.ports.Chains {
+		parts = append(parts, own(fmt.Sprintf("grouping.keys.%s", c.ID), a.verifier(c).Run))
+	}
+	return parts
+}
+
+func (a *App) grouper() *grouping.Grouper {
+	return &grouping.Grouper{
+		Store: a.store, Checkpoints: a.ports.Storage.Checkpoints, Transactions: a.transactions, Groups: a.groups,
+		Now: a.ports.Now, Log: a.ports.Log,
+		Moved: func(at event.Position) {
+			a.served.reader(grouping.Reader, at)
+			a.ports.Metrics.Reader(grouping.Reader, uint64(at))
+		},
+	}
+}
+
+func (a *App) verifier(c Chain) *grouping.Verifier {
+	return &grouping.Verifier{
+		Chain: c.ID, Claims: groups.Query{DB: a.ports.Storage.View}, Keychain: c.Keychain,
+		Transactions: a.transactions, Vault: a.vault, Decode: Decode, Poll: a.settings.WatcherPoll,
+		Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
+	}
+}
+
+func (a *App) groupProjector() *projections.Projector {
+	return &projections.Projector{
+		Name: groups.Name, DB: a.ports.Storage.View, Log: a.store, Filter: groups.Filter(),
+		Fold: groups.Projection{Groups: a.groups.Codec, Transactions: a.transactions.Codec}.Fold,
+		Moved: func(at event.Position, _ bool) {
+			a.served.reader(groups.Name, at)
+			a.ports.Metrics.Reader(groups.Name, uint64(at))
+		},
+	}
+}

@@ -1,0 +1,190 @@
+// Package grouping makes accepted transactions members of their groups.
+//
+// A transaction that its sender signed joins at once. One that an access key
+// signed names its sender freely: the [Verifier] asks the chain about the key, and
+// only when it is confirmed, which is recorded, does the [Grouper] let it join.
+package grouping
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Reader is the name of the grouper's checkpoint and lease.
+const Reader = "grouping"
+
+const (
+	followMax = 1000    // events handled in one go
+	groupsMax = 32      // groups joined at once
+	memberMax = 250_000 // members of the groups kept in mind
+)
+
+// Grouper reads which transactions were accepted and confirmed, and appends Joined
+// to their groups. One replica at a time runs it; a second one would add nothing.
+type Grouper struct {
+	Store        commands.Store
+	Checkpoints  commands.Checkpoints
+	Transactions commands.Transactions
+	Groups       commands.Groups
+	Now          func() time.Time
+	// Moved is called with each new checkpoint; may be nil.
+	Moved func(at event.Position)
+	Log   *slog.Logger
+
+	// known are the groups met lately: a large one is not to be read again for
+	// each of its members. mu guards it.
+	mu      sync.Mutex
+	known   map[group.ID]commands.Result[group.State]
+	members int // in known
+}
+
+// joining is a transaction that is to join, and the event that causes it.
+type joining struct {
+	member group.Joined
+	cause  event.Recorded
+}
+
+// Run groups transactions until ctx ends or the store fails it.
+func (g *Grouper) Run(ctx context.Context) error {
+	g.forget() // another replica may have had the groups meanwhile
+	f := commands.Follower{
+		Store: g.Store, Checkpoints: g.Checkpoints, Reader: Reader, Max: followMax, Moved: g.Moved,
+		Filter: event.Filter{Names: []string{"tx.accepted.", "tx.group_confirmed."}},
+	}
+	return f.Run(ctx, g.handle)
+}
+
+func (g *Grouper) handle(ctx context.Context, events []event.Recorded) error {
+	joinings := map[group.ID][]joining{}
+	for _, e := range events {
+		j, ok, err := g.joining(ctx, e)
+		if err != nil {
+			// Going on without a fact would leave a transaction out in silence.
+			return fmt.Errorf("position %d: %w", e.Position, err)
+		}
+		if ok {
+			id := group.ID{Chain: j.member.Chain, Sender: j.member.Sender, Group: j.member.Group}
+			joinings[id] = append(joinings[id], j)
+		}
+	}
+	var working sync.WaitGroup
+	slots := make(chan struct{}, groupsMax)
+	errs := make(chan error, len(joinings))
+	for id, js := range joinings {
+		slots <- struct{}{}
+		working.Go(func() {
+			defer func() { <-slots }()
+			if err := g.join(ctx, id, js); err != nil {
+				errs <- err
+			}
+		})
+	}
+	working.Wait()
+	close(errs)
+	var all []error
+	for err := range errs {
+		all = append(all, err)
+	}
+	return errors.Join(all...)
+}
+
+// joining reads off an event who is to join; ok is false when nobody is.
+func (g *Grouper) joining(ctx context.Context, recorded event.Recorded) (j joining, ok bool, err error) {
+	e, err := g.Transactions.Codec.Decode(recorded.Name, recorded.Data)
+	if err != nil {
+		return j, false, err
+	}
+	var t tx.Accepted
+	j.cause = recorded
+	switch e := e.(type) {
+	case tx.Accepted:
+		if e.Group == nil || e.Signature == chain.Keychain {
+			return j, false, nil
+		}
+		t = e
+	case tx.GroupConfirmed:
+		r, err := g.Transactions.Load(ctx, recorded.Stream)
+		if err != nil {
+			return j, false, err
+		}
+		t = r.State.Accepted
+		j.member.AccessKey, j.member.Confirmed = t.AccessKey, &e.Block
+	default:
+		return j, false, nil
+	}
+	j.member.Chain, j.member.Sender, j.member.Group, j.member.Hash = t.Chain, t.Sender, *t.Group, t.Hash
+	j.member.NonceKey, j.member.Nonce = t.NonceKey, t.Nonce
+	j.member.EligibleAt, j.member.ExpiresAt = t.EligibleAt, t.Window.Before
+	j.member.At = g.Now()
+	return j, true, nil
+}
+
+func (g *Grouper) join(ctx context.Context, id group.ID, js []joining) error {
+	for chunk := range slices.Chunk(js, group.JoinMax) {
+		c := group.Join{}
+		for _, j := range chunk {
+			c.Members = append(c.Members, j.member)
+		}
+		r, err := g.Groups.HandleFrom(ctx, id.Stream(), g.recall(id), c, origin(chunk))
+		switch {
+		case errors.Is(err, group.ErrNonceKey):
+			// Two nonce keys whose hashes begin with the same 16 bytes. Those who come
+			// second stay without a group.
+			g.Log.Error("another nonce key has this group id", "chain", id.Chain, "sender", id.Sender, "group", id.Group, "err", err)
+			continue
+		case err != nil:
+			return err
+		}
+		g.keep(id, r)
+	}
+	return nil
+}
+
+// origin makes the command's id from the events that cause it, all of them: what
+// joins by another selection of events must not have the same ids.
+func origin(chunk []joining) commands.Origin {
+	h := sha256.New()
+	for _, j := range chunk {
+		h.Write(j.cause.ID[:])
+	}
+	first := chunk[0].cause
+	return commands.Origin{
+		ID:   event.ID(h.Sum(nil)[:16]),
+		Meta: event.Meta{Correlation: first.Meta.Correlation, Causation: first.ID, Actor: "grouping", Trace: first.Meta.Trace},
+	}
+}
+
+// recall is what is known of a group; when it is wrong or nothing, the append says so.
+func (g *Grouper) recall(id group.ID) commands.Result[group.State] {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.known[id]
+}
+
+func (g *Grouper) keep(id group.ID, r commands.Result[group.State]) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.members += r.State.Members - g.known[id].State.Members
+	g.known[id] = r
+	if g.members > memberMax {
+		g.known, g.members = map[group.ID]commands.Result[group.State]{}, 0
+	}
+}
+
+func (g *Grouper) forget() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.known, g.members = map[group.ID]commands.Result[group.State]{}, 0
+}

@@ -1,0 +1,50 @@
+package tx
+
+import (
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// An access key's signature names its sender freely: whether the key may sign for
+// that account only the chain can say. Until it does, the sender is a claim, and
+// the transaction is in nobody's group.
+
+// Claim is a transaction whose group is pending.
+type Claim struct {
+	Chain    chain.ID
+	Hash     chain.Hash
+	Key      chain.AccessKey
+	Position event.Position // of its Accepted
+}
+
+// GroupPending reports whether the transaction would have a group if the chain
+// confirmed its access key.
+func (s State) GroupPending() bool {
+	return s.Accepted.Group != nil && s.Accepted.Signature == chain.Keychain && s.Confirmed == nil
+}
+
+// Group is the group that the transaction is in; nil when it is in none, or not yet.
+func (s State) Group() *chain.GroupID {
+	if s.GroupPending() {
+		return nil
+	}
+	return s.Accepted.Group
+}
+
+// doubtsMax bounds how many doubts are recorded: a key that comes and goes must not
+// write a history without end.
+const doubtsMax = 16
+
+func (s State) doubtGroup(c DoubtGroup) ([]Event, error) {
+	if !s.GroupPending() || s.Retired || c.Reason == s.Doubt || s.Doubts >= doubtsMax {
+		return nil, nil
+	}
+	return []Event{GroupDoubted(c)}, nil
+}
+
+func (s State) confirmGroup(c ConfirmGroup) ([]Event, error) {
+	if !s.GroupPending() || s.Retired {
+		return nil, nil
+	}
+	return []Event{GroupConfirmed(c)}, nil
+}

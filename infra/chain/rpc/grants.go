@@ -1,0 +1,112 @@
+package rpc
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// accountKeychain is Tempo's precompile for access keys, and getKey its selector
+// for getKey(address,address) returns (uint8 signatureType, address keyId, uint64
+// expiry, bool enforceLimits, bool isRevoked), all of which are zero for a key that
+// it does not know. Source: the tempoxyz/tempo node, crates/precompiles/src/account_keychain.
+const (
+	accountKeychain = "0xaaaaaaaa00000000000000000000000000000000"
+	getKey          = "0xbc298553"
+	grantWords      = 5
+)
+
+// Grants returns, for each access key, what the AccountKeychain says of it at a
+// block. The state is pinned as that of [Reader.Nonces].
+func (r *Reader) Grants(ctx context.Context, at chain.Block, keys []chain.AccessKey) ([]chain.Grant, error) {
+	e := r.pool.reader()
+	grants := make([]chain.Grant, 0, len(keys))
+	for chunk := range slices.Chunk(keys, maxBatch-1) {
+		found, err := r.grants(ctx, e, at, chunk, map[string]any{"blockHash": at.Hash})
+		if code, ok := nodeCode(err); ok && code == codeInvalidParams {
+			found, err = r.grants(ctx, e, at, chunk, quantity(at.Number))
+		}
+		if err != nil {
+			return nil, err
+		}
+		grants = append(grants, found...)
+	}
+	return grants, nil
+}
+
+func (r *Reader) grants(ctx context.Context, e *endpoint, at chain.Block, keys []chain.AccessKey, state any) ([]chain.Grant, error) {
+	calls := make([]call, len(keys), len(keys)+1)
+	for i, k := range keys {
+		const padding = "000000000000000000000000"
+		input := getKey + padding + hex.EncodeToString(k.Account[:]) + padding + hex.EncodeToString(k.Key[:])
+		calls[i] = call{"eth_call", []any{map[string]string{"to": accountKeychain, "data": input}, state}}
+	}
+	number, byNumber := state.(quantity)
+	if byNumber {
+		calls = append(calls, call{"eth_getBlockByNumber", []any{number, false}})
+	}
+	replies, err := r.ask(ctx, e, calls...)
+	if err != nil {
+		return nil, err
+	}
+	if byNumber {
+		block, _, err := parseBlock(replies[len(keys)])
+		if err == nil && block.Hash != at.Hash {
+			err = fmt.Errorf("block %d is %s there, not %s", at.Number, block.Hash, at.Hash)
+		}
+		if err != nil {
+			return nil, &Unreachable{Endpoint: e.name, Err: err}
+		}
+	}
+	grants := make([]chain.Grant, len(keys))
+	for i, k := range keys {
+		if grants[i], err = parseGrant(replies[i], k); err != nil {
+			return nil, r.pool.dispute(e, fmt.Errorf("access key %s of %s: %w", k.Key, k.Account, err))
+		}
+	}
+	return grants, nil
+}
+
+func parseGrant(r reply, k chain.AccessKey) (g chain.Grant, err error) {
+	var text *string
+	if err := r.into(&text); err != nil {
+		return g, err
+	}
+	if text == nil {
+		return g, contradiction("no answer")
+	}
+	data, err := hex.DecodeString(strings.TrimPrefix(*text, "0x"))
+	if err != nil || len(data) < 32*grantWords {
+		return g, contradiction("%.80q is not what getKey returns", *text)
+	}
+	word := func(i int) chain.Hash { return chain.Hash(data[32*i:]) }
+	kind, key, expires := word(0), chain.Address(data[32+12:]), word(2)
+	g = chain.Grant{Revoked: !word(4).IsZero()}
+	switch {
+	case key == chain.Address{}:
+		return g, nil // unknown, or revoked and nothing else is left of it
+	case key != k.Key:
+		return chain.Grant{}, contradiction("it speaks of %s", key)
+	case !zero(expires[:24]):
+		return chain.Grant{}, contradiction("an expiry of more than 64 bits")
+	}
+	g.Known, g.Kind, g.Expires = true, grantKind(kind), binary.BigEndian.Uint64(expires[24:])
+	return g, nil
+}
+
+// grantKind reads a signature type. One that came with a later node equals no kind
+// of ours.
+func grantKind(word chain.Hash) chain.SignatureKind {
+	kinds := [...]chain.SignatureKind{chain.Secp256k1, chain.P256, chain.WebAuthn}
+	if n := int(word[31]); zero(word[:31]) && n < len(kinds) {
+		return kinds[n]
+	}
+	return chain.SignatureKind("type " + word.String())
+}
+
+func zero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }

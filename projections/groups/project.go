@@ -1,0 +1,236 @@
+// Package groups is the read model behind /v1/senders/{sender}/groups: which
+// transactions are members of which group, and which only claim to be.
+//
+// What becomes of a member is not here: its row in the read model of transactions
+// says so, and questions that need both join them.
+package groups
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Name is the projection's checkpoint and lease.
+const Name = "groups"
+
+// Filter is what the projection reads of the log.
+func Filter() event.Filter {
+	return event.Filter{Names: []string{
+		"group.joined.", "tx.accepted.", "tx.group_confirmed.", "tx.canceled_locally.", "tx.finalized.", "tx.retired.",
+	}}
+}
+
+// Projection folds events into the tables.
+type Projection struct {
+	Groups       event.Codec[group.Event]
+	Transactions event.Codec[tx.Event]
+}
+
+// member is a transaction that joined, and where in the log.
+type member struct {
+	group.Joined
+	position event.Position
+}
+
+// change is what some events come to.
+type change struct {
+	joined  map[chain.Hash]member
+	claims  map[chain.Hash]tx.Claim
+	settled map[chain.Hash]bool // claims no more
+	retired map[chain.Hash]bool // members no more
+}
+
+// Fold adds events to the tables. What it writes does not depend on how the events
+// were cut into batches.
+func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error {
+	c := change{map[chain.Hash]member{}, map[chain.Hash]tx.Claim{}, map[chain.Hash]bool{}, map[chain.Hash]bool{}}
+	for _, e := range events {
+		if err := p.gather(&c, e); err != nil {
+			return fmt.Errorf("position %d: %w", e.Position, err)
+		}
+	}
+	touched, err := groupsOf(ctx, dbtx, keys(c.retired))
+	if err != nil {
+		return err
+	}
+	for _, m := range c.joined {
+		touched[group.ID{Chain: m.Chain, Sender: m.Sender, Group: m.Group}] = m.NonceKey
+	}
+	if err := remove(ctx, dbtx, "group_claims", keys(c.settled)); err != nil {
+		return err
+	}
+	if err := insertClaims(ctx, dbtx, c.claims); err != nil {
+		return err
+	}
+	if err := remove(ctx, dbtx, "group_members", keys(c.retired)); err != nil {
+		return err
+	}
+	if err := insertMembers(ctx, dbtx, c.joined); err != nil {
+		return err
+	}
+	return summarise(ctx, dbtx, touched)
+}
+
+func (p Projection) gather(c *change, r event.Recorded) error {
+	if strings.HasPrefix(string(r.Stream), group.StreamPrefix) {
+		e, err := p.Groups.Decode(r.Name, r.Data)
+		if err != nil {
+			return err
+		}
+		if j, ok := e.(group.Joined); ok {
+			c.joined[j.Hash] = member{j, r.Position}
+		}
+		return nil
+	}
+	_, hash, err := tx.ParseStream(r.Stream)
+	if err != nil {
+		return err
+	}
+	e, err := p.Transactions.Decode(r.Name, r.Data)
+	if err != nil {
+		return err
+	}
+	switch e := e.(type) {
+	case tx.Accepted:
+		if (tx.State{Accepted: e}).GroupPending() {
+			c.claims[hash] = tx.Claim{Chain: e.Chain, Hash: hash, Key: chain.AccessKey{Account: e.Sender, Key: *e.AccessKey}, Position: r.Position}
+		}
+	case tx.GroupConfirmed, tx.CanceledLocally:
+		c.settle(hash)
+	case tx.Finalized:
+		if e.Verdict != tx.StatusExecuted { // an executed one is still to be confirmed
+			c.settle(hash)
+		}
+	case tx.Retired:
+		c.settle(hash)
+		delete(c.joined, hash)
+		c.retired[hash] = true
+	}
+	return nil
+}
+
+func (c *change) settle(hash chain.Hash) {
+	delete(c.claims, hash)
+	c.settled[hash] = true
+}
+
+// keys are a map's, in an order that is always the same: two projectors that
+// overlap must not wait for each other in a circle.
+func keys[V any](m map[chain.Hash]V) [][]byte {
+	all := make([][]byte, 0, len(m))
+	for k := range m {
+		all = append(all, slices.Clone(k[:]))
+	}
+	slices.SortFunc(all, slices.Compare)
+	return all
+}
+
+// rowsPerStatement: SQLite looks each parameter's name up among all before it.
+const rowsPerStatement = 32
+
+// groupsOf finds the groups of members that are to go.
+func groupsOf(ctx context.Context, dbtx *sql.Tx, hashes [][]byte) (map[group.ID]chain.NonceKey, error) {
+	found := map[group.ID]chain.NonceKey{}
+	for some := range slices.Chunk(hashes, rowsPerStatement) {
+		rows, err := dbtx.QueryContext(ctx, `SELECT chain, sender, group_id, nonce_key FROM group_members
+			WHERE hash IN (`+places(1, len(some))+`)`, anys(some)...)
+		if err != nil {
+			return nil, err
+		}
+		err = scan(rows, func() error {
+			var id int64
+			var sender, groupID, key []byte
+			err := rows.Scan(&id, &sender, &groupID, &key)
+			if err == nil {
+				found[idOf(id, sender, groupID)] = chain.NonceKey(key)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func remove(ctx context.Context, dbtx *sql.Tx, table string, hashes [][]byte) error {
+	for some := range slices.Chunk(hashes, rowsPerStatement) {
+		_, err := dbtx.ExecContext(ctx, `DELETE FROM `+table+` WHERE hash IN (`+places(1, len(some))+`)`, anys(some)...)
+		if err != nil {
+			return fmt.Errorf("remove from %s: %w", table, err)
+		}
+	}
+	return nil
+}
+
+func insertClaims(ctx context.Context, dbtx *sql.Tx, claims map[chain.Hash]tx.Claim) error {
+	return insert(ctx, dbtx, "group_claims (hash, chain, sender, access_key, position)", keys(claims), func(hash chain.Hash) []any {
+		c := claims[hash]
+		return []any{hash[:], int64(c.Chain), c.Key.Account[:], c.Key.Key[:], int64(c.Position)}
+	})
+}
+
+func insertMembers(ctx context.Context, dbtx *sql.Tx, members map[chain.Hash]member) error {
+	return insert(ctx, dbtx, "group_members (hash, chain, sender, group_id, nonce_key, nonce, eligible_at, position)", keys(members),
+		func(hash chain.Hash) []any {
+			m := members[hash]
+			return []any{
+				hash[:], int64(m.Chain), m.Sender[:], m.Group[:], m.NonceKey[:], ordered(m.Nonce), ordered(m.EligibleAt), int64(m.position),
+			}
+		})
+}
+
+// insert writes one row for each hash; one that is there stays.
+func insert(ctx context.Context, dbtx *sql.Tx, into string, hashes [][]byte, row func(chain.Hash) []any) error {
+	for some := range slices.Chunk(hashes, rowsPerStatement) {
+		var values []string
+		var args []any
+		for _, hash := range some {
+			r := row(chain.Hash(hash))
+			values = append(values, "("+places(len(args)+1, len(r))+")")
+			args = append(args, r...)
+		}
+		_, err := dbtx.ExecContext(ctx, `INSERT INTO `+into+` VALUES `+strings.Join(values, ", ")+` ON CONFLICT (hash) DO NOTHING`, args...)
+		if err != nil {
+			return fmt.Errorf("insert %d rows: %w", len(some), err)
+		}
+	}
+	return nil
+}
+
+// ofGroup picks a group's members, by $1 to $3.
+const ofGroup = `FROM group_members WHERE sender = $1 AND group_id = $2 AND chain = $3`
+
+// summarise writes the rows of groups from their members: a first place in the log
+// and a largest eligible_at are found in an index, however large the group is.
+func summarise(ctx context.Context, dbtx *sql.Tx, touched map[group.ID]chain.NonceKey) error {
+	for _, id := range sorted(touched) {
+		args := []any{id.Sender[:], id.Group[:], int64(id.Chain)}
+		var first, end sql.NullInt64
+		err := dbtx.QueryRowContext(ctx, `SELECT (SELECT min(position) `+ofGroup+`), (SELECT max(eligible_at) `+ofGroup+`)`, args...).Scan(&first, &end)
+		if err != nil {
+			return fmt.Errorf("group %s: %w", id.Group, err)
+		}
+		if !first.Valid {
+			_, err = dbtx.ExecContext(ctx, `DELETE FROM groups WHERE sender = $1 AND group_id = $2 AND chain = $3`, args...)
+		} else {
+			key := touched[id]
+			_, err = dbtx.ExecContext(ctx, `INSERT INTO groups (sender, group_id, chain, nonce_key, position, end_at)
+				VALUES ($1, $2, $3, $4, $5, $6)
+				ON CONFLICT (sender, group_id, chain) DO UPDATE SET position = excluded.position, end_at = excluded.end_at`,
+				append(args, key[:], first.Int64, end.Int64)...)
+		}
+		if err != nil {
+			return fmt.Errorf("group %s: %w", id.Group, err)
+		}
+	}
+	return nil
+}

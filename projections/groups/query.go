@@ -1,0 +1,216 @@
+package groups
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Query answers questions about groups.
+type Query struct {
+	DB *sql.DB
+}
+
+// Group is one group of a sender, as of now.
+type Group struct {
+	group.ID
+	NonceKey chain.NonceKey
+	// StartAt and EndAt are the members' smallest and largest EligibleAt, and Next
+	// the smallest of those that have not ended, nil when there are none.
+	StartAt, EndAt uint64
+	Next           *uint64
+	Position       event.Position // of the first member's Joined
+}
+
+// Filters narrow a list of groups.
+type Filters struct {
+	Chain chain.ID // 0 is every chain
+	// EndAfter lets only groups pass whose EndAt is later; nil lets all.
+	EndAfter *uint64
+}
+
+// columns are those of a Group. The next payment is looked for in the order of
+// eligibility; what has ended before it is passed by.
+const columns = `g.chain, g.sender, g.group_id, g.nonce_key, g.end_at, g.position,
+	(SELECT min(m.eligible_at) FROM group_members m WHERE m.sender = g.sender AND m.group_id = g.group_id AND m.chain = g.chain),
+	(SELECT m.eligible_at FROM group_members m JOIN transactions t ON t.chain = m.chain AND t.hash = m.hash
+		WHERE m.sender = g.sender AND m.group_id = g.group_id AND m.chain = g.chain AND t.status IN ('queued', 'broadcasting', 'retry_scheduled')
+		ORDER BY m.eligible_at LIMIT 1)`
+
+// List returns at most limit groups of a sender whose first member joined before a
+// position (0: from the newest on), newest first.
+func (q Query) List(ctx context.Context, sender chain.Address, f Filters, before event.Position, limit int) ([]Group, error) {
+	where, args := []string{"sender = $1"}, []any{sender[:]}
+	and := func(condition string, value any) {
+		args = append(args, value)
+		where = append(where, fmt.Sprintf(condition, len(args)))
+	}
+	if f.Chain != 0 {
+		and("chain = $%d", int64(f.Chain))
+	}
+	if f.EndAfter != nil {
+		and("end_at > $%d", ordered(*f.EndAfter))
+	}
+	if before != 0 {
+		and("position < $%d", int64(before))
+	}
+	// First the page, then what is to be known of its groups.
+	return q.groups(ctx, fmt.Sprintf(`SELECT `+columns+` FROM (
+		SELECT * FROM groups WHERE %s ORDER BY position DESC LIMIT %d) g ORDER BY g.position DESC`, strings.Join(where, " AND "), limit), args...)
+}
+
+// Find returns a sender's groups with an id, on one chain or (0) on every chain, by
+// rising chain.
+func (q Query) Find(ctx context.Context, id chain.ID, sender chain.Address, groupID chain.GroupID) ([]Group, error) {
+	text, args := `SELECT `+columns+` FROM groups g WHERE g.sender = $1 AND g.group_id = $2`, []any{sender[:], groupID[:]}
+	if id != 0 {
+		text, args = text+` AND g.chain = $3`, append(args, int64(id))
+	}
+	return q.groups(ctx, text+` ORDER BY g.chain`, args...)
+}
+
+func (q Query) groups(ctx context.Context, text string, args ...any) ([]Group, error) {
+	rows, err := q.DB.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, fmt.Errorf("groups: %w", err)
+	}
+	var all []Group
+	err = scan(rows, func() error {
+		var id, end, position, start int64
+		var next sql.NullInt64
+		var sender, groupID, key []byte
+		if err := rows.Scan(&id, &sender, &groupID, &key, &end, &position, &start, &next); err != nil {
+			return err
+		}
+		g := Group{
+			ID: idOf(id, sender, groupID), NonceKey: chain.NonceKey(key),
+			StartAt: unordered(start), EndAt: unordered(end), Position: event.Position(position),
+		}
+		if next.Valid {
+			at := unordered(next.Int64)
+			g.Next = &at
+		}
+		all = append(all, g)
+		return nil
+	})
+	return all, err
+}
+
+// Member is a transaction of a group.
+type Member struct {
+	Hash     chain.Hash
+	Position event.Position // of its Joined
+}
+
+// Members returns at most limit members that joined after a position, in the order
+// of joining.
+func (q Query) Members(ctx context.Context, id group.ID, after event.Position, limit int) ([]Member, error) {
+	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`SELECT hash, position `+ofGroup+` AND position > $4 ORDER BY position LIMIT %d`, limit),
+		id.Sender[:], id.Group[:], int64(id.Chain), int64(after))
+	if err != nil {
+		return nil, fmt.Errorf("members: %w", err)
+	}
+	var all []Member
+	err = scan(rows, func() error {
+		var hash []byte
+		var position int64
+		if err := rows.Scan(&hash, &position); err != nil {
+			return err
+		}
+		all = append(all, Member{chain.Hash(hash), event.Position(position)})
+		return nil
+	})
+	return all, err
+}
+
+// Nonces returns the members' nonces, the highest ones if there are more than limit,
+// each once, falling.
+func (q Query) Nonces(ctx context.Context, id group.ID, limit int) ([]uint64, error) {
+	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`SELECT DISTINCT nonce `+ofGroup+` ORDER BY nonce DESC LIMIT %d`, limit),
+		id.Sender[:], id.Group[:], int64(id.Chain))
+	if err != nil {
+		return nil, fmt.Errorf("nonces: %w", err)
+	}
+	var all []uint64
+	err = scan(rows, func() error {
+		var nonce int64
+		err := rows.Scan(&nonce)
+		all = append(all, unordered(nonce))
+		return err
+	})
+	return all, err
+}
+
+// Claims lists a chain's transactions whose group is pending, in the order of their
+// acceptance and after a position, at most limit.
+func (q Query) Claims(ctx context.Context, id chain.ID, after event.Position, limit int) ([]tx.Claim, error) {
+	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`SELECT hash, sender, access_key, position FROM group_claims
+		WHERE chain = $1 AND position > $2 ORDER BY position LIMIT %d`, limit), int64(id), int64(after))
+	if err != nil {
+		return nil, fmt.Errorf("claims: %w", err)
+	}
+	var all []tx.Claim
+	err = scan(rows, func() error {
+		var hash, sender, key []byte
+		var position int64
+		if err := rows.Scan(&hash, &sender, &key, &position); err != nil {
+			return err
+		}
+		all = append(all, tx.Claim{
+			Chain: id, Hash: chain.Hash(hash), Position: event.Position(position),
+			Key: chain.AccessKey{Account: chain.Address(sender), Key: chain.Address(key)},
+		})
+		return nil
+	})
+	return all, err
+}
+
+// scan calls row for each row.
+func scan(rows *sql.Rows, row func() error) error {
+	defer rows.Close() //nolint:errcheck // reading is over; Err below tells
+	for rows.Next() {
+		if err := row(); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// ordered stores an unsigned number so that signed integers are in the same order;
+// unordered is its inverse.
+func ordered(n uint64) int64   { return int64(n ^ 1<<63) }
+func unordered(n int64) uint64 { return uint64(n) ^ 1<<63 }
+
+func idOf(id int64, sender, groupID []byte) group.ID {
+	return group.ID{Chain: chain.ID(id), Sender: chain.Address(sender), Group: chain.GroupID(groupID)}
+}
+
+func sorted[V any](m map[group.ID]V) []group.ID {
+	return slices.SortedFunc(maps.Keys(m), func(a, b group.ID) int { return cmp.Compare(a.Stream(), b.Stream()) })
+}
+
+func anys(hashes [][]byte) []any {
+	all := make([]any, len(hashes))
+	for i, h := range hashes {
+		all[i] = h
+	}
+	return all
+}
+
+// places is "$from, …" for n parameters.
+func places(from, n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("$%d", from+i)
+	}
+	return strings.Join(all, ", ")
+}
