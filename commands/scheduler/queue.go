@@ -33,7 +33,9 @@ type Queue interface {
 	// [Horizon]).
 	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) (work []tx.Work, until time.Duration, err error)
 	Done(ctx context.Context, holder string, done []tx.Done) error
-	// Find returns the rows of a chain with these hashes, in any phase.
+	// Find returns the rows of a chain with these hashes, in any phase. One that is
+	// parked though it is due tells what it waits for: the nonce that the first row
+	// of its sequence waits for, or has.
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -189,18 +190,32 @@ func (r *run) withdraw(ctx context.Context, phase tx.Phase, o orphan) error {
 	}
 }
 
+// finalAgain is how long an answer to which block is final stands while the head does.
+const finalAgain = 5 * time.Second
+
+// asked is the last answer to which block is final, the head it was asked at, and when.
+type asked struct {
+	head  chain.Hash
+	final chain.Block
+	at    time.Time
+}
+
 // finalize seals the verdicts whose block can no longer leave the chain: some in each
 // step, by turns, so that those which cannot be sealed yet keep no others from it.
 func (r *run) finalize(ctx context.Context) error {
-	final, err := r.Node.Final(ctx)
-	if err != nil {
-		return fmt.Errorf("final block: %w", err)
+	if head := r.tip().Hash; r.asked.head != head || r.Now().Sub(r.asked.at) >= finalAgain {
+		final, err := r.Node.Final(ctx)
+		if err != nil {
+			return fmt.Errorf("final block: %w", err)
+		}
+		r.asked = asked{head, final, r.Now()}
 	}
-	if final.Number < r.final.Number || final.Number > r.tip().Number {
-		return nil // a node that lags, or one that is ahead of what we have read
-	}
-	if r.elsewhere(final) {
-		return nil // it seals another branch than the one we have read, or still doubt
+	final := r.asked.final
+	if final.Number < r.final.Number || final.Number > r.tip().Number || r.elsewhere(final) {
+		// A node that lags, or is ahead of what we have read; or it seals another
+		// branch than the one we have read, or still doubt.
+		r.asked = asked{}
+		return nil
 	}
 	rows, err := r.Board.Verdicts(ctx, r.Chain, tx.Announced, r.turn.number, final.Number, r.turn.after, rowsMax)
 	if err != nil {

@@ -59,6 +59,7 @@ type run struct {
 	unsaved *uint64    // the lowest number in blocks that the board does not have yet
 	told    chain.Hash // the last head that readTip was done for
 	more    bool       // more expired than one step takes
+	asked   asked      // for the final block
 	turn    turn       // where finalize goes on
 	// unsettled are sequences in which a nonce was used and the rivals could not be
 	// settled then.
@@ -93,6 +94,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		if err := r.step(ctx); err != nil && ctx.Err() == nil {
 			w.Log.Warn("watch step failed", "chain", w.Chain, "err", err)
 		}
+		tick.Reset(w.Poll) // heads that come in time leave nothing to look for
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -223,6 +223,30 @@ func (w *Work) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx
 				return err
 			}
 		}
+		now := w.now()
+		for i := range *into {
+			if err := tellWait(conn, &(*into)[i], now); err != nil {
+				return err
+			}
+		}
 		return nil
 	})
+}
+
+// tellWait says of a parked row that is due what it waits for: what the first of its
+// sequence waits for, or is.
+func tellWait(conn *sqlite.Conn, r *tx.Work, now time.Time) error {
+	if !r.Parked || r.WaitNonce != 0 || r.NextAt.After(now) {
+		return nil
+	}
+	s := r.Sequence()
+	return query(conn, `SELECT nonce, wait_nonce FROM work
+		WHERE chain = ? AND sender = ? AND nonce_key = ? AND phase = 'open' ORDER BY nonce LIMIT 1`,
+		func(q *sqlite.Stmt) bool {
+			r.WaitSince, r.WaitNonce = r.NextAt, unordered(q.ColumnInt64(0))+1
+			if !q.ColumnIsNull(1) {
+				r.WaitNonce = unordered(q.ColumnInt64(1))
+			}
+			return false
+		}, int64(s.Chain), s.Sender[:], s.Key[:])
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -84,8 +85,50 @@ func (s *Work) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx
 	if len(hashes) == 0 {
 		return nil, nil
 	}
-	return s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q WHERE q.chain = $1 AND q.hash = ANY ($2::bytea[])`,
+	found, err := s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q WHERE q.chain = $1 AND q.hash = ANY ($2::bytea[])`,
 		int64(id), bytesOf(hashes))
+	if err != nil || !slices.ContainsFunc(found, func(w tx.Work) bool { return w.Parked }) {
+		return found, err
+	}
+	return found, s.tellWaits(ctx, found)
+}
+
+// tellWaits says of parked rows that are due what they wait for: what the first of
+// their sequence waits for, or is.
+func (s *Work) tellWaits(ctx context.Context, found []tx.Work) error {
+	waiting := map[pgtype.UUID][]*tx.Work{}
+	for i := range found {
+		if w := &found[i]; w.Parked && w.WaitNonce == 0 {
+			sequence := sequenceID(w.Sequence())
+			waiting[sequence] = append(waiting[sequence], w)
+		}
+	}
+	const heads = `SELECT u.sequence, coalesce(head.wait_nonce, head.nonce + 1), clock_timestamp()
+		FROM unnest($1::uuid[]) u (sequence) CROSS JOIN LATERAL (
+			SELECT nonce, wait_nonce FROM work.queue
+			WHERE sequence = u.sequence AND phase = 'open' AND NOT parked ORDER BY nonce LIMIT 1
+		) head`
+	return retry(ctx, func() error {
+		rows, err := s.pool.Query(ctx, heads, slices.Collect(maps.Keys(waiting)))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var sequence pgtype.UUID
+			var nonce int64
+			var now time.Time
+			if err := rows.Scan(&sequence, &nonce, &now); err != nil {
+				return err
+			}
+			for _, w := range waiting[sequence] {
+				if !w.NextAt.After(now) {
+					w.WaitNonce, w.WaitSince = unflip(nonce), w.NextAt
+				}
+			}
+		}
+		return rows.Err()
+	})
 }
 
 // sequenceID is the short name of a sequence.

@@ -44,6 +44,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"a crowd is set aside at once", manyAside},
 		{"workers beside an account on hold", holdsBeside},
 		{"a full window parks the rest", parks},
+		{"parked rows tell what they wait for", parkedWait},
 		{"nonces up to 2^64-1 are in order", largeNonces},
 		{"a window beside others", parksApart},
 		{"many changes to one sequence at once", parksInBulk},

@@ -60,6 +60,32 @@ func parks(t *testing.T, q *queue) {
 	q.wantParked("three gone", map[int]bool{n: false, 900: false, n + 1: false, 901: false, n + 2: true})
 }
 
+// parkedWait checks that parked rows say what they wait for, and since when.
+func parkedWait(t *testing.T, q *queue) {
+	n := q.window
+	var rows []tx.Work
+	for i := range n + 2 {
+		rows = append(rows, q.row(i, address(1), uint64(7+i)))
+	}
+	rows[n+1].NextAt = q.clock.Now().Add(time.Hour) // not due, so that it waits for nothing yet
+	q.apply(opens(rows...)...)
+	want := func(what string, nonce uint64) {
+		t.Helper()
+		if w := q.find(n); !w.Parked || w.WaitNonce != nonce || !w.WaitSince.Equal(rows[n].NextAt) {
+			t.Errorf("%s: parked %v, waits for %d since %s", what, w.Parked, w.WaitNonce, w.WaitSince)
+		}
+	}
+	want("behind the first", 8)
+	q.lease("a", time.Minute, 1)
+	check(t, q.Done(soon(t), "a", []tx.Done{{Chain: 1, Hash: hash(0), NextAt: q.clock.Now(), WaitNonce: 4}}))
+	want("behind one that waits itself", 4)
+	for _, i := range []int{n - 1, n + 1} {
+		if w := q.find(i); w.WaitNonce != 0 || !w.WaitSince.IsZero() {
+			t.Errorf("row %d, parked %v, waits for %d since %s", i, w.Parked, w.WaitNonce, w.WaitSince)
+		}
+	}
+}
+
 func numbers(from, to int) (n []int) {
 	for i := from; i < to; i++ {
 		n = append(n, i)
