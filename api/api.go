@@ -63,6 +63,8 @@ type Config struct {
 	// Requested, when set, is told of each request that was answered: its route's
 	// template ("none" without one), its method ("other" for a strange one).
 	Requested func(route, method, code string, took time.Duration)
+	// Traced, when set, is told of each request that came with a W3C traceparent.
+	Traced func(traceparent, route, method, code string, began time.Time, took time.Duration)
 	// Submitted, when set, is told what became of each raw transaction:
 	// accepted, known, refused or failed.
 	Submitted func(outcome string)

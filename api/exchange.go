@@ -100,6 +100,9 @@ func (a *api) ended(r *http.Request, on *exchange, w *answer, took time.Duration
 	if a.Requested != nil {
 		a.Requested(on.route, method, strconv.Itoa(w.status), took)
 	}
+	if a.Traced != nil && on.trace != "" {
+		a.Traced(on.trace, on.route, method, strconv.Itoa(w.status), a.Now().Add(-took), took)
+	}
 }
 
 // note adds a fact to the request's line in the log.

@@ -36,8 +36,20 @@ func Begin(random io.Reader, meta event.Meta) (Origin, error) {
 type Handler[S Decider[S, C, E], C, E any] struct {
 	Store Store
 	Codec event.Codec[E]
+	// Told, when set, is called with what a command has appended, once for each
+	// append that stands: for whoever counts or traces, and never for effects.
+	Told func(Told[S, E])
 	// Crash is called at the named points of [CrashPoints]; nil does nothing.
 	Crash func(point string)
+}
+
+// Told is a command's facts, and the state before and after them.
+type Told[S, E any] struct {
+	Stream event.Stream
+	Before S
+	After  S
+	Facts  []E
+	Meta   event.Meta
 }
 
 // Result is what a command led to.
@@ -124,6 +136,9 @@ func (h Handler[S, C, E]) try(ctx context.Context, stream event.Stream, r Result
 	}
 	h.crash("append.after")
 	next.Version = appended.Version
+	if h.Told != nil && !appended.Repeated {
+		h.Told(Told[S, E]{stream, r.State, next.State, decided, o.Meta})
+	}
 	return next, appended.Repeated, nil
 }
 

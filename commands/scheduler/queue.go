@@ -37,6 +37,8 @@ type Queue interface {
 	// parked though it is due tells what it waits for: the nonce that the first row
 	// of its sequence waits for, or has.
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
+	// Depth counts a chain's rows. It may have to read all of them.
+	Depth(ctx context.Context, id chain.ID) (tx.Depth, error)
 }
 
 // Horizon bounds what Lease answers for until.

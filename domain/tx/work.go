@@ -104,3 +104,16 @@ type Done struct {
 	Account  Account
 	Standing Standing
 }
+
+// Depth is how full a chain's due queue is.
+type Depth struct {
+	// Open transactions that may be sent; of these, Waiting ones are known to
+	// wait for a lower nonce. Parked ones are open too, and not counted in Open.
+	Open, Waiting, Parked int
+	// Watched, Announced and Sealed are phases.
+	Watched, Announced, Sealed int
+	// Due ones are open, and nobody has leased them although their time has
+	// come: OldestDue ago the first of them.
+	Due       int
+	OldestDue time.Duration
+}

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,7 +40,12 @@ type endpoints struct {
 // Endpoints exports how the nodes do, whose states and breakers' states are these.
 func (m *Metrics) Endpoints(states, breakers []string, status func() []Endpoint) {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("watchtower_rpc_endpoint_"+name, help, append([]string{"chain", "endpoint"}, labels...), nil)
+		d := Description{prefix + "rpc_endpoint_" + name, "gauge", append([]string{"chain", "endpoint"}, labels...), help}
+		if strings.HasSuffix(name, "_total") {
+			d.Kind = "counter"
+		}
+		m.described = append(m.described, d)
+		return prometheus.NewDesc(d.Name, d.Help, d.Labels, nil)
 	}
 	m.registry.MustRegister(&endpoints{
 		status: status, states: states, breakers: breakers,

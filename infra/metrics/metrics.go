@@ -4,6 +4,8 @@ package metrics
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,7 +15,8 @@ import (
 
 // Metrics is every figure the service exports, on a registry of its own.
 type Metrics struct {
-	registry *prometheus.Registry
+	registry  *prometheus.Registry
+	described []Description
 
 	httpRequests *prometheus.CounterVec
 	httpSeconds  *prometheus.HistogramVec
@@ -27,44 +30,77 @@ type Metrics struct {
 	blocks       *prometheus.GaugeVec
 	readers      *prometheus.GaugeVec
 	head         prometheus.Gauge
+	lag          *prometheus.GaugeVec
+	stages       stages
+	queue        queue
 }
 
 // New registers the metrics, and those of the Go runtime and the process.
 func New(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
+	m.makeStages()
+	m.makeQueue()
 	// Buckets in seconds: from what an append takes to what an owner waits for.
 	fast := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "watchtower_" + name, Help: help}, labels)
-		m.registry.MustRegister(c)
-		return c
-	}
-	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "watchtower_" + name, Help: help, Buckets: buckets}, labels)
-		m.registry.MustRegister(h)
-		return h
-	}
-	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "watchtower_" + name, Help: help}, labels)
-		m.registry.MustRegister(g)
-		return g
-	}
-	m.httpRequests = counter("http_requests_total", "HTTP requests answered.", "route", "method", "code")
-	m.httpSeconds = histogram("http_request_seconds", "Time from request to answer.", fast, "route")
-	m.submissions = counter("submissions_total", "Raw transactions submitted, by what became of them.", "outcome")
-	m.appends = counter("events_appended_total", "Events appended to the log.", "name")
-	m.appendTime = histogram("append_seconds", "Time of one append, group commit included.", fast).WithLabelValues().(prometheus.Histogram)
-	m.attempts = counter("broadcast_attempts_total", "Broadcast attempts made.", "chain")
-	m.sendDelay = histogram("first_send_delay_seconds", "From when a transaction was due to its first send.", fast, "chain")
-	m.rpcCalls = counter("rpc_calls_total", "JSON-RPC calls, counted one by one inside a batch: what for (class) and how they ended (outcome).", "chain", "endpoint", "method", "class", "outcome")
-	m.rpcSeconds = histogram("rpc_call_seconds", "Time of one JSON-RPC call or of the batch it was in, by what it was for.", fast, "chain", "endpoint", "class")
-	m.blocks = gauge("chain_block", "Newest block that has been read (head) and that can no longer leave the chain (final).", "chain", "tag")
-	m.readers = gauge("reader_position", "Log position up to which a reader has done its work.", "reader")
-	m.head = gauge("log_position", "Position of the newest event this process has seen.").WithLabelValues()
-	gauge("build_info", "Always 1; the labels tell the build.", "version").WithLabelValues(version).Set(1)
+	m.httpRequests = m.counter("http_requests_total", "HTTP requests answered.", "route", "method", "code")
+	m.httpSeconds = m.histogram("http_request_seconds", "Time from request to answer.", fast, "route")
+	m.submissions = m.counter("submissions_total", "Raw transactions submitted, by what became of them.", "outcome")
+	m.appends = m.counter("events_appended_total", "Events appended to the log.", "name")
+	m.appendTime = m.histogram("append_seconds", "Time of one append, group commit included.", fast).WithLabelValues().(prometheus.Histogram)
+	m.attempts = m.counter("broadcast_attempts_total", "Broadcast attempts made.", "chain")
+	m.sendDelay = m.histogram("first_send_delay_seconds", "From when a transaction was due to its first send.", fast, "chain")
+	m.rpcCalls = m.counter("rpc_calls_total", "JSON-RPC calls, counted one by one inside a batch: what for (class) and how they ended (outcome).", "chain", "endpoint", "method", "class", "outcome")
+	m.rpcSeconds = m.histogram("rpc_call_seconds", "Time of one JSON-RPC call or of the batch it was in, by what it was for.", fast, "chain", "endpoint", "class")
+	m.blocks = m.gauge("chain_block", "Newest block that has been read (head) and that can no longer leave the chain (final).", "chain", "tag")
+	m.readers = m.gauge("reader_position", "Log position up to which a reader has done its work.", "reader")
+	m.lag = m.gauge("reader_lag_events", "Events between a reader's checkpoint and the log's head, for the readers that this process runs.", "reader")
+	m.head = m.gauge("log_position", "Position of the newest event this process has seen.").WithLabelValues()
+	m.gauge("build_info", "Always 1; the labels tell the build.", "version").WithLabelValues(version).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
+
+func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels)
+	m.register(c, Description{prefix + name, "counter", labels, help})
+	return c
+}
+
+// histogram has classic buckets, and native ones for a Prometheus that takes them.
+func (m *Metrics) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: prefix + name, Help: help, Buckets: buckets,
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
+	}, labels)
+	m.register(h, Description{prefix + name, "histogram", labels, help})
+	return h
+}
+
+func (m *Metrics) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + name, Help: help}, labels)
+	m.register(g, Description{prefix + name, "gauge", labels, help})
+	return g
+}
+
+// Description is what there is to know of one metric.
+type Description struct {
+	Name, Kind string
+	Labels     []string
+	Help       string
+}
+
+func (m *Metrics) register(c prometheus.Collector, d Description) {
+	m.registry.MustRegister(c)
+	m.described = append(m.described, d)
+}
+
+// Described lists the metrics of ours, in the order of their names.
+func (m *Metrics) Described() []Description {
+	return slices.SortedFunc(slices.Values(m.described), func(a, b Description) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// prefix begins the name of every metric of ours.
+const prefix = "watchtower_"
 
 // Handler serves the metrics in the Prometheus text format.
 func (m *Metrics) Handler() http.Handler {

@@ -59,6 +59,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"advance", advance},
 		{"drop sealed", dropSealed},
 		{"remembered blocks", blocks},
+		{"depth", depth},
 		{"rows outlive the process", queueReopened},
 		{"any changes, against a model", againstModel},
 		{"workers beside a feeder", workersBeside},

@@ -89,6 +89,7 @@ type WorkRows interface {
 	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) (work []tx.Work, until time.Duration, err error)
 	Done(ctx context.Context, holder string, done []tx.Done) error
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
+	Depth(ctx context.Context, id chain.ID) (tx.Depth, error)
 
 	NextFree(ctx context.Context, s chain.Sequence, from uint64) (uint64, error)
 	Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error)

@@ -27,6 +27,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
+	"github.com/tempo-watchtower/watchtower/infra/tracing"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
@@ -58,6 +59,7 @@ type Ports struct {
 	Random  io.Reader
 	Log     *slog.Logger
 	Metrics *metrics.Metrics
+	Tracing *tracing.Tracing // nil traces nothing
 	// Crash is called at named points; tests end the process there. May be nil.
 	Crash func(point string)
 }
@@ -100,7 +102,7 @@ type App struct {
 func New(settings Settings, ports Ports) *App {
 	a := &App{settings: settings, ports: ports, served: newState(ports.Now)}
 	a.store = ports.Metrics.Store(ports.Storage.Log)
-	a.transactions = commands.Transactions{Store: a.store, Codec: tx.Codec(), Crash: ports.Crash}
+	a.transactions = commands.Transactions{Store: a.store, Codec: tx.Codec(), Told: a.observer(), Crash: ports.Crash}
 	a.groups = commands.Groups{Store: a.store, Codec: group.Codec(), Crash: ports.Crash}
 	a.vault = commands.Vault{Rows: ports.Storage.Payloads, Master: ports.Master, Random: ports.Random}
 	a.tail = tail.New(a.store, a.transactions.Codec, ports.Log)
@@ -174,11 +176,13 @@ func (a *App) parts() []func(context.Context) {
 		TTL: a.settings.OwnerTTL, Renew: a.settings.OwnerRenew, Log: a.ports.Log,
 	}
 	own := func(name string, work func(context.Context) error) func(context.Context) {
-		return func(ctx context.Context) { owner.Own(ctx, name, work) }
+		return func(ctx context.Context) { owner.Own(ctx, name, a.reader(name, work)) }
 	}
 	parts := []func(context.Context){
 		own(scheduler.Reader, a.feeder().Run),
-		own("projection."+transactions.Name, a.projector().Run),
+		own("queue-depth", a.watchDepth),
+		a.watchLag,
+		own(projectionPrefix+transactions.Name, a.projector().Run),
 		a.tail.Run,
 	}
 	parts = append(parts, a.groupParts(own)...)
@@ -191,13 +195,15 @@ func (a *App) parts() []func(context.Context) {
 	return parts
 }
 
+// projectionPrefix begins the names of projections' leases.
+const projectionPrefix = "projection."
+
 func (a *App) feeder() *scheduler.Feeder {
 	return &scheduler.Feeder{
 		Store: a.store, Queue: a.ports.Storage.Queue, Checkpoints: a.ports.Storage.Checkpoints,
 		Codec: a.transactions.Codec, Schedule: a.settings.Schedule, Lead: a.settings.Lead,
 		Fed: func(at event.Position) {
-			a.served.reader(scheduler.Reader, at)
-			a.ports.Metrics.Reader(scheduler.Reader, uint64(at))
+			a.moved(scheduler.Reader, at)
 			for _, w := range a.workers {
 				w.Wake()
 			}
@@ -210,10 +216,7 @@ func (a *App) projector() *projections.Projector {
 	return &projections.Projector{
 		Name: transactions.Name, DB: a.ports.Storage.View, Log: a.store,
 		Filter: transactions.Filter(), Fold: transactions.Projection{Codec: a.transactions.Codec}.Fold,
-		Moved: func(at event.Position, _ bool) {
-			a.served.reader(transactions.Name, at)
-			a.ports.Metrics.Reader(transactions.Name, uint64(at))
-		},
+		Moved: func(at event.Position, _ bool) { a.moved(transactions.Name, at) },
 	}
 }
 

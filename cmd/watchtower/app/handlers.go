@@ -18,7 +18,7 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool) Handlers {
 		Health: a.health(c, b, pools), Limits: limits, Rates: apiRates(c.Rates), CursorKey: a.ports.Master.Derive("api cursor"),
 		RPC: a.jsonRPC(c, b, pools), Origins: c.API.Origins,
 		Transient: a.ports.Storage.Transient, Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
-		Requested: a.ports.Metrics.Request, Submitted: a.ports.Metrics.Submission,
+		Requested: a.ports.Metrics.Request, Traced: a.ports.Tracing.Request, Submitted: a.ports.Metrics.Submission,
 	}
 	return Handlers{
 		API:         api.Server(api.New(public), limits, a.ports.Log),

@@ -14,6 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
+	"github.com/tempo-watchtower/watchtower/infra/tracing"
 )
 
 // StorageOptions go with every database that is opened.
@@ -75,8 +76,17 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 		return err
 	}
 	defer ports.closeChains()
+	settings := settings(c)
+	if c.Tracing.Endpoint != "" {
+		if ports.Tracing, err = tracing.Open(ctx, tracing.Config{
+			Endpoint: c.Tracing.Endpoint, Percent: c.Tracing.Percent, Version: o.Build.Version, Holder: settings.Holder, Log: o.Log,
+		}); err != nil {
+			return err
+		}
+		defer closeTracing(ports.Tracing, c.ShutdownGrace, o.Log)
+	}
 
-	a := New(settings(c), ports.Ports)
+	a := New(settings, ports.Ports)
 	a.exportEndpoints(c, ports.pools)
 	handlers := a.handlers(c, o.Build, ports.pools)
 	if o.Listening != nil {
@@ -84,6 +94,16 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 	}
 	listening = false
 	return a.Run(ctx, api, internal, handlers)
+}
+
+// closeTracing hands over the last spans. That a collector does not take them is no
+// failure of the service.
+func closeTracing(t *tracing.Tracing, grace time.Duration, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	if err := t.Close(ctx); err != nil {
+		log.Warn("the last spans were not delivered", "err", err)
+	}
 }
 
 // opened is the ports with what has to be closed after the service has ended.

@@ -47,6 +47,12 @@ func (s *state) reader(name string, at event.Position) {
 	s.readers[name] = at
 }
 
+func (s *state) noReader(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.readers, name)
+}
+
 func (s *state) allReaders() map[string]event.Position {
 	s.mu.Lock()
 	defer s.mu.Unlock()

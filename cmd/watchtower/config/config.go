@@ -40,6 +40,7 @@ type Config struct {
 	Retention   retention.Settings
 
 	Log           Log
+	Tracing       Tracing
 	ShutdownGrace time.Duration
 }
 
@@ -91,6 +92,12 @@ type API struct {
 type Log struct {
 	Level  slog.Level
 	Format LogFormat
+}
+
+// Tracing says where traces go.
+type Tracing struct {
+	Endpoint string // empty: nowhere
+	Percent  int    // of the transactions
 }
 
 // LogFormat is how a line of the log is written.

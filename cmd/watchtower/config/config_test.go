@@ -82,6 +82,7 @@ func TestDefaults(t *testing.T) {
 		Rates:         Rates{Address: Rate{Burst: 2000}, Clients: 65_536},
 		Retention:     retention.Settings{Bytes: 24 * time.Hour, Sweep: time.Hour},
 		Log:           Log{Level: slog.LevelInfo, Format: JSON},
+		Tracing:       Tracing{Percent: 100},
 		ShutdownGrace: 20 * time.Second,
 	}
 	got, settings, err := Resolve(nil, nil, nil)
@@ -143,6 +144,7 @@ func TestEverySettingEveryWay(t *testing.T) {
 		"vault-key-file": "/k", "chains": "7=http://a", "confirmations": "42=3", "grouping": "all",
 		"watcher.use-websocket": "false", "log.level": "debug", "log.format": "text",
 		"trusted-proxies": "10.0.0.0/8,192.168.1.7/32", "api.rpc": "false", "api.origins": "https://app.example,http://localhost:3000",
+		"tracing.endpoint": "http://127.0.0.1:4318",
 	}
 	chains := "WATCHTOWER_CHAINS=42=http://n" // for confirmations
 	for _, s := range new(draft).table() {
@@ -158,7 +160,7 @@ func TestEverySettingEveryWay(t *testing.T) {
 			}
 		case number:
 			value = "2048"
-			if s.path == "broadcaster.fanout" || s.path == "endpoints.agree" || s.path == "scheduler.window" {
+			if s.path == "broadcaster.fanout" || s.path == "endpoints.agree" || s.path == "scheduler.window" || s.path == "tracing.percent" {
 				value = "3"
 			}
 		}

@@ -2,7 +2,9 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -190,6 +192,22 @@ func (d *draft) serving() []*setting {
 			[]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}),
 		choices("log.format", &d.Log.Format, string(JSON), "How a line of the log is written.",
 			[]string{"json", "text"}, []LogFormat{JSON, Text}),
+		{
+			path: "tracing.endpoint", kind: text, absent: "none: nothing is traced", allowed: "`http://host:port` or `https://…`",
+			doc: "The OpenTelemetry collector that gets traces, by OTLP over HTTP. The exporter also heeds `OTEL_EXPORTER_OTLP_HEADERS` " +
+				"(for credentials, which have no place in this URL) and its like.",
+			show: func() string { return d.Tracing.Endpoint },
+			read: func(text string) error {
+				u, err := url.Parse(text)
+				if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+					return fmt.Errorf("%s is not an http or https URL without user and query", quote(text))
+				}
+				d.Tracing.Endpoint = text
+				return nil
+			},
+		},
+		numbers("tracing.percent", &d.Tracing.Percent, 100, 0, 100,
+			"How many of a hundred transactions are traced; their hashes decide which, so that all replicas agree."),
 	}
 }
 

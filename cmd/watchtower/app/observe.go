@@ -1,0 +1,123 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// observer is told of everything that is recorded, and counts, traces and logs it.
+func (a *App) observer() func(commands.Told[tx.State, tx.Event]) {
+	codec := tx.Codec()
+	return func(t commands.Told[tx.State, tx.Event]) {
+		a.ports.Metrics.Transaction(t.Before, t.After, t.Facts)
+		a.ports.Tracing.Transaction(t.Before, t.After, t.Facts, t.Meta)
+		for _, fact := range t.Facts {
+			level := importance(fact)
+			if !a.ports.Log.Enabled(context.Background(), level) {
+				continue
+			}
+			name, _, err := codec.Encode(fact)
+			if err != nil {
+				continue // it was encoded a moment ago
+			}
+			a.ports.Log.LogAttrs(context.Background(), level, "recorded",
+				slog.String("tx", t.After.Accepted.Hash.String()), slog.String("chain", t.After.Accepted.Chain.String()),
+				slog.String("event", name), slog.String("status", string(t.After.Status)), slog.String("actor", t.Meta.Actor))
+		}
+	}
+}
+
+// importance is the level at which a fact is logged. The ordinary course of a
+// transaction is for those who look closely.
+func importance(fact tx.Event) slog.Level {
+	switch e := fact.(type) {
+	case tx.FinalityViolated:
+		return slog.LevelError
+	case tx.Reorged:
+		return slog.LevelWarn
+	case tx.StaleByNonce, tx.Expired, tx.CanceledLocally:
+		return slog.LevelInfo
+	case tx.Rejected:
+		if e.Permanent {
+			return slog.LevelInfo
+		}
+	}
+	return slog.LevelDebug
+}
+
+const (
+	lagEvery = 5 * time.Second // the pause between two looks at the log's head
+	// Counting the due queue reads all of it: the pause is at least depthEvery,
+	// and so long that counting takes at most one part in depthShare of the time.
+	depthEvery = 10 * time.Second
+	depthShare = 200
+)
+
+// reader runs a reader of the log, and forgets how far it was when it ends here:
+// another replica has it then, and its figures.
+func (a *App) reader(name string, work func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		defer func() {
+			name := strings.TrimPrefix(name, projectionPrefix)
+			a.served.noReader(name)
+			a.ports.Metrics.NotReader(name)
+		}()
+		return work(ctx)
+	}
+}
+
+// watchLag keeps the figures of how far this process's readers are behind.
+func (a *App) watchLag(ctx context.Context) {
+	for pause(ctx, lagEvery) {
+		readers, err := a.readers(ctx)
+		if err != nil {
+			a.ports.Log.Debug("lag not read", "err", err)
+			continue
+		}
+		for _, r := range readers {
+			a.ports.Metrics.Lag(r.Name, r.Lag)
+		}
+	}
+}
+
+// watchDepth keeps the figures of the due queue. One replica does at a time.
+func (a *App) watchDepth(ctx context.Context) error {
+	defer a.ports.Metrics.NoQueue()
+	for next := depthEvery; pause(ctx, next); {
+		began := a.ports.Now()
+		for _, c := range a.ports.Chains {
+			depth, err := a.ports.Storage.Queue.Depth(ctx, c.ID)
+			if err != nil {
+				a.ports.Log.Debug("depth of the queue not read", "chain", c.ID, "err", err)
+				continue
+			}
+			a.ports.Metrics.Queue(c.ID.String(), depth)
+		}
+		next = max(depthEvery, depthShare*a.ports.Now().Sub(began))
+	}
+	return ctx.Err()
+}
+
+// pause waits, and says whether to go on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// moved notes a reader's checkpoint.
+func (a *App) moved(reader string, at event.Position) {
+	a.served.reader(reader, at)
+	a.ports.Metrics.Reader(reader, uint64(at))
+}

@@ -1,0 +1,199 @@
+package metrics_test
+
+import (
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/metrics"
+)
+
+var update = flag.Bool("update", false, "write the table of docs/observability.md")
+
+const (
+	docPath   = "../../docs/observability.md"
+	rulesPath = "../../deploy/prometheus/rules.yml"
+	boardPath = "../../deploy/grafana/dashboards/watchtower.json"
+)
+
+// whole has every metric there is.
+func whole() *metrics.Metrics {
+	m := metrics.New("v")
+	m.Endpoints(nil, nil, func() []metrics.Endpoint { return nil })
+	return m
+}
+
+// scrape is what Prometheus would be told.
+func scrape(t *testing.T, m *metrics.Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	return w.Body.String()
+}
+
+// The page lists what the program exports, and nothing else.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile(docPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- metrics: begin -->\n", "<!-- metrics: end -->\n"
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatal("the page has no place for the metrics")
+	}
+	var table strings.Builder
+	table.WriteString("| metric | kind | labels | meaning |\n| --- | --- | --- | --- |\n")
+	for _, d := range whole().Described() {
+		labels := "none"
+		if len(d.Labels) > 0 {
+			labels = "`" + strings.Join(d.Labels, "`, `") + "`"
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", d.Name, d.Kind, labels, d.Help)
+	}
+	want := before + begin + table.String() + end + after
+	if *update {
+		if err := os.WriteFile(docPath, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, string(text)); diff != "" {
+		t.Errorf("docs/observability.md is not what is exported; run go test ./infra/metrics -update\n%s", diff)
+	}
+}
+
+// Names and units follow Prometheus' conventions (prometheus.io/docs/practices/naming).
+func TestNames(t *testing.T) {
+	name := regexp.MustCompile(`^watchtower_[a-z]+(_[a-z]+)*$`)
+	seen := map[string]bool{}
+	for _, d := range whole().Described() {
+		total, unit := strings.HasSuffix(d.Name, "_total"), regexp.MustCompile(`_(seconds|bytes|events)$`).MatchString(d.Name)
+		switch {
+		case seen[d.Name], !name.MatchString(d.Name), strings.Contains(d.Name, "millis"):
+			t.Errorf("%s: not a name", d.Name)
+		case total != (d.Kind == "counter"):
+			t.Errorf("%s is a %s", d.Name, d.Kind)
+		case d.Kind == "histogram" && !unit:
+			t.Errorf("%s has no unit", d.Name)
+		case !strings.HasSuffix(d.Help, "."):
+			t.Errorf("%s: %q is no sentence", d.Name, d.Help)
+		}
+		seen[d.Name] = true
+		for _, label := range d.Labels {
+			if regexp.MustCompile(`hash|sender|address|nonce|url|error$`).MatchString(label) {
+				t.Errorf("%s: label %s has no bound", d.Name, label)
+			}
+		}
+	}
+}
+
+var accepted = tx.Accepted{Chain: 42431, Hash: chain.Hash{1}, EligibleAt: 1_800_000_000, At: time.Unix(1_799_999_990, 0)}
+
+// count tells the facts that commands lead to, one append each.
+func count(t *testing.T, m *metrics.Metrics, commands ...tx.Command) {
+	t.Helper()
+	var s tx.State
+	for _, c := range append([]tx.Command{tx.Accept{Accepted: accepted}}, commands...) {
+		facts, err := s.Decide(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := s
+		for _, f := range facts {
+			s = s.Evolve(f)
+		}
+		if len(facts) > 0 {
+			m.Transaction(before, s, facts)
+		}
+	}
+}
+
+func TestStages(t *testing.T) {
+	m := metrics.New("v")
+	at := func(seconds int64) time.Time { return time.Unix(1_800_000_000+seconds, 0) }
+	block := chain.Block{Number: 5, Hash: chain.Hash{5}, Time: 1_800_000_006}
+	other := chain.Block{Number: 5, Hash: chain.Hash{6}, Time: 1_800_000_006}
+	count(t, m,
+		tx.Report{Attempt: 1, At: at(2), Answers: []tx.Answer{{Endpoint: "a", Class: tx.Retry, Cause: tx.Funds}}},
+		tx.Report{Attempt: 2, At: at(3), Answers: []tx.Answer{{Endpoint: "a", Class: tx.Taken}}},
+		tx.SeeReceipt{Receipt: chain.Receipt{Block: block, Status: 1}, At: at(7)},
+		tx.LoseBlock{Was: block, Now: other, At: at(8)},
+		tx.SeeReceipt{Receipt: chain.Receipt{Block: other, Status: 0}, At: at(9)},
+		tx.Finalize{Final: other, At: at(20)},
+		tx.LoseBlock{Was: other, Now: block, At: at(30)},
+	)
+	got := scrape(t, m)
+	for _, line := range []string{
+		`watchtower_stage_seconds_sum{chain="42431",stage="due_to_answered"} 2`,
+		`watchtower_stage_seconds_sum{chain="42431",stage="due_to_mined"} 16`, // 7 and 9
+		`watchtower_stage_seconds_sum{chain="42431",stage="block_to_told"} 4`, // 1 and 3
+		`watchtower_stage_seconds_sum{chain="42431",stage="due_to_final"} 20`,
+		`watchtower_stage_seconds_count{chain="42431",stage="due_to_answered"} 1`,
+		`watchtower_rejections_total{cause="funds",chain="42431",class="retry"} 1`,
+		`watchtower_verdicts_total{chain="42431",verdict="executed"} 1`,
+		`watchtower_verdicts_total{chain="42431",verdict="executed_reverted"} 1`,
+		`watchtower_finalized_total{chain="42431",verdict="executed"} 1`,
+		`watchtower_reorged_total{chain="42431"} 1`,
+		`watchtower_finality_violations_total{chain="42431"} 1`,
+	} {
+		if !strings.Contains(got, line+"\n") {
+			t.Errorf("not told: %s", line)
+		}
+	}
+	if t.Failed() {
+		t.Log(got)
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	m := metrics.New("v")
+	at, block := time.Unix(1_800_000_100, 0), chain.Block{Number: 5, Hash: chain.Hash{5}, Time: 1_800_000_099}
+	count(t, m, tx.SeeNonce{Block: block, Current: 9, At: at}, tx.Finalize{Final: block, At: at}, tx.Erase{At: at})
+	count(t, m, tx.Cancel{At: at})
+	count(t, m, tx.Report{Attempt: 1, Everyone: true, At: at, Answers: []tx.Answer{{Class: tx.Permanent}}})
+	got := scrape(t, m)
+	for _, line := range []string{
+		`watchtower_verdicts_total{chain="42431",verdict="stale_by_nonce"} 1`,
+		`watchtower_verdicts_total{chain="42431",verdict="canceled_locally"} 1`,
+		`watchtower_verdicts_total{chain="42431",verdict="invalid"} 1`,
+		`watchtower_finalized_total{chain="42431",verdict="stale_by_nonce"} 1`,
+		`watchtower_payloads_erased_total{chain="42431"} 1`,
+	} {
+		if !strings.Contains(got, line+"\n") {
+			t.Errorf("not told: %s", line)
+		}
+	}
+}
+
+// What another replica has now is not told here any more.
+func TestFiguresMove(t *testing.T) {
+	m := metrics.New("v")
+	m.Queue("1", tx.Depth{Open: 3, Due: 2, OldestDue: 1500 * time.Millisecond})
+	m.Reader("transactions", 7)
+	m.Lag("transactions", 4)
+	got := scrape(t, m)
+	for _, line := range []string{
+		`watchtower_queue_transactions{chain="1",state="open"} 3`, `watchtower_queue_due_transactions{chain="1"} 2`,
+		`watchtower_queue_oldest_due_seconds{chain="1"} 1.5`, `watchtower_reader_lag_events{reader="transactions"} 4`,
+	} {
+		if !strings.Contains(got, line+"\n") {
+			t.Errorf("not told: %s", line)
+		}
+	}
+	m.NoQueue()
+	m.NotReader("transactions")
+	if got := scrape(t, m); strings.Contains(got, "watchtower_queue") || strings.Contains(got, "watchtower_reader") {
+		t.Errorf("told still:\n%s", got)
+	}
+}

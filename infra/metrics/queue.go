@@ -1,0 +1,52 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// queue is the due queue as it was last looked at.
+type queue struct {
+	rows   *prometheus.GaugeVec
+	due    *prometheus.GaugeVec
+	oldest *prometheus.GaugeVec
+}
+
+func (m *Metrics) makeQueue() {
+	m.queue = queue{
+		rows:   m.gauge("queue_transactions", "Transactions in the due queue: open ones that may be sent, parked behind their sequence's window, waiting for a nonce; announced, watched and sealed ones.", "chain", "state"),
+		due:    m.gauge("queue_due_transactions", "Open transactions that are due now and that no worker has yet.", "chain"),
+		oldest: m.gauge("queue_oldest_due_seconds", "How long the longest waiting of the due transactions has been due; 0 when none is.", "chain"),
+	}
+}
+
+// Queue notes how the due queue of a chain stands.
+func (m *Metrics) Queue(chain string, d tx.Depth) {
+	for state, n := range map[string]int{
+		"open": d.Open, "parked": d.Parked, "waiting": d.Waiting,
+		string(tx.Announced): d.Announced, string(tx.Watched): d.Watched, string(tx.Sealed): d.Sealed,
+	} {
+		m.queue.rows.WithLabelValues(chain, state).Set(float64(n))
+	}
+	m.queue.due.WithLabelValues(chain).Set(float64(d.Due))
+	m.queue.oldest.WithLabelValues(chain).Set(d.OldestDue.Seconds())
+}
+
+// Lag notes how far a reader is behind the head of the log.
+func (m *Metrics) Lag(reader string, events uint64) {
+	m.lag.WithLabelValues(reader).Set(float64(events))
+}
+
+// NotReader forgets a reader that this process runs no longer.
+func (m *Metrics) NotReader(reader string) {
+	m.lag.DeleteLabelValues(reader)
+	m.readers.DeleteLabelValues(reader)
+}
+
+// NoQueue forgets the figures of the due queue: another process has them now.
+func (m *Metrics) NoQueue() {
+	for _, g := range []*prometheus.GaugeVec{m.queue.rows, m.queue.due, m.queue.oldest} {
+		g.Reset()
+	}
+}

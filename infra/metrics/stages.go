@@ -1,0 +1,107 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// stages counts what becomes of transactions, and how long each part of their
+// lives took. Every fact is counted by the replica that recorded it, once.
+type stages struct {
+	seconds    *prometheus.HistogramVec
+	verdicts   *prometheus.CounterVec
+	finalized  *prometheus.CounterVec
+	reorged    *prometheus.CounterVec
+	violations *prometheus.CounterVec
+	rejections *prometheus.CounterVec
+	erased     *prometheus.CounterVec
+}
+
+// The stages of a transaction's life. Each begins when it could have.
+const (
+	stageSent  = "due_to_answered" // from being due to a node's first recorded answer
+	stageMined = "due_to_mined"    // from being due to the receipt being recorded
+	stageTold  = "block_to_told"   // from the block's own time (whole seconds) to the verdict being recorded
+	stageFinal = "due_to_final"    // from being due to the verdict being sealed
+)
+
+func (m *Metrics) makeStages() {
+	// Seconds: from a quick node to a payment that waits for a fortnight's funds.
+	buckets := []float64{.005, .025, .1, .25, .5, 1, 1.5, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 43200, 1209600}
+	m.stages = stages{
+		seconds: m.histogram("stage_seconds", "Time of one stage of a transaction's life, counted from when it was accepted or eligible, whichever was later.",
+			buckets, "chain", "stage"),
+		verdicts:   m.counter("verdicts_total", "Verdicts on transactions, announced on the head's word or without the chain's.", "chain", "verdict"),
+		finalized:  m.counter("finalized_total", "Verdicts sealed by a final block.", "chain", "verdict"),
+		reorged:    m.counter("reorged_total", "Verdicts withdrawn because their block left the chain.", "chain"),
+		violations: m.counter("finality_violations_total", "Sealed verdicts that the chain has contradicted.", "chain"),
+		rejections: m.counter("rejections_total", "Recorded broadcast attempts that no endpoint took, by class and cause.", "chain", "class", "cause"),
+		erased:     m.counter("payloads_erased_total", "Transactions whose signed bytes were erased.", "chain"),
+	}
+}
+
+// Transaction counts the facts that one append has added to a transaction, which
+// was in one state before and is in another after them.
+func (m *Metrics) Transaction(before, after tx.State, facts []tx.Event) {
+	chain := after.Accepted.Chain.String()
+	since := func(stage string, at time.Time) {
+		m.stages.seconds.WithLabelValues(chain, stage).Observe(max(at.Sub(due(after.Accepted)), 0).Seconds())
+	}
+	for _, fact := range facts {
+		switch e := fact.(type) {
+		case tx.Broadcast:
+			if before.Attempt == 0 {
+				since(stageSent, e.At)
+			}
+		case tx.Rejected:
+			if before.Attempt == 0 {
+				since(stageSent, e.At)
+			}
+			m.stages.rejections.WithLabelValues(chain, string(e.Class), string(e.Cause)).Inc()
+			if e.Permanent {
+				m.verdict(chain, tx.StatusInvalid)
+			}
+		case tx.Mined:
+			since(stageMined, e.At)
+			block := time.Unix(int64(min(e.Receipt.Block.Time, 1<<33)), 0) //nolint:gosec // bounded
+			m.stages.seconds.WithLabelValues(chain, stageTold).Observe(max(e.At.Sub(block), 0).Seconds())
+			if verdict := tx.StatusExecuted; e.Receipt.Status == 0 {
+				m.verdict(chain, verdict+"_reverted")
+			} else {
+				m.verdict(chain, verdict)
+			}
+		case tx.StaleByNonce:
+			m.verdict(chain, tx.StatusStale)
+		case tx.Expired:
+			m.verdict(chain, tx.StatusExpired)
+		case tx.CanceledLocally:
+			m.verdict(chain, tx.StatusCanceled)
+		case tx.Reorged:
+			m.stages.reorged.WithLabelValues(chain).Inc()
+		case tx.Finalized:
+			since(stageFinal, e.At)
+			m.stages.finalized.WithLabelValues(chain, string(e.Verdict)).Inc()
+		case tx.FinalityViolated:
+			m.stages.violations.WithLabelValues(chain).Inc()
+		case tx.PayloadErased:
+			m.stages.erased.WithLabelValues(chain).Inc()
+		case tx.Accepted, tx.Retired: // counted as submissions and as appended events
+		}
+	}
+}
+
+func (m *Metrics) verdict(chain string, verdict tx.Status) {
+	m.stages.verdicts.WithLabelValues(chain, string(verdict)).Inc()
+}
+
+// due is when a transaction could first be sent.
+func due(a tx.Accepted) time.Time {
+	eligible := time.Unix(int64(min(a.EligibleAt, 1<<33)), 0) //nolint:gosec // bounded
+	if a.At.After(eligible) {
+		return a.At
+	}
+	return eligible
+}
