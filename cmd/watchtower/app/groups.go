@@ -14,7 +14,7 @@ import (
 func (a *App) groupParts(own func(string, func(context.Context) error) func(context.Context)) []func(context.Context) {
 	parts := []func(context.Context){
 		own(grouping.Reader, a.grouper().Run),
-		own("projection."+groups.Name, a.groupProjector().Run),
+		own(projectionPrefix+groups.Name, a.groupProjector().Run),
 	}
 	for _, c := range a.ports.Chains {
 		parts = append(parts, own(fmt.Sprintf("grouping.keys.%s", c.ID), a.verifier(c).Run))
@@ -27,8 +27,7 @@ func (a *App) grouper() *grouping.Grouper {
 		Store: a.store, Checkpoints: a.ports.Storage.Checkpoints, Transactions: a.transactions, Groups: a.groups,
 		Now: a.ports.Now, Log: a.ports.Log,
 		Moved: func(at event.Position) {
-			a.served.reader(grouping.Reader, at)
-			a.ports.Metrics.Reader(grouping.Reader, uint64(at))
+			a.moved(grouping.Reader, at)
 		},
 	}
 }
@@ -46,8 +45,7 @@ func (a *App) groupProjector() *projections.Projector {
 		Name: groups.Name, DB: a.ports.Storage.View, Log: a.store, Filter: groups.Filter(),
 		Fold: groups.Projection{Groups: a.groups.Codec, Transactions: a.transactions.Codec}.Fold,
 		Moved: func(at event.Position, _ bool) {
-			a.served.reader(groups.Name, at)
-			a.ports.Metrics.Reader(groups.Name, uint64(at))
+			a.moved(groups.Name, at)
 		},
 	}
 }
