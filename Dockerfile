@@ -23,6 +23,7 @@ COPY LICENSE NOTICE /usr/share/doc/watchtower/
 COPY --from=build --chown=nonroot:nonroot /data /var/lib/watchtower
 VOLUME /var/lib/watchtower
 WORKDIR /var/lib/watchtower
+# Beyond loopback the API takes API keys (keys create) or WATCHTOWER_OPEN_ACCESS=true.
 ENV WATCHTOWER_LISTEN=0.0.0.0:8420 \
     WATCHTOWER_METRICS_LISTEN=0.0.0.0:8421 \
     WATCHTOWER_STORE=embedded:/var/lib/watchtower \

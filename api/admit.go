@@ -1,10 +1,8 @@
 package api
 
 import (
-	"math"
 	"net/http"
-	"net/netip"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
@@ -19,78 +17,86 @@ const (
 	public access.Scope = "(public)"
 )
 
-// Rates bound how often clients may ask. They hold for one process: of several
-// replicas each allows as much.
-type Rates struct {
-	Address Rate // of requests without a good key
-	// Clients is how many clients are remembered. 0 is [RateClients].
-	Clients int
-	// TrustedProxies are the networks whose X-Forwarded-For is believed.
-	TrustedProxies []netip.Prefix
+// Access says who may come in.
+type Access struct {
+	// Keys are the API keys as they are now; nil means that there are none. From
+	// the first key on, a request needs one that is in force.
+	Keys func() access.State
+	// Open lets requests in without a key, whatever keys there are. A key that is
+	// sent all the same is checked, and holds.
+	Open bool
 }
 
-// RateClients is how many clients are remembered unless set otherwise: 100 bytes
-// each, or so.
-const RateClients = 1 << 16
-
-// A payer is a client with its rate, and how the rate is called in headers.
-type payer struct {
-	client client
-	rate   Rate
-	name   string
+func (a Access) keys() access.State {
+	if a.Keys == nil {
+		return access.State{}
+	}
+	return a.Keys()
 }
 
-// admit lets a request through to a route, or says why not.
+// admit lets a request through to a route, or says why not. Whoever shows a good
+// key is charged as its holder; everybody else as an address, those with a bad one
+// too, so that guessing is limited like the rest.
 func (a *api) admit(w http.ResponseWriter, r *http.Request, on *exchange, scope access.Scope) error {
 	if scope == probing {
 		return nil
 	}
-	on.payer = payer{client: client{address: clientAddress(r, a.Rates.TrustedProxies)}, rate: a.Rates.Address, name: "address"}
-	return a.charge(w, on, 1)
-}
-
-// charge takes n from what whoever sent the request may still ask for.
-func (a *api) charge(w http.ResponseWriter, on *exchange, n int) error {
-	p := on.payer
-	if p.rate.PerSecond == 0 || n == 0 {
+	keys := a.Access.keys()
+	key, shown, known := authenticate(r, keys, a.Now())
+	if known {
+		on.key, on.payer = &key, a.holder(key)
+	} else {
+		on.payer = payer{client: client{address: clientAddress(r, a.Rates.TrustedProxies)}, rate: a.Rates.Address, name: "address"}
+	}
+	if err := a.charge(w, on, 1); err != nil {
+		return err
+	}
+	switch {
+	case scope == public:
 		return nil
+	case shown && !known:
+		return unauthorized(w, "the API key is not one, or no longer")
+	case !shown && keys.Closed() && !a.Access.Open:
+		return unauthorized(w, "an API key is needed: Authorization: Bearer wt_…, or X-API-Key: wt_…")
+	case !known:
+		return nil
+	case !key.May(scope):
+		return ErrForbidden.Because("the key lacks the scope %s", scope)
 	}
-	if on.paid += n; on.paid > p.rate.Burst {
-		return ErrBatchTooLarge.Because("%d at once are more than the rate limit ever allows, %d", on.paid, p.rate.Burst)
-	}
-	q := a.limiter.take(a.Now(), p.client, p.rate, n)
-	header := w.Header()
-	header["Ratelimit-Policy"] = []string{policyField(p)}
-	header["Ratelimit"] = []string{quotaField(p, q)}
-	if q.wait > 0 {
-		header["Retry-After"] = []string{strconv.Itoa(seconds(q.wait))}
-		return ErrRateLimited.Because("at most %d/s, and %d at once", p.rate.PerSecond, p.rate.Burst)
-	}
-	return nil
+	return a.within(r, on, key)
 }
 
-// The two fields of draft-ietf-httpapi-ratelimit-headers-11: the quota and its
-// window; what is left of it, and the seconds until it is whole again, or until
-// what was refused may be asked for.
-func policyField(p payer) string {
-	b := make([]byte, 0, 48)
-	b = append(append(append(b, '"'), p.name...), `";q=`...)
-	b = strconv.AppendInt(b, int64(p.rate.Burst), 10)
-	b = strconv.AppendInt(append(b, ";w="...), int64(seconds(p.rate.window())), 10)
-	return string(b)
+// unauthorized says how to come in (RFC 9110, section 11.6.1).
+func unauthorized(w http.ResponseWriter, detail string) error {
+	w.Header().Set("WWW-Authenticate", `Bearer realm="watchtower"`)
+	return ErrUnauthorized.Because("%s", detail)
 }
 
-func quotaField(p payer, q quota) string {
-	until := q.full
-	if q.wait > 0 {
-		until = q.wait
+// authenticate looks for a key in a request. It may stand in X-API-Key, which leaves
+// Authorization to what else a route wants there. Another service's bearer token,
+// which a gateway passes on, is not meant for us.
+func authenticate(r *http.Request, keys access.State, now time.Time) (key access.Key, shown, known bool) {
+	own, bearer := r.Header["X-Api-Key"], r.Header["Authorization"]
+	var token string
+	for _, value := range bearer {
+		scheme, rest, _ := strings.Cut(value, " ")
+		if rest = strings.TrimLeft(rest, " "); strings.EqualFold(scheme, "Bearer") && access.IsToken(rest) {
+			shown = shown || token != "" // two are none
+			token = rest
+		}
 	}
-	b := make([]byte, 0, 48)
-	b = append(append(append(b, '"'), p.name...), `";r=`...)
-	b = strconv.AppendInt(b, int64(q.left), 10)
-	b = strconv.AppendInt(append(b, ";t="...), int64(seconds(until)), 10)
-	return string(b)
+	for _, value := range own {
+		if token != "" && token != value {
+			return key, true, false
+		}
+		token = value
+	}
+	if token == "" {
+		return key, shown || len(own) > 0, false
+	}
+	if shown {
+		return key, true, false
+	}
+	key, known = keys.Authenticate(token, now)
+	return key, true, known
 }
-
-// seconds rounds up: whoever waits that long has waited long enough.
-func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }

@@ -54,6 +54,7 @@ type Config struct {
 	// Origins are those of pages whose scripts may use the API (CORS): none, some
 	// such as https://app.example, or "*" for all.
 	Origins []string
+	Access  Access
 	// CursorKey authenticates the cursors of lists. Replicas that share their
 	// clients must share it. At least [CursorKeyBytes].
 	CursorKey []byte

@@ -103,6 +103,11 @@ func TestContractIsWhole(t *testing.T) {
 		}
 	}
 	walk(doc)
+	for _, choice := range doc["security"].([]any) { // named, not referred to
+		for name := range choice.(object) {
+			used["#/components/securitySchemes/"+name] = true
+		}
+	}
 	for kind, named := range at(t, doc, "components") {
 		for name := range named.(object) {
 			if ref := "#/components/" + kind + "/" + name; !used[ref] {

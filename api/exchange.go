@@ -13,17 +13,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
 // An exchange is one request with what is learnt about it on the way.
 type exchange struct {
 	api   *api
-	began time.Time // without the time that it has waited as it was asked to
-	id    string    // echoed, shown in problems, logged
-	trace string    // the W3C traceparent, if there is one
-	route string    // the template of the path
-	payer payer     // who is charged for it
+	began time.Time   // without the time that it has waited as it was asked to
+	id    string      // echoed, shown in problems, logged
+	trace string      // the W3C traceparent, if there is one
+	route string      // the template of the path
+	payer payer       // who is charged for it
+	key   *access.Key // that it was sent with, if there is one
 	paid  int
 	err   error // why it was not answered as wished
 	facts []slog.Attr
@@ -93,6 +95,9 @@ func (a *api) ended(r *http.Request, on *exchange, w *answer, took time.Duration
 	facts := append(on.facts,
 		slog.String("request", on.id), slog.String("method", method), slog.String("route", on.route),
 		slog.Int("status", w.status), slog.Duration("took", took))
+	if on.key != nil {
+		facts = append(facts, slog.String("key", on.key.ID.String()))
+	}
 	if on.err != nil {
 		facts = append(facts, slog.Any("err", on.err))
 	}
@@ -130,7 +135,15 @@ const retryAfter = 2 * time.Second
 
 // meta says in events which request caused them.
 func (on *exchange) meta() event.Meta {
-	return event.Meta{Correlation: correlation(on.id), Actor: "api", Trace: on.trace}
+	return event.Meta{Correlation: correlation(on.id), Actor: on.actor(), Trace: on.trace}
+}
+
+// actor names who sent a request, as far as is known.
+func (on *exchange) actor() string {
+	if on.key == nil {
+		return "api"
+	}
+	return "api key " + on.key.ID.String()
 }
 
 // correlation is the request's id itself when it is a UUID, else one made of it by

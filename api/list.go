@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -42,6 +43,10 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	var before event.Position
 	bound := canonical(filters).Encode()
+	if key := exchangeOf(r).key; key != nil && len(key.Senders) > 0 {
+		filters.Senders = key.Senders
+		bound += fmt.Sprint("&", key.Senders) // a cursor is good for those who see the same list
+	}
 	if q.values.Has("cursor") {
 		if before, err = readCursor(a.CursorKey, q.one("cursor"), bound); err != nil {
 			return err

@@ -32,6 +32,9 @@ const (
 	ErrAmbiguousChain       = event.Refusal("ambiguous-chain")
 	ErrNotFound             = event.Refusal("not-found")
 	ErrMethodNotAllowed     = event.Refusal("method-not-allowed")
+	ErrUnauthorized         = event.Refusal("unauthorized")
+	ErrForbidden            = event.Refusal("forbidden")
+	ErrForeignSender        = event.Refusal("foreign-sender")
 	ErrRateLimited          = event.Refusal("rate-limited")
 )
 
@@ -71,6 +74,9 @@ var kinds = [...]kind{
 	{ErrAmbiguousChain, http.StatusBadRequest, "It is on several chains: name one"},
 	{ErrNotFound, http.StatusNotFound, "There is nothing here"},
 	{ErrMethodNotAllowed, http.StatusMethodNotAllowed, "The method is not allowed here"},
+	{ErrUnauthorized, http.StatusUnauthorized, "An API key is needed"},
+	{ErrForbidden, http.StatusForbidden, "The API key is not good for this"},
+	{ErrForeignSender, http.StatusForbidden, "The API key is not good for this sender"},
 	{ErrRateLimited, http.StatusTooManyRequests, "Too many requests"},
 	{tx.ErrUnknown, http.StatusNotFound, "The transaction is not known"},
 	{tx.ErrNonceCurrent, http.StatusBadRequest, "The chain can still take this nonce"},

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/access"
 )
 
 // Rate is how much a client may ask for: PerSecond in the long run, Burst at once.
@@ -22,7 +24,7 @@ func (r Rate) window() time.Duration { return r.interval() * time.Duration(r.Bur
 
 // A client is who is charged: the holder of a key, or else an address.
 type client struct {
-	key     string
+	key     access.KeyID
 	address netip.Addr
 }
 

@@ -1,7 +1,7 @@
 package api
 
 import (
-	"fmt"
+	"encoding/binary"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/tempo-watchtower/watchtower/domain/access"
 )
 
 // Whatever is asked for and when, no client ever gets more than its burst and what
@@ -16,7 +18,7 @@ import (
 func TestLimiterIsATokenBucket(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := Rate{PerSecond: rapid.IntRange(1, 1000).Draw(t, "rate"), Burst: rapid.IntRange(1, 100).Draw(t, "burst")}
-		l, now, c := newLimiter(limiterShards), testTime, client{key: "k"}
+		l, now, c := newLimiter(limiterShards), testTime, client{key: access.KeyID{1}}
 		began, granted := now, 0
 		for range 50 {
 			now = now.Add(time.Duration(rapid.IntRange(0, int(2*rate.interval())).Draw(t, "pause")))
@@ -45,11 +47,16 @@ func TestLimiterIsATokenBucket(t *testing.T) {
 	})
 }
 
+func clientOf(i int) (c client) {
+	binary.BigEndian.PutUint64(c.key[:], uint64(i))
+	return c
+}
+
 func TestLimiterForgetsWhoWasNotSeenForLongest(t *testing.T) {
 	const clients = 4 * limiterShards
 	l, rate := newLimiter(clients), Rate{PerSecond: 1, Burst: 1}
 	for i := range 100 * clients {
-		l.take(testTime, client{key: fmt.Sprint(i)}, rate, 1)
+		l.take(testTime, clientOf(i), rate, 1)
 	}
 	known := 0
 	for i := range l.shards {
@@ -70,7 +77,7 @@ func TestLimiterForgetsWhoWasNotSeenForLongest(t *testing.T) {
 		t.Errorf("%d clients are remembered, at most %d should be", known, clients)
 	}
 	// The last one is among them, also after a clock that was set back by an hour.
-	last := client{key: fmt.Sprint(100*clients - 1)}
+	last := clientOf(100*clients - 1)
 	if q := l.take(testTime.Add(-time.Hour), last, rate, 1); q.wait != time.Second {
 		t.Errorf("the last client: %+v", q)
 	}

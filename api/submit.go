@@ -91,9 +91,9 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request) error {
 	}
 	var answers []commands.Submission
 	if look {
-		answers, err = a.Submit.Validate(ctx, in.chain, raws)
+		answers, err = a.submitter(on).Validate(ctx, in.chain, raws)
 	} else {
-		answers, err = a.Submit.Batch(ctx, in.chain, raws, on.meta())
+		answers, err = a.submitter(on).Batch(ctx, in.chain, raws, on.meta())
 	}
 	if err != nil {
 		return err

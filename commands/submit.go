@@ -40,7 +40,9 @@ type Submit struct {
 	// expiring nonce is taken by nodes (TIP-1009: 30 s; TIP-1093: 300 s).
 	ExpiringWindow time.Duration
 	// Slots bounds how many signatures are checked at once, over all requests.
-	Slots  chan struct{}
+	Slots chan struct{}
+	// Allow, when set, may refuse a transaction before anything is kept of it.
+	Allow  func(chain.Signed) error
 	Now    func() time.Time
 	Random io.Reader
 	Crash  func(point string)
@@ -110,6 +112,9 @@ func (s *Submit) decodeAll(decode func([]byte) (chain.Signed, error), id chain.I
 			signed[i], answers[i].Err = decode(raw)
 			if answers[i].Err == nil {
 				answers[i].Err = check(signed[i], id, now)
+			}
+			if answers[i].Err == nil && s.Allow != nil {
+				answers[i].Err = s.Allow(signed[i])
 			}
 		})
 	}

@@ -72,7 +72,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serve(stderr), migrate(stderr), configuration(), versionCommand())
+	root.AddCommand(serve(stderr), migrate(stderr), keys(stderr), configuration(), versionCommand())
 	return root
 }
 

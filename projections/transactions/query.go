@@ -21,6 +21,7 @@ type Query struct {
 type Filters struct {
 	Chain     chain.ID // 0 is every chain
 	Sender    *chain.Address
+	Senders   []chain.Address // any of these; none is everybody
 	Group     *chain.GroupID
 	Ungrouped bool
 	Statuses  []tx.Status // any of these
@@ -48,6 +49,13 @@ func (q Query) List(ctx context.Context, f Filters, before event.Position, limit
 	}
 	if f.Sender != nil {
 		and("sender = %s", f.Sender[:])
+	}
+	if len(f.Senders) > 0 {
+		values := make([]any, len(f.Senders))
+		for i, s := range f.Senders {
+			values[i] = s[:]
+		}
+		and("sender IN (%s)", values...)
 	}
 	if f.Group != nil {
 		and("group_id = %s", f.Group[:])

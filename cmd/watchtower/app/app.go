@@ -96,6 +96,7 @@ type App struct {
 	workers      []*scheduler.Worker
 	tail         *tail.Tail
 	served       *state
+	keyring      *commands.Keyring
 }
 
 // New wires the service. Nothing runs yet.
@@ -115,6 +116,7 @@ func New(settings Settings, ports Ports) *App {
 		Slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		Now:   ports.Now, Random: ports.Random, Crash: ports.Crash,
 	}
+	a.keyring = &commands.Keyring{Keys: accessKeys(a.store), Log: ports.Log}
 	for _, c := range ports.Chains {
 		a.submit.Decoders[c.ID] = Decode
 		a.workers = append(a.workers, a.worker(c))
@@ -179,6 +181,7 @@ func (a *App) parts() []func(context.Context) {
 		return func(ctx context.Context) { owner.Own(ctx, name, a.reader(name, work)) }
 	}
 	parts := []func(context.Context){
+		a.keyring.Run,
 		own(scheduler.Reader, a.feeder().Run),
 		own("queue-depth", a.watchDepth),
 		a.watchLag,

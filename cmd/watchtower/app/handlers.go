@@ -15,7 +15,8 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool) Handlers {
 	limits := apiLimits(c.API)
 	public := api.Config{
 		Submit: a.submit, Query: a.query, Board: a.ports.Storage.Queue, Stale: a.stale(), Tail: a.tail,
-		Health: a.health(c, b, pools), Limits: limits, Rates: apiRates(c.Rates), CursorKey: a.ports.Master.Derive("api cursor"),
+		Health: a.health(c, b, pools), Limits: limits, Rates: apiRates(c.Rates),
+		Access: api.Access{Keys: a.keyring.State, Open: c.OpenAccess}, CursorKey: a.ports.Master.Derive("api cursor"),
 		RPC: a.jsonRPC(c, b, pools), Origins: c.API.Origins,
 		Transient: a.ports.Storage.Transient, Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
 		Requested: a.ports.Metrics.Request, Traced: a.ports.Tracing.Request, Submitted: a.ports.Metrics.Submission,
@@ -37,7 +38,7 @@ func apiLimits(c config.API) api.Limits {
 }
 
 func apiRates(c config.Rates) api.Rates {
-	return api.Rates{Address: api.Rate(c.Address), Clients: c.Clients, TrustedProxies: c.TrustedProxies}
+	return api.Rates{Address: api.Rate(c.Address), Key: api.Rate(c.Key), Clients: c.Clients, TrustedProxies: c.TrustedProxies}
 }
 
 func (a *App) health(c config.Config, b Build, pools []*rpc.Pool) api.Health {

@@ -87,6 +87,9 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 	}
 
 	a := New(settings, ports.Ports)
+	if err := a.knowKeys(ctx, c); err != nil {
+		return err
+	}
 	a.exportEndpoints(c, ports.pools)
 	handlers := a.handlers(c, o.Build, ports.pools)
 	if o.Listening != nil {

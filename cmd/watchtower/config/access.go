@@ -15,6 +15,7 @@ type Rate struct {
 // Rates are the limits on clients.
 type Rates struct {
 	Address        Rate
+	Key            Rate
 	Clients        int
 	TrustedProxies []netip.Prefix
 }
@@ -33,6 +34,10 @@ func (d *draft) limits() []*setting {
 	return []*setting{
 		perAddress,
 		numbers("rate.address-burst", &r.Address.Burst, 2000, 1, burstMax,
+			"How many it may send at once: at least `api.max-batch`."),
+		numbers("rate.key", &r.Key.PerSecond, 1000, 0, rateMax,
+			"How many requests per second the holder of an API key may send, in the long run, unless the key has a rate of its own; 0 is no limit. A batch counts as its transactions. Each replica allows as much."),
+		numbers("rate.key-burst", &r.Key.Burst, 10_000, 1, burstMax,
 			"How many it may send at once: at least `api.max-batch`."),
 		numbers("rate.clients", &r.Clients, 65_536, 1024, 1<<24,
 			"How many clients are remembered, at some 200 bytes each. Beyond that the one not seen for longest is forgotten."),

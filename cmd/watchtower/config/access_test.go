@@ -25,3 +25,26 @@ func TestAddressRateFollowsWhoCanReachUs(t *testing.T) {
 		}
 	}
 }
+
+// Strangers are let in only when somebody has said so.
+func TestCheckAccess(t *testing.T) {
+	for _, tt := range []struct {
+		env  []string
+		keys bool
+		ok   bool
+	}{
+		{nil, false, true},
+		{[]string{"WATCHTOWER_LISTEN=[::1]:1"}, false, true},
+		{[]string{"WATCHTOWER_LISTEN=:1"}, false, false},
+		{[]string{"WATCHTOWER_LISTEN=0.0.0.0:1"}, false, false},
+		{[]string{"WATCHTOWER_LISTEN=192.0.2.1:1"}, false, false},
+		{[]string{"WATCHTOWER_LISTEN=localhost.example:1"}, false, false},
+		{[]string{"WATCHTOWER_LISTEN=0.0.0.0:1"}, true, true},
+		{[]string{"WATCHTOWER_LISTEN=0.0.0.0:1", "WATCHTOWER_OPEN_ACCESS=true"}, false, true},
+	} {
+		c, _ := input{env: tt.env}.mustResolve(t)
+		if err := c.CheckAccess(tt.keys); (err == nil) != tt.ok {
+			t.Errorf("%v, keys %v: %v", tt.env, tt.keys, err)
+		}
+	}
+}

@@ -24,6 +24,9 @@ func (r *resolver) check() {
 	// The write deadline runs from the headers: a body that may come later than
 	// that could never be answered.
 	r.atMost("api.read-timeout", "api.write-timeout", d.API.ReadTimeout <= d.API.WriteTimeout, "at most")
+	if d.Rates.Key.PerSecond > 0 {
+		r.atMost("api.max-batch", "rate.key-burst", d.API.MaxBatch <= d.Rates.Key.Burst, "at most")
+	}
 	if d.Rates.Address.PerSecond > 0 {
 		r.atMost("api.max-batch", "rate.address-burst", d.API.MaxBatch <= d.Rates.Address.Burst, "at most")
 	}

@@ -20,6 +20,7 @@ import (
 type Config struct {
 	Listen        string
 	MetricsListen string
+	OpenAccess    bool // no API key is needed, wherever the API listens
 	Store         Store
 	Database      Store // the store, unless it was set
 	// VaultKeyFile is where the vault's master key is. Empty with a store in
@@ -116,6 +117,19 @@ func (c Config) CheckServe() error {
 	return Problems{{
 		Origin: "default", Setting: "chains",
 		Text: "no chain to serve: set WATCHTOWER_CHAINS, for instance to 42431=http://127.0.0.1:8545",
+	}}
+}
+
+// CheckAccess refuses to let strangers in: beyond this machine the API listens only
+// with API keys, or when it was said that none are wanted.
+func (c Config) CheckAccess(keys bool) error {
+	if keys || c.OpenAccess || isLoopback(c.Listen) {
+		return nil
+	}
+	return Problems{{
+		Origin: "serve", Setting: "listen",
+		Text: c.Listen + " can be reached from other machines, and there is no API key yet, so anybody could submit and read. " +
+			"Make a key (watchtower keys create), listen on 127.0.0.1, or set open-access to true if something in front of the service keeps strangers out",
 	}}
 }
 

@@ -31,7 +31,9 @@ func (d *draft) table() []*setting {
 func (d *draft) places() []*setting {
 	return []*setting{
 		addresses("listen", &d.Listen, "127.0.0.1:8420",
-			"Where the API listens. It has no access control yet: anyone who reaches it may submit and read."),
+			"Where the API listens. Anything but a loopback address takes API keys (`watchtower keys create`) or `open-access`."),
+		toggles("open-access", &d.OpenAccess, false,
+			"Whether requests need no API key, also when there are keys, and wherever the API listens. Only for a service that something else keeps strangers from."),
 		addresses("metrics-listen", &d.MetricsListen, "127.0.0.1:8421",
 			"Where `/metrics` listens; another address than `listen`."),
 		d.store("store", &d.Store, "embedded:./watchtower-data", "",

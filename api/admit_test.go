@@ -1,0 +1,365 @@
+package api
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// ring is a keyring in a test's hand.
+type ring struct {
+	t     *testing.T
+	state atomic.Pointer[access.State]
+}
+
+func newRing(t *testing.T) *ring {
+	r := &ring{t: t}
+	r.state.Store(&access.State{})
+	return r
+}
+
+func (r *ring) handle(c access.Command) {
+	r.t.Helper()
+	s := *r.state.Load()
+	events, err := s.Decide(c)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, e := range events {
+		s = s.Evolve(e)
+	}
+	r.state.Store(&s)
+}
+
+// create returns a key's text and id.
+func (r *ring) create(key access.Key) (string, access.KeyID) {
+	r.t.Helper()
+	token, id, digest, err := access.NewToken(rand.Reader)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	key.ID, key.Digest, key.Name = id, digest, "test"
+	r.handle(access.Create{Key: key, At: testTime})
+	return token, id
+}
+
+func (r *ring) config(c *Config) { c.Access.Keys = func() access.State { return *r.state.Load() } }
+
+func (r *ring) scoped(scopes ...access.Scope) string {
+	token, _ := r.create(access.Key{Scopes: scopes})
+	return token
+}
+
+// without lists every other scope.
+func without(scope access.Scope) (others []access.Scope) {
+	for _, s := range access.Scopes() {
+		if s != scope {
+			others = append(others, s)
+		}
+	}
+	return others
+}
+
+var variable = regexp.MustCompile(`\{[^}]*\}`)
+
+// Every route asks for the key that its contract names, and for nothing else.
+func TestEveryRouteAsksForItsScope(t *testing.T) {
+	keys := newRing(t)
+	s := newStack(t, keys.config)
+	doc := contract(t)
+	perfect := keys.scoped(access.Scopes()...)
+	for _, route := range newAPI(s.config).routes() {
+		operation := at(t, doc, "paths", route.path, strings.ToLower(route.method))
+		name := route.method + " " + route.path
+		ask := func(header ...string) int {
+			t.Helper()
+			res, err := s.send(route.method, variable.ReplaceAllString(route.path, "x"), nil, header...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if challenge := res.header.Get("WWW-Authenticate"); (res.status == 401) != (challenge != "") {
+				t.Errorf("%s: %d with the challenge %q", name, res.status, challenge)
+			}
+			return res.status
+		}
+		if route.scope == probing || route.scope == public {
+			if free, ok := operation["security"].([]any); !ok || len(free) != 0 {
+				t.Errorf("%s: the contract asks for a key", name)
+			}
+			if status := ask(); status == 401 || status == 403 {
+				t.Errorf("%s: %d without a key", name, status)
+			}
+			continue
+		}
+		if operation["x-scope"] != string(route.scope) {
+			t.Errorf("%s: the contract says scope %v, the route %s", name, operation["x-scope"], route.scope)
+		}
+		if status := ask(); status != 401 {
+			t.Errorf("%s: %d without a key", name, status)
+		}
+		if status := ask("X-API-Key", keys.scoped(without(route.scope)...)); status != 403 {
+			t.Errorf("%s: %d with every scope but %s", name, status, route.scope)
+		}
+		for _, status := range []int{ask("X-API-Key", perfect), ask("Authorization", "Bearer "+keys.scoped(route.scope))} {
+			if status == 401 || status == 403 {
+				t.Errorf("%s: %d with the scope", name, status)
+			}
+		}
+	}
+}
+
+// What may stand in which header, and what is no key.
+func TestKeysInHeaders(t *testing.T) {
+	keys := newRing(t)
+	open := newStack(t, keys.config)
+	if res := open.get("/v1/transactions"); res.status != 200 {
+		t.Errorf("before the first key: %v", res)
+	}
+	good, other := keys.scoped(access.Read), keys.scoped(access.Read)
+	flipped := good[:len(good)-1] + string('0'+('1'-good[len(good)-1])&1)
+	if flipped == good {
+		t.Fatal("nothing was flipped")
+	}
+	expired, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, ExpiresAt: uint64(testTime.Unix()) + 1})
+	open.elapse(time.Second)
+	revoked, id := keys.create(access.Key{Scopes: []access.Scope{access.Read}})
+	keys.handle(access.Revoke{ID: id, At: testTime})
+
+	anyway := newStack(t, keys.config, func(c *Config) { c.Access.Open = true })
+	anyway.elapse(time.Second)
+	for _, tt := range []struct {
+		name         string
+		header       []string
+		status, free int // free: where no key is needed
+	}{
+		{"none", nil, 401, 200},
+		{"bearer", []string{"Authorization", "Bearer " + good}, 200, 200},
+		{"bearer, in lower case", []string{"Authorization", "bearer  " + good}, 200, 200},
+		{"own header", []string{"X-API-Key", good}, 200, 200},
+		{"own header beside a signature", []string{"X-API-Key", good, "Authorization", "Signature 0x00"}, 200, 200},
+		{"the same twice", []string{"X-API-Key", good, "Authorization", "Bearer " + good}, 200, 200},
+		{"two keys", []string{"X-API-Key", good, "Authorization", "Bearer " + other}, 401, 401},
+		{"wrong secret", []string{"X-API-Key", flipped}, 401, 401},
+		{"another's secret", []string{"X-API-Key", good[:20] + other[20:]}, 401, 401},
+		{"cut", []string{"X-API-Key", good[:len(good)-2]}, 401, 401},
+		{"longer", []string{"X-API-Key", good + "00"}, 401, 401},
+		{"not hex", []string{"X-API-Key", good[:len(good)-1] + "x"}, 401, 401},
+		{"empty", []string{"X-API-Key", ""}, 401, 401},
+		{"expired", []string{"X-API-Key", expired}, 401, 401},
+		{"revoked", []string{"X-API-Key", revoked}, 401, 401},
+		{"scheme missing", []string{"Authorization", good}, 401, 200},
+		{"another service's", []string{"Authorization", "Bearer eyJhbGciOiJub25lIn0.e30."}, 401, 200},
+		{"basic", []string{"Authorization", "Basic d3Q6d3Q="}, 401, 200},
+	} {
+		for s, want := range map[*stack]int{open: tt.status, anyway: tt.free} {
+			if res := s.do(http.MethodGet, "/v1/transactions", nil, tt.header...); res.status != want {
+				t.Errorf("%s, open %v: %v, want %d", tt.name, s == anyway, res, want)
+			} else if want == 401 {
+				wantProblem(t, tt.name, res, 401, ErrUnauthorized)
+			}
+		}
+	}
+	// Two headers of one name, which no client of net/http would send.
+	for _, header := range []string{"X-API-Key: %s\r\nX-API-Key: " + other, "Authorization: Bearer %s\r\nAuthorization: Bearer " + other} {
+		answers, _ := open.raw("GET /v1/transactions HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"+fmt.Sprintf(header, good)+"\r\n\r\n", patience)
+		if len(answers) != 1 || answers[0].status != 401 {
+			t.Errorf("two headers: %v", answers)
+		}
+	}
+	// The last key is gone: the service stays shut.
+	for id := range keys.state.Load().Keys {
+		keys.handle(access.Revoke{ID: id, At: testTime})
+	}
+	wantProblem(t, "after the last key", open.get("/v1/transactions"), 401, ErrUnauthorized)
+}
+
+// Row 28: what belongs to others is not there.
+func TestBoundKeySeesItsSendersOnly(t *testing.T) {
+	keys := newRing(t)
+	s := newStack(t, keys.config)
+	mine, theirs := newKey(t), newKey(t)
+	me := chain.Address(crypto.PubkeyToAddress(mine.PublicKey))
+	them := chain.Address(crypto.PubkeyToAddress(theirs.PublicKey))
+	bound, _ := keys.create(access.Key{Scopes: access.Scopes(), Senders: []chain.Address{me}})
+	all := keys.scoped(access.Scopes()...)
+	ask := func(token, method, target string, body []byte) response {
+		t.Helper()
+		return s.do(method, target, body, "X-API-Key", token)
+	}
+	submit := func(token string, raws ...[]byte) (out struct{ Results []result }) {
+		t.Helper()
+		res := ask(token, http.MethodPost, "/v1/transactions", submissionOf(testChain, raws...))
+		unmarshal(t, res.body, &out)
+		if len(out.Results) != len(raws) {
+			t.Fatalf("submit: %v", res)
+		}
+		return out
+	}
+
+	foreign := submit(all, signed(t, theirs, testChain, 0)).Results[0].TxHash
+	before := len(s.recorded())
+	// Also what is known already is not told of.
+	for i, r := range submit(bound, signed(t, theirs, testChain, 0), signed(t, theirs, testChain, 1)).Results {
+		if r.OK || r.Problem.Code != string(ErrForeignSender) || r.Problem.Status != 403 {
+			t.Errorf("foreign transaction %d: %+v", i, r)
+		}
+	}
+	if n := len(s.recorded()); n != before {
+		t.Errorf("%d events of foreign transactions", n-before)
+	}
+	own := submit(bound, signed(t, mine, testChain, 0)).Results[0].TxHash
+
+	look := func(when string) {
+		t.Helper()
+		for _, rest := range []string{"", "/events"} {
+			if res := ask(bound, http.MethodGet, "/v1/transactions/"+own.String()+rest, nil); res.status != 200 {
+				t.Errorf("%s, own%s: %v", when, rest, res)
+			}
+			wantProblem(t, when, ask(bound, http.MethodGet, "/v1/transactions/"+foreign.String()+rest, nil), 404, tx.ErrUnknown)
+			if res := ask(all, http.MethodGet, "/v1/transactions/"+foreign.String()+rest, nil); res.status != 200 {
+				t.Errorf("%s, with the other key%s: %v", when, rest, res)
+			}
+		}
+		wantProblem(t, when, ask(bound, http.MethodDelete, "/v1/transactions/"+foreign.String(), nil), 404, tx.ErrUnknown)
+	}
+	look("before the read model")
+	s.catchUp()
+	look("after")
+
+	list := func(token, query string) (senders []string) {
+		t.Helper()
+		var page struct{ Transactions []struct{ Sender string } }
+		unmarshal(t, ask(token, http.MethodGet, "/v1/transactions"+query, nil).body, &page)
+		for _, row := range page.Transactions {
+			senders = append(senders, row.Sender)
+		}
+		return senders
+	}
+	if diff := cmp.Diff([]string{me.String()}, list(bound, "")); diff != "" {
+		t.Error(diff)
+	}
+	if got := list(bound, "?sender="+them.String()); len(got) != 0 {
+		t.Errorf("the list of others: %v", got)
+	}
+	if got := list(all, ""); len(got) != 2 {
+		t.Errorf("the list of all: %v", got)
+	}
+	// A cursor of one list is worth nothing in the other.
+	var page struct{ NextCursor string }
+	unmarshal(t, ask(all, http.MethodGet, "/v1/transactions?limit=1", nil).body, &page)
+	wantProblem(t, "another's cursor", ask(bound, http.MethodGet, "/v1/transactions?cursor="+page.NextCursor, nil), 400, ErrInvalidCursor)
+}
+
+// On a route that nobody has thought of, a bound key gets nothing.
+func TestBoundKeyIsRefusedByDefault(t *testing.T) {
+	keys := newRing(t)
+	s := newStack(t, keys.config)
+	mine, other := chain.Address{1}, chain.Address{2}
+	bound, _ := keys.create(access.Key{Scopes: access.Scopes(), Senders: []chain.Address{mine}})
+	nothing := func(w http.ResponseWriter, _ *http.Request) error { return reply(w, http.StatusOK, probe{"ok"}) }
+	a := newAPI(s.config)
+	h := a.requests(router([]route{
+		{http.MethodGet, "/everything", access.Read, nothing},
+		{http.MethodGet, "/open", public, nothing},
+		{http.MethodGet, "/of/{sender}/groups", access.Read, nothing},
+	}))
+	for target, want := range map[string]int{
+		"/everything":                       403,
+		"/open":                             200,
+		"/of/" + mine.String() + "/groups":  200,
+		"/of/" + other.String() + "/groups": 404,
+		"/of/0X" + strings.ToUpper(other.String()[2:]) + "/groups":   404,
+		"/of/%30x" + strings.ToUpper(other.String()[2:]) + "/groups": 404,
+		"/of/nobody/groups": 404,
+	} {
+		r, w := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil), httptest.NewRecorder()
+		r.Header.Set("X-API-Key", bound)
+		if h.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%s: %d, want %d", target, w.Code, want)
+		}
+	}
+	for _, name := range keepsToSenders {
+		method, path, _ := strings.Cut(name, " ")
+		if !slices.ContainsFunc(a.routes(), func(r route) bool { return r.method == method && r.path == path }) {
+			t.Errorf("%s is not a route", name)
+		}
+	}
+}
+
+// Keys have buckets of their own, of the size that the key says or else of the
+// configured one; whoever guesses is charged as an address.
+func TestRateLimitPerKey(t *testing.T) {
+	keys := newRing(t)
+	s := newStack(t, keys.config, func(c *Config) {
+		c.Rates.Key, c.Rates.Address = Rate{PerSecond: 1, Burst: 2}, Rate{PerSecond: 1, Burst: 3}
+	})
+	standard := keys.scoped(access.Read)
+	special, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Rate: &access.Rate{PerSecond: 10, Burst: 20}})
+	ask := func(token string) response {
+		t.Helper()
+		return s.do(http.MethodGet, "/v1/transactions", nil, "X-API-Key", token)
+	}
+	for i, want := range []int{200, 200, 429} {
+		if res := ask(standard); res.status != want || !strings.HasPrefix(res.header.Get("RateLimit-Policy"), `"key";q=2;`) {
+			t.Errorf("request %d: %v, %s", i, res, res.header.Get("RateLimit-Policy"))
+		}
+	}
+	if res := ask(special); res.status != 200 || res.header.Get("RateLimit") != `"key";r=19;t=1` {
+		t.Errorf("the other key: %v, %s", res, res.header.Get("RateLimit"))
+	}
+	for i, want := range []int{401, 401, 401, 429} {
+		if res := ask("wt_guess"); res.status != want || !strings.HasPrefix(res.header.Get("RateLimit-Policy"), `"address";q=3;`) {
+			t.Errorf("guess %d: %v", i, res)
+		}
+	}
+	if res := ask(special); res.status != 200 {
+		t.Errorf("a good key from where there were guesses: %v", res)
+	}
+}
+
+// What a request costs before its endpoint is called.
+func BenchmarkAdmit(b *testing.B) {
+	token, id, digest, err := access.NewToken(rand.Reader)
+	if err != nil {
+		b.Fatal(err)
+	}
+	keys := access.State{Keys: map[access.KeyID]access.Entry{id: {Key: access.Key{ID: id, Digest: digest, Scopes: access.Scopes()}}}}
+	for name, c := range map[string]Config{
+		"unlimited": {},
+		"address":   {Rates: Rates{Address: Rate{1_000_000, 10_000_000}}},
+		"key":       {Rates: Rates{Key: Rate{1_000_000, 10_000_000}}, Access: Access{Keys: func() access.State { return keys }}},
+	} {
+		c.Now = time.Now
+		a := newAPI(c)
+		r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/v1/transactions", nil)
+		if name == "key" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				w, on := httptest.NewRecorder(), &exchange{api: a}
+				for pb.Next() {
+					on.paid = 0
+					if err := a.admit(w, r, on, access.Submit); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}

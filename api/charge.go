@@ -1,0 +1,87 @@
+package api
+
+import (
+	"math"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/access"
+)
+
+// Rates bound how often clients may ask. They hold for one process: of several
+// replicas each allows as much.
+type Rates struct {
+	Address Rate // of requests without a good key
+	Key     Rate // of a key that has no rate of its own
+	// Clients is how many clients are remembered. 0 is [RateClients].
+	Clients int
+	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
+}
+
+// RateClients is how many clients are remembered unless set otherwise.
+const RateClients = 1 << 16
+
+// A payer is a client with its rate, and how the rate is called in headers.
+type payer struct {
+	client client
+	rate   Rate
+	name   string
+}
+
+// holder is the payer who has a key.
+func (a *api) holder(key access.Key) payer {
+	rate := a.Rates.Key
+	if key.Rate != nil {
+		rate = Rate(*key.Rate)
+	}
+	return payer{client: client{key: key.ID}, rate: rate, name: "key"}
+}
+
+// charge takes n from what whoever sent the request may still ask for.
+func (a *api) charge(w http.ResponseWriter, on *exchange, n int) error {
+	p := on.payer
+	if p.rate.PerSecond == 0 || n == 0 {
+		return nil
+	}
+	if on.paid += n; on.paid > p.rate.Burst {
+		return ErrBatchTooLarge.Because("%d at once are more than the rate limit ever allows, %d", on.paid, p.rate.Burst)
+	}
+	q := a.limiter.take(a.Now(), p.client, p.rate, n)
+	header := w.Header()
+	header["Ratelimit-Policy"] = []string{policyField(p)}
+	header["Ratelimit"] = []string{quotaField(p, q)}
+	if q.wait > 0 {
+		header["Retry-After"] = []string{strconv.Itoa(seconds(q.wait))}
+		return ErrRateLimited.Because("at most %d/s, and %d at once", p.rate.PerSecond, p.rate.Burst)
+	}
+	return nil
+}
+
+// The two fields of draft-ietf-httpapi-ratelimit-headers-11: the quota and its
+// window; what is left of it, and the seconds until it is whole again, or until
+// what was refused may be asked for.
+func policyField(p payer) string {
+	b := make([]byte, 0, 48)
+	b = append(append(append(b, '"'), p.name...), `";q=`...)
+	b = strconv.AppendInt(b, int64(p.rate.Burst), 10)
+	b = strconv.AppendInt(append(b, ";w="...), int64(seconds(p.rate.window())), 10)
+	return string(b)
+}
+
+func quotaField(p payer, q quota) string {
+	until := q.full
+	if q.wait > 0 {
+		until = q.wait
+	}
+	b := make([]byte, 0, 48)
+	b = append(append(append(b, '"'), p.name...), `";r=`...)
+	b = strconv.AppendInt(b, int64(q.left), 10)
+	b = strconv.AppendInt(append(b, ";t="...), int64(seconds(until)), 10)
+	return string(b)
+}
+
+// seconds rounds up: whoever waits that long has waited long enough.
+func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }

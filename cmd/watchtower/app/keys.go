@@ -1,0 +1,28 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/access"
+)
+
+func accessKeys(store commands.Store) commands.AccessKeys {
+	return commands.AccessKeys{Store: store, Codec: access.Codec()}
+}
+
+// Keys are the API keys in a store.
+func Keys(store commands.Store) commands.Keys {
+	return commands.Keys{AccessKeys: accessKeys(store), Now: time.Now, Random: rand.Reader}
+}
+
+// knowKeys reads the API keys, and refuses to let strangers in where none is needed.
+func (a *App) knowKeys(ctx context.Context, c config.Config) error {
+	if err := a.keyring.Load(ctx); err != nil {
+		return err
+	}
+	return c.CheckAccess(a.keyring.State().Closed())
+}

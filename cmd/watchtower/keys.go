@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/user"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+func keys(stderr io.Writer) *cobra.Command {
+	parent := &cobra.Command{
+		Use: "keys", Short: "Create, list and revoke API keys",
+		Long: "Create, list and revoke API keys, in the store that the configuration names.\n" +
+			"Every service on the store takes part at once. From the first key on, the API\n" +
+			"answers nobody without one. An embedded store is its service's alone while that\n" +
+			"runs: stop it first.",
+	}
+	parent.AddCommand(createKey(stderr), listKeys(stderr), revokeKey(stderr))
+	return parent
+}
+
+// withKeys opens the configured store for as long as do takes.
+func withKeys(cmd *cobra.Command, stderr io.Writer, do func(ctx context.Context, keys commands.Keys) error) (err error) {
+	c, _, err := resolve(cmd)
+	if err != nil {
+		return err
+	}
+	if c.Store.Engine == config.Memory {
+		return errors.New("a store in memory holds no keys")
+	}
+	storage, err := app.OpenStorage(cmd.Context(), c, app.StorageOptions{Log: logger(c, stderr)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, storage.Close(context.WithoutCancel(cmd.Context()))) }()
+	return do(cmd.Context(), app.Keys(storage.Log))
+}
+
+// operator says in events who was at the command line.
+func operator() event.Meta {
+	if u, err := user.Current(); err == nil {
+		return event.Meta{Actor: "operator " + u.Username}
+	}
+	return event.Meta{Actor: "operator"}
+}
+
+// wanted is a key as flags describe it.
+type wanted struct {
+	name            string
+	scopes, senders []string
+	perSecond       int
+	burst           int
+	expires         time.Duration
+}
+
+func (w wanted) key(now time.Time) (key access.Key, err error) {
+	key.Name = w.name
+	for _, s := range w.scopes {
+		key.Scopes = append(key.Scopes, access.Scope(s))
+	}
+	for _, text := range w.senders {
+		sender, err := chain.ParseAddress(text)
+		if err != nil {
+			return key, fmt.Errorf("sender: %w", err)
+		}
+		key.Senders = append(key.Senders, sender)
+	}
+	if w.perSecond != 0 || w.burst != 0 {
+		key.Rate = &access.Rate{PerSecond: w.perSecond, Burst: w.burst}
+	}
+	if w.expires != 0 {
+		key.ExpiresAt = uint64(now.Add(w.expires).Unix())
+	}
+	return key, nil
+}
+
+func createKey(stderr io.Writer) *cobra.Command {
+	var w wanted
+	cmd := &cobra.Command{
+		Use: "create", Short: "Make a key and print it, this once", Args: cobra.NoArgs,
+		Example: "  watchtower keys create --name 'payroll' --scope submit,read,cancel",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			key, err := w.key(time.Now())
+			if err != nil {
+				return err
+			}
+			return withKeys(cmd, stderr, func(ctx context.Context, keys commands.Keys) error {
+				token, made, err := keys.Create(ctx, key, operator())
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.ErrOrStderr(), "Key %s, which is not shown again:\n", made.ID) //nolint:errcheck // the next line tells
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
+				return err
+			})
+		},
+	}
+	config.Flags(cmd.Flags())
+	flags := cmd.Flags()
+	flags.StringVar(&w.name, "name", "", "what the key is for, for people")
+	flags.StringSliceVar(&w.scopes, "scope", nil, "what it is good for: "+scopes()+"; may be repeated")
+	flags.StringSliceVar(&w.senders, "sender", nil, "an address; only its transactions may be submitted and seen. May be repeated")
+	flags.IntVar(&w.perSecond, "rate", 0, "requests per second, instead of rate.key")
+	flags.IntVar(&w.burst, "burst", 0, "requests at once, instead of rate.key-burst")
+	flags.DurationVar(&w.expires, "expires", 0, "how long it is good, such as 720h; for ever unless given")
+	return cmd
+}
+
+func scopes() string {
+	all := make([]string, len(access.Scopes()))
+	for i, s := range access.Scopes() {
+		all[i] = string(s)
+	}
+	return strings.Join(all, ", ")
+}
+
+func listKeys(stderr io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list", Short: "List every key there ever was, without its secret", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withKeys(cmd, stderr, func(ctx context.Context, keys commands.Keys) error {
+				entries, err := keys.List(ctx)
+				if err != nil {
+					return err
+				}
+				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+				fmt.Fprintln(w, "ID\tNAME\tSCOPES\tSENDERS\tCREATED\tSTATE") //nolint:errcheck // Flush tells
+				for _, e := range entries {
+					fmt.Fprintln(w, keyLine(e, time.Now())) //nolint:errcheck // Flush tells
+				}
+				return w.Flush()
+			})
+		},
+	}
+	config.Flags(cmd.Flags())
+	return cmd
+}
+
+func keyLine(e access.Entry, now time.Time) string {
+	scopes := make([]string, len(e.Key.Scopes))
+	for i, s := range e.Key.Scopes {
+		scopes[i] = string(s)
+	}
+	senders := "any"
+	if n := len(e.Key.Senders); n > 0 {
+		senders = fmt.Sprint(n)
+	}
+	state := "in force"
+	switch {
+	case !e.RevokedAt.IsZero():
+		state = "revoked " + e.RevokedAt.UTC().Format(time.RFC3339)
+		if e.Reason != "" {
+			state += ": " + e.Reason
+		}
+	case !e.InForce(now):
+		state = "expired"
+	case e.Key.ExpiresAt != 0:
+		state += " until " + time.Unix(int64(e.Key.ExpiresAt), 0).UTC().Format(time.RFC3339)
+	}
+	return strings.Join([]string{
+		e.Key.ID.String(), e.Key.Name, strings.Join(scopes, ","), senders, e.CreatedAt.UTC().Format(time.RFC3339), state,
+	}, "\t")
+}
+
+func revokeKey(stderr io.Writer) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: "revoke ID", Short: "Make a key good for nothing", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var id access.KeyID
+			if err := id.UnmarshalText([]byte(args[0])); err != nil {
+				return err
+			}
+			return withKeys(cmd, stderr, func(ctx context.Context, keys commands.Keys) error {
+				_, err := keys.Revoke(ctx, id, reason, operator())
+				return err
+			})
+		},
+	}
+	config.Flags(cmd.Flags())
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for people")
+	return cmd
+}

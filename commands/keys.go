@@ -1,0 +1,68 @@
+package commands
+
+import (
+	"context"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// AccessKeys handles the commands of domain/access.
+type AccessKeys = Handler[access.State, access.Command, access.Event]
+
+// Keys creates, revokes and lists API keys.
+type Keys struct {
+	AccessKeys
+	Now    func() time.Time
+	Random io.Reader
+}
+
+// Create makes a key of what it is to be good for, and draws its id and secret.
+// token is the only copy of the secret there will ever be.
+func (k Keys) Create(ctx context.Context, wanted access.Key, meta event.Meta) (token string, key access.Key, err error) {
+	token, wanted.ID, wanted.Digest, err = access.NewToken(k.Random)
+	if err != nil {
+		return "", key, err
+	}
+	origin, err := Begin(k.Random, meta)
+	if err != nil {
+		return "", key, err
+	}
+	r, err := k.Handle(ctx, access.Stream, access.Create{Key: wanted, At: k.Now()}, origin)
+	if err != nil {
+		return "", key, err
+	}
+	return token, r.State.Keys[wanted.ID].Key, nil
+}
+
+// Revoke makes a key good for nothing. One that is so already stays as it was.
+func (k Keys) Revoke(ctx context.Context, id access.KeyID, reason string, meta event.Meta) (access.Entry, error) {
+	origin, err := Begin(k.Random, meta)
+	if err != nil {
+		return access.Entry{}, err
+	}
+	r, err := k.Handle(ctx, access.Stream, access.Revoke{ID: id, Reason: reason, At: k.Now()}, origin)
+	return r.State.Keys[id], err
+}
+
+// List returns every key there ever was, the oldest first.
+func (k Keys) List(ctx context.Context) ([]access.Entry, error) {
+	r, err := k.Load(ctx, access.Stream)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]access.Entry, 0, len(r.State.Keys))
+	for _, e := range r.State.Keys {
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b access.Entry) int {
+		if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
+			return c
+		}
+		return slices.Compare(a.Key.ID[:], b.Key.ID[:])
+	})
+	return entries, nil
+}

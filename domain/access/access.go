@@ -1,0 +1,198 @@
+package access
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Stream holds the events of all keys: there are few, and who may come in is one
+// question.
+const Stream event.Stream = "access-keys"
+
+// Event is a fact about keys.
+//
+//sumtype:decl
+type Event interface{ fact() }
+
+// KeyCreated: whoever has the secret may use the service from now on.
+type KeyCreated struct {
+	Key
+	At time.Time `json:"at"`
+}
+
+// KeyRevoked: nobody may use it by this key any more.
+type KeyRevoked struct {
+	ID     KeyID     `json:"id"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+func (KeyCreated) fact() {}
+func (KeyRevoked) fact() {}
+
+// Codec names the events, for ever.
+func Codec() event.Codec[Event] {
+	return event.NewCodec(
+		event.As[Event, KeyCreated]("access.key_created.v1"),
+		event.As[Event, KeyRevoked]("access.key_revoked.v1"),
+	)
+}
+
+// Command is a wish about keys.
+//
+//sumtype:decl
+type Command interface{ wish() }
+
+// Create asks for a key.
+type Create KeyCreated
+
+// Revoke asks that a key be good for nothing.
+type Revoke KeyRevoked
+
+func (Create) wish() {}
+func (Revoke) wish() {}
+
+// What is refused.
+const (
+	ErrUnknownKey  = event.Refusal("unknown-key")
+	ErrInvalidKey  = event.Refusal("invalid-key")
+	ErrTooManyKeys = event.Refusal("too-many-keys")
+)
+
+// Bounds of what can be kept.
+const (
+	KeysMax    = 1000 // in force at once
+	SendersMax = 256
+	textMax    = 128 // bytes of a name or a reason
+)
+
+// State is all keys there ever were.
+type State struct {
+	Keys map[KeyID]Entry
+}
+
+// Entry is a key with its history.
+type Entry struct {
+	Key       Key
+	CreatedAt time.Time
+	RevokedAt time.Time // zero while it is not
+	Reason    string    // of the revocation
+}
+
+// InForce reports whether a key is good for something at a time.
+func (e Entry) InForce(now time.Time) bool {
+	return e.RevokedAt.IsZero() && (e.Key.ExpiresAt == 0 || now.Unix() < int64(e.Key.ExpiresAt))
+}
+
+// Closed reports whether a key is needed: from the first key on, for ever. That
+// the last one is revoked must not open the service to everybody.
+func (s State) Closed() bool { return len(s.Keys) > 0 }
+
+// Decide answers a command with the facts it adds: none if it adds nothing, an
+// [event.Refusal] if it may not be granted.
+func (s State) Decide(c Command) ([]Event, error) {
+	switch c := c.(type) {
+	case Create:
+		return s.create(c)
+	case Revoke:
+		return s.revoke(c)
+	}
+	panic(fmt.Sprintf("access: unknown command %T", c))
+}
+
+func (s State) create(c Create) ([]Event, error) {
+	if known, ok := s.Keys[c.ID]; ok {
+		if known.Key.Digest == c.Digest {
+			return nil, nil
+		}
+		return nil, ErrInvalidKey.Because("the id %s is taken", c.ID)
+	}
+	if err := c.check(c.At); err != nil {
+		return nil, err
+	}
+	inForce := 0
+	for _, e := range s.Keys {
+		if e.InForce(c.At) {
+			inForce++
+		}
+	}
+	if inForce >= KeysMax {
+		return nil, ErrTooManyKeys.Because("%d keys are in force", inForce)
+	}
+	c.Scopes = slices.Compact(slices.Sorted(slices.Values(c.Scopes)))
+	c.Senders = slices.SortedFunc(slices.Values(c.Senders), func(a, b chain.Address) int { return slices.Compare(a[:], b[:]) })
+	c.Senders = slices.Compact(c.Senders)
+	return []Event{KeyCreated(c)}, nil
+}
+
+func (k Key) check(now time.Time) error {
+	switch {
+	case k.Name == "" || !isText(k.Name):
+		return ErrInvalidKey.Because("a name has 1 to %d bytes of printable text", textMax)
+	case len(k.Scopes) == 0:
+		return ErrInvalidKey.Because("a key without a scope is good for nothing")
+	case len(k.Senders) > SendersMax:
+		return ErrInvalidKey.Because("at most %d senders can be listed", SendersMax)
+	case k.ExpiresAt != 0 && int64(k.ExpiresAt) <= now.Unix():
+		return ErrInvalidKey.Because("it would have expired already")
+	case k.Rate != nil && (k.Rate.PerSecond < 1 || k.Rate.PerSecond > RateMax || k.Rate.Burst < 1 || k.Rate.Burst > BurstMax):
+		return ErrInvalidKey.Because("a rate is 1 to %d per second with a burst of 1 to %d", RateMax, BurstMax)
+	}
+	for _, s := range k.Scopes {
+		if !slices.Contains(Scopes(), s) {
+			return ErrInvalidKey.Because("there is no scope %q", s)
+		}
+	}
+	return nil
+}
+
+func (s State) revoke(c Revoke) ([]Event, error) {
+	known, ok := s.Keys[c.ID]
+	switch {
+	case !ok:
+		return nil, ErrUnknownKey.Because("there is no key %s", c.ID)
+	case !known.RevokedAt.IsZero():
+		return nil, nil
+	case !isText(c.Reason):
+		return nil, ErrInvalidKey.Because("a reason has at most %d bytes of printable text", textMax)
+	}
+	return []Event{KeyRevoked(c)}, nil
+}
+
+func isText(s string) bool {
+	if len(s) > textMax || !utf8.ValidString(s) {
+		return false
+	}
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// Evolve adds one fact. The state it came from stays as it was.
+func (s State) Evolve(e Event) State {
+	keys := maps.Clone(s.Keys)
+	if keys == nil {
+		keys = map[KeyID]Entry{}
+	}
+	switch e := e.(type) {
+	case KeyCreated:
+		keys[e.ID] = Entry{Key: e.Key, CreatedAt: e.At}
+	case KeyRevoked:
+		entry := keys[e.ID]
+		entry.RevokedAt, entry.Reason = e.At, e.Reason
+		keys[e.ID] = entry
+	default:
+		panic(fmt.Sprintf("access: unknown event %T", e))
+	}
+	return State{keys}
+}

@@ -1,0 +1,193 @@
+package access
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+var (
+	update = flag.Bool("update", false, "write samples of events that have none yet")
+	now    = time.Date(2026, 11, 21, 3, 4, 5, 678901000, time.UTC)
+)
+
+// sound is a wish that is granted.
+func sound() Create {
+	return Create{Key: Key{
+		ID: KeyID{1}, Name: "payroll", Digest: Digest{2}, Scopes: []Scope{Read, Submit},
+		Senders: []chain.Address{{3}}, Rate: &Rate{10, 100}, ExpiresAt: uint64(now.Unix()) + 60,
+	}, At: now}
+}
+
+func TestCreate(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*Create)
+		want   error
+	}{
+		"sound":            {func(*Create) {}, nil},
+		"least":            {func(c *Create) { c.Senders, c.Rate, c.ExpiresAt = nil, nil, 0 }, nil},
+		"no name":          {func(c *Create) { c.Name = "" }, ErrInvalidKey},
+		"long name":        {func(c *Create) { c.Name = strings.Repeat("n", 129) }, ErrInvalidKey},
+		"newline in name":  {func(c *Create) { c.Name = "a\nb" }, ErrInvalidKey},
+		"name not text":    {func(c *Create) { c.Name = "\xff" }, ErrInvalidKey},
+		"no scope":         {func(c *Create) { c.Scopes = nil }, ErrInvalidKey},
+		"unknown scope":    {func(c *Create) { c.Scopes = []Scope{"everything"} }, ErrInvalidKey},
+		"many senders":     {func(c *Create) { c.Senders = make([]chain.Address, SendersMax+1) }, ErrInvalidKey},
+		"expired":          {func(c *Create) { c.ExpiresAt = uint64(now.Unix()) }, ErrInvalidKey},
+		"rate without end": {func(c *Create) { c.Rate = &Rate{RateMax + 1, 1} }, ErrInvalidKey},
+		"rate of nothing":  {func(c *Create) { c.Rate = &Rate{0, 1} }, ErrInvalidKey},
+		"no burst":         {func(c *Create) { c.Rate = &Rate{1, 0} }, ErrInvalidKey},
+	} {
+		c := sound()
+		tt.change(&c)
+		events, err := State{}.Decide(c)
+		if !errors.Is(err, tt.want) || (err == nil) != (len(events) == 1) {
+			t.Errorf("%s: %d events, %v", name, len(events), err)
+		}
+	}
+}
+
+func TestDecide(t *testing.T) {
+	c := sound()
+	c.Scopes = []Scope{Submit, Read, Submit}
+	c.Senders = []chain.Address{{5}, {3}, {5}}
+	s := State{}
+	do := func(c Command, added int, want error) {
+		t.Helper()
+		events, err := s.Decide(c)
+		if len(events) != added || !errors.Is(err, want) {
+			t.Fatalf("%T: %d events, %v", c, len(events), err)
+		}
+		for _, e := range events {
+			s = s.Evolve(e)
+		}
+	}
+	if s.Closed() {
+		t.Error("closed before the first key")
+	}
+	do(c, 1, nil)
+	do(c, 0, nil)
+	if k := s.Keys[c.ID].Key; !cmp.Equal(k.Scopes, []Scope{Read, Submit}) || !cmp.Equal(k.Senders, []chain.Address{{3}, {5}}) {
+		t.Errorf("kept as %v, %v", k.Scopes, k.Senders)
+	}
+	taken := sound()
+	taken.Digest = Digest{9}
+	do(taken, 0, ErrInvalidKey)
+	do(Revoke{ID: KeyID{7}, At: now}, 0, ErrUnknownKey)
+	do(Revoke{ID: c.ID, Reason: "\n", At: now}, 0, ErrInvalidKey)
+	before := s
+	do(Revoke{ID: c.ID, Reason: "leaked", At: now}, 1, nil)
+	do(Revoke{ID: c.ID, Reason: "again", At: now}, 0, nil)
+	if !before.Keys[c.ID].InForce(now) || s.Keys[c.ID].InForce(now) || s.Keys[c.ID].Reason != "leaked" {
+		t.Errorf("before %+v, after %+v", before.Keys[c.ID], s.Keys[c.ID])
+	}
+	if !s.Closed() {
+		t.Error("open again after the last key")
+	}
+	// Keys that are not in force take no room.
+	for i := range KeysMax + 1 {
+		k := sound()
+		k.ID = KeyID{2, byte(i >> 8), byte(i)}
+		if i < KeysMax {
+			do(k, 1, nil)
+			continue
+		}
+		do(k, 0, ErrTooManyKeys)
+		k.At, k.ExpiresAt = now.Add(time.Hour), 0
+		do(k, 1, nil)
+	}
+}
+
+func TestAuthenticate(t *testing.T) {
+	token, id, digest, err := NewToken(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, _, err := NewToken(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := sound()
+	c.ID, c.Digest, c.ExpiresAt = id, digest, uint64(now.Unix())+60
+	s := State{}.Evolve(KeyCreated(c))
+	if key, ok := s.Authenticate(token, now); !ok || key.ID != id || !IsToken(token) {
+		t.Errorf("%s: %v %v", token, key, ok)
+	}
+	for _, bad := range []string{
+		"", "wt_", other, token[:len(token)-1], token + "0", strings.Replace(token, "wt_", "wx_", 1),
+		token[:19] + "-" + token[20:], token[:20] + other[20:], other[:20] + token[20:], token[:83] + "x", "wt_x" + token[4:],
+	} {
+		if key, ok := s.Authenticate(bad, now); ok || key.ID != (KeyID{}) {
+			t.Errorf("%q is taken for %v", bad, key)
+		}
+	}
+	if _, ok := s.Authenticate(token, now.Add(time.Minute)); ok {
+		t.Error("good after its expiry")
+	}
+	// A key that does not exist has no digest; nothing hashes to that.
+	if _, ok := (State{}).Authenticate(token, now); ok {
+		t.Error("good without being there")
+	}
+}
+
+func TestTokensAreWholeOrNot(t *testing.T) {
+	for n := range 40 {
+		if token, _, _, err := NewToken(bytes.NewReader(make([]byte, n))); err == nil || token != "" {
+			t.Errorf("%d random bytes made the key %q", n, token)
+		}
+	}
+}
+
+// Every event has a frozen sample which is what is written today.
+func TestFrozenSamples(t *testing.T) {
+	codec := Codec()
+	for _, e := range []Event{KeyCreated(sound()), KeyRevoked{ID: KeyID{1}, Reason: "leaked", At: now}} {
+		name, data, err := codec.Encode(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pretty bytes.Buffer
+		if err := json.Indent(&pretty, data, "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		pretty.WriteByte('\n')
+		path := filepath.Join("testdata", "events", name+".json")
+		if _, err := os.Stat(path); os.IsNotExist(err) && *update {
+			if err := os.WriteFile(path, pretty.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		frozen, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(frozen), pretty.String()); diff != "" {
+			t.Errorf("%s is written in another shape than the frozen one:\n%s", name, diff)
+		}
+		back, err := codec.Decode(name, frozen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(e, back); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if files, _ := filepath.Glob("testdata/events/*.json"); len(files) != len(codec.Names()) {
+		t.Errorf("%d samples of %d names", len(files), len(codec.Names()))
+	}
+	if len(Stream) > event.MaxStreamBytes {
+		t.Error("the stream's name is too long")
+	}
+}

@@ -1,0 +1,120 @@
+package access
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// KeyID names a key. It is part of the key's text and no secret.
+type KeyID [8]byte
+
+// String is 16 hex digits.
+func (id KeyID) String() string { return hex.EncodeToString(id[:]) }
+
+func (id KeyID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+func (id *KeyID) UnmarshalText(text []byte) error {
+	if n, err := hex.Decode(id[:], text[:min(len(text), 2*len(id))]); err != nil || n != len(id) || len(text) != 2*n {
+		return fmt.Errorf("a key's id is %d hex digits", 2*len(id))
+	}
+	return nil
+}
+
+// Digest is the SHA-256 of a key's secret. The secret has 256 random bits, so that
+// no salt and no slow hash is needed: there is nothing to guess.
+type Digest [sha256.Size]byte
+
+func (d Digest) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(d[:])), nil }
+
+func (d *Digest) UnmarshalText(text []byte) error {
+	if n, err := hex.Decode(d[:], text[:min(len(text), 2*len(d))]); err != nil || n != len(d) || len(text) != 2*n {
+		return fmt.Errorf("a digest is %d hex digits", 2*len(d))
+	}
+	return nil
+}
+
+// Rate is a limit of a key's own, in place of the one that is configured.
+type Rate struct {
+	PerSecond int `json:"perSecond"`
+	Burst     int `json:"burst"`
+}
+
+// The bounds of a key's own rate.
+const (
+	RateMax  = 1_000_000
+	BurstMax = 10_000_000
+)
+
+// Key is what a key is good for.
+type Key struct {
+	ID     KeyID   `json:"id"`
+	Name   string  `json:"name"` // for people
+	Digest Digest  `json:"digest"`
+	Scopes []Scope `json:"scopes"` // sorted
+	// Senders, when there are any, are the only ones whose transactions the key
+	// may submit and see. Sorted.
+	Senders   []chain.Address `json:"senders,omitempty"`
+	Rate      *Rate           `json:"rate,omitempty"`
+	ExpiresAt uint64          `json:"expiresAt,omitempty"` // Unix seconds; 0 is never
+}
+
+// May reports whether a key has a scope.
+func (k Key) May(s Scope) bool { return slices.Contains(k.Scopes, s) }
+
+// Sees reports whether a key may submit for a sender and see its transactions.
+func (k Key) Sees(sender chain.Address) bool {
+	return len(k.Senders) == 0 || slices.Contains(k.Senders, sender)
+}
+
+// The text of a key: wt_, the id, _, the secret.
+const (
+	tokenPrefix = "wt_"
+	secretBytes = 32
+	tokenLength = len(tokenPrefix) + 2*len(KeyID{}) + 1 + 2*secretBytes
+)
+
+// NewToken draws a key's text, which only its holder should have, with what is to
+// be kept of it.
+func NewToken(random io.Reader) (token string, id KeyID, d Digest, err error) {
+	var secret [secretBytes]byte
+	if _, err := io.ReadFull(random, id[:]); err != nil {
+		return "", id, d, fmt.Errorf("draw a key: %w", err)
+	}
+	if _, err := io.ReadFull(random, secret[:]); err != nil {
+		return "", id, d, fmt.Errorf("draw a key: %w", err)
+	}
+	return tokenPrefix + id.String() + "_" + hex.EncodeToString(secret[:]), id, sha256.Sum256(secret[:]), nil
+}
+
+// IsToken reports whether a text is meant to be a key.
+func IsToken(text string) bool { return strings.HasPrefix(text, tokenPrefix) }
+
+// Authenticate finds the key that a text is, if it is one and is in force.
+func (s State) Authenticate(token string, now time.Time) (Key, bool) {
+	var id KeyID
+	var secret [secretBytes]byte
+	const idEnd = len(tokenPrefix) + 2*len(id)
+	if len(token) != tokenLength || !IsToken(token) || token[idEnd] != '_' {
+		return Key{}, false
+	}
+	if _, err := hex.Decode(id[:], []byte(token[len(tokenPrefix):idEnd])); err != nil {
+		return Key{}, false
+	}
+	if _, err := hex.Decode(secret[:], []byte(token[idEnd+1:])); err != nil {
+		return Key{}, false
+	}
+	entry, known := s.Keys[id]
+	digest := sha256.Sum256(secret[:])
+	if subtle.ConstantTimeCompare(digest[:], entry.Key.Digest[:]) != 1 || !known || !entry.InForce(now) {
+		return Key{}, false
+	}
+	return entry.Key, true
+}
