@@ -1,0 +1,156 @@
+package jsonrpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+)
+
+// brokenRows is a vault that cannot be written to.
+type brokenRows struct {
+	commands.PayloadRows
+	err error
+}
+
+func (b brokenRows) Put(context.Context, []payload.Sealed) error {
+	if b.err != nil {
+		return b.err
+	}
+	return errors.Join(errBroken, context.DeadlineExceeded)
+}
+
+func TestPassesOn(t *testing.T) {
+	s := newStack(t)
+	s.node.says("eth_call", `{"any": [ "thing" ], "n":1.0}`)
+	s.call("eth_call", `[{"to":"0x1"}, "latest"]`).wantResult(t, `{"any": [ "thing" ], "n":1.0}`)
+	if want := []string{`eth_call[{"to":"0x1"},"latest"]`}; !slices.Equal(s.node.asked, want) {
+		t.Errorf("the node was asked %v, want %v", s.node.asked, want)
+	}
+	s.node.does("eth_estimateGas", func(json.RawMessage, int64) (json.RawMessage, error) {
+		return nil, declined{3, "execution reverted", `"0x08c379a0"`}
+	})
+	r := s.call("eth_estimateGas", `[{}]`)
+	r.wantError(t, 3, "execution reverted")
+	if string(r.Error.Data) != `"0x08c379a0"` {
+		t.Errorf("data %s", r.Error.Data)
+	}
+	s.node.does("eth_gasPrice", func(json.RawMessage, int64) (json.RawMessage, error) { return nil, errBroken })
+	s.call("eth_gasPrice", `[]`).wantError(t, codeInternal, "no node of chain 1337 answers")
+}
+
+// Everything that the table does not name is refused, before a node is asked.
+func TestRefusesTheRest(t *testing.T) {
+	s := newStack(t)
+	for _, method := range []string{
+		"eth_sendTransaction", "eth_sign", "eth_signTransaction", "eth_signTypedData_v4", "personal_sign", "personal_unlockAccount",
+		"debug_traceTransaction", "admin_peers", "txpool_content", "miner_start", "eth_newFilter", "eth_newBlockFilter", "eth_subscribe",
+		"eth_fillTransaction", "anvil_mine", "evm_mine", "hardhat_setBalance", "eth_", "", "eth_call ", "ETH_CALL", "rpc_modules",
+	} {
+		if r := s.call(method, `[]`); r.Error == nil || r.Error.Code != codeUnknownMethod {
+			t.Errorf("%q: %s %+v", method, r.Result, r.Error)
+		}
+	}
+	if len(s.node.asked) > 0 {
+		t.Errorf("the node was asked %v", s.node.asked)
+	}
+	if !slices.IsSorted(proxiedMethods()) {
+		t.Error("the table must be sorted: it is searched")
+	}
+	for _, m := range ownMethods() {
+		if own(m) == nil {
+			t.Errorf("%s is named, and not there", m)
+		}
+	}
+}
+
+// A receipt that one node lacks is asked for again once the log says that there is one.
+func TestReceipt(t *testing.T) {
+	s := newStack(t)
+	raw, hash := signed(t, testChain, 0)
+	ask := `["` + hash.String() + `"]`
+	s.call("eth_getTransactionReceipt", ask).wantResult(t, `null`)
+	s.call("eth_sendRawTransaction", hexParam(raw))
+	s.call("eth_getTransactionReceipt", ask).wantResult(t, `null`)
+	s.mine(hash)
+	times := 0
+	s.node.does("eth_getTransactionReceipt", func(json.RawMessage, int64) (json.RawMessage, error) {
+		if times++; times == 1 {
+			return json.RawMessage(`null`), nil
+		}
+		return json.RawMessage(`{"status":"0x1"}`), nil
+	})
+	s.call("eth_getTransactionReceipt", ask).wantResult(t, `{"status":"0x1"}`)
+	for _, bad := range []string{`["0x12"]`, `[1]`, `[null]`} {
+		s.call("eth_getTransactionReceipt", bad).wantError(t, codeInvalidParams, "invalid argument 0: a hash is 0x and 64 hex digits")
+	}
+	s.call("eth_getTransactionReceipt", `[]`).wantError(t, codeInvalidParams, "missing value for required argument 0")
+}
+
+// A transaction that is held and that no node knows looks as it does in a node's pool.
+func TestPending(t *testing.T) {
+	s := newStack(t)
+	raw, hash := signed(t, testChain, 3)
+	ask := `["` + hash.String() + `"]`
+	s.call("eth_getTransactionByHash", ask).wantResult(t, `null`)
+	s.call("eth_sendRawTransaction", hexParam(raw))
+	r := s.call("eth_getTransactionByHash", ask)
+	var got map[string]any
+	check(t, json.Unmarshal(r.Result, &got))
+	for name, want := range map[string]any{
+		"hash": hash.String(), "blockHash": nil, "blockNumber": nil, "transactionIndex": nil, "type": "0x2", "nonce": "0x3",
+		"from": "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266", "to": "0x7700000000000000000000000000000000000000",
+		"value": "0x5", "gas": "0x7530", "gasPrice": "0x64", "maxFeePerGas": "0x64", "maxPriorityFeePerGas": "0x1",
+		"input": "0xcafe", "chainId": "0x539",
+	} {
+		if value, there := got[name]; !there || value != want {
+			t.Errorf("%s is %v, want %v", name, value, want)
+		}
+	}
+	for _, name := range []string{"r", "s", "v", "yParity"} {
+		if text, _ := got[name].(string); !strings.HasPrefix(text, "0x") {
+			t.Errorf("%s is %v", name, got[name])
+		}
+	}
+	if list, _ := got["accessList"].([]any); len(list) != 1 {
+		t.Errorf("access list %v", got["accessList"])
+	}
+	s.node.says("eth_getTransactionByHash", `{"blockNumber":"0x1"}`)
+	s.call("eth_getTransactionByHash", ask).wantResult(t, `{"blockNumber":"0x1"}`)
+}
+
+func TestTransactionCount(t *testing.T) {
+	const sender = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+	var asked []chain.Sequence
+	s := newStack(t, func(c *Config, _ *api.Config) {
+		c.NextFree = func(_ context.Context, sequence chain.Sequence, from uint64) (uint64, error) {
+			asked = append(asked, sequence)
+			return from + 3, nil
+		}
+	})
+	s.node.says("eth_getTransactionCount", `"0x5"`)
+	for tag, want := range map[string]string{`"pending"`: `"0x8"`, `"latest"`: `"0x5"`, `"0x10"`: `"0x5"`, `{"blockNumber":"0x1"}`: `"0x5"`} {
+		s.call("eth_getTransactionCount", `["`+sender+`",`+tag+`]`).wantResult(t, want)
+	}
+	if want, err := chain.ParseAddress(sender); err != nil || len(asked) != 1 || asked[0] != (chain.Sequence{Chain: testChain, Sender: want}) {
+		t.Errorf("asked about %v", asked)
+	}
+	s.call("eth_getTransactionCount", `["0x1","pending"]`).wantError(t, codeInvalidParams, "invalid argument 0: an address is 0x and 40 hex digits")
+	s.node.says("eth_getTransactionCount", `5`)
+	s.call("eth_getTransactionCount", `["`+sender+`","pending"]`).wantError(t, codeInternal, "no node of chain 1337 answers")
+}
+
+func TestOwnAnswers(t *testing.T) {
+	s := newStack(t)
+	s.call("eth_chainId", `[]`).wantResult(t, `"0x539"`)
+	s.call("net_version", `[]`).wantResult(t, `"1337"`)
+	s.call("web3_clientVersion", `[]`).wantResult(t, `"Watchtower/test"`)
+	s.call("eth_accounts", `[]`).wantResult(t, `[]`)
+}
