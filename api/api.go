@@ -55,6 +55,8 @@ type Config struct {
 	// such as https://app.example, or "*" for all.
 	Origins []string
 	Access  Access
+	// Canceler cancels groups.
+	Canceler Canceler
 	// CursorKey authenticates the cursors of lists. Replicas that share their
 	// clients must share it. At least [CursorKeyBytes].
 	CursorKey []byte
@@ -133,6 +135,7 @@ func (a *api) routes() []route {
 		{http.MethodGet, "/v1/transactions/{hash}/events", access.Read, a.events},
 		{http.MethodPost, "/rpc", access.RPC, a.rpc},
 		{http.MethodPost, "/rpc/{chainId}", access.RPC, a.rpc},
+		{http.MethodPost, "/v1/senders/{sender}/groups/{groupId}/cancel", access.Cancel, a.cancelGroup},
 		{http.MethodGet, "/health", public, a.health},
 		{http.MethodGet, "/livez", probing, a.live},
 		{http.MethodGet, "/readyz", probing, a.ready},

@@ -17,6 +17,7 @@ type Health struct {
 	GitSHA         string // empty when it was not given to the build
 	BuildTimestamp string // likewise; RFC 3339
 	StartedAt      time.Time
+	Deployment     string // its name in what owners sign
 	Chains         []chain.ID
 	RPCEndpoints   int
 	Scheduler      SchedulerSettings
@@ -125,6 +126,7 @@ type healthReport struct {
 	Now           int64      `json:"now"`
 	StartedAt     int64      `json:"startedAt"`
 	UptimeSeconds int64      `json:"uptimeSeconds"`
+	Deployment    string     `json:"deployment,omitempty"`
 	Chains        []chain.ID `json:"chains"`
 	RPCEndpoints  int        `json:"rpcEndpoints"`
 	Scheduler     struct {
@@ -204,7 +206,7 @@ func (a *api) report() healthReport {
 	out := healthReport{
 		Status: "ok", Service: "tempo-watchtower", Version: h.Version, Build: buildInfo{h.GitSHA, h.BuildTimestamp},
 		Now: now.Unix(), StartedAt: h.StartedAt.Unix(), UptimeSeconds: int64(now.Sub(h.StartedAt) / time.Second),
-		Chains: append([]chain.ID{}, h.Chains...), RPCEndpoints: h.RPCEndpoints,
+		Deployment: h.Deployment, Chains: append([]chain.ID{}, h.Chains...), RPCEndpoints: h.RPCEndpoints,
 	}
 	s := &out.Scheduler
 	s.PollIntervalMS, s.LeaseTTLSeconds = h.Scheduler.PollInterval.Milliseconds(), int64(h.Scheduler.LeaseTTL/time.Second)

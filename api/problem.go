@@ -10,8 +10,10 @@ import (
 	"net/http"
 
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/canceler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
@@ -26,10 +28,13 @@ const (
 	ErrEmptyBatch           = event.Refusal("empty-batch")
 	ErrBatchTooLarge        = event.Refusal("batch-too-large")
 	ErrInvalidHash          = event.Refusal("invalid-hash")
+	ErrInvalidAddress       = event.Refusal("invalid-address")
+	ErrInvalidGroupID       = event.Refusal("invalid-group-id")
 	ErrInvalidFilter        = event.Refusal("invalid-filter")
 	ErrInvalidLimit         = event.Refusal("invalid-limit")
 	ErrInvalidCursor        = event.Refusal("invalid-cursor")
 	ErrAmbiguousChain       = event.Refusal("ambiguous-chain")
+	ErrSignatureRequired    = event.Refusal("signature-required")
 	ErrNotFound             = event.Refusal("not-found")
 	ErrMethodNotAllowed     = event.Refusal("method-not-allowed")
 	ErrUnauthorized         = event.Refusal("unauthorized")
@@ -45,6 +50,7 @@ const (
 	txTooLarge         = event.Refusal("tx-too-large")        // likewise
 	unavailable        = event.Refusal("unavailable")
 	chainUnavailable   = event.Refusal("chain-unavailable")
+	cancelUnfinished   = event.Refusal("cancel-unfinished")
 	outcomeUnknown     = event.Refusal("outcome-unknown")
 	internal           = event.Refusal("internal")
 )
@@ -68,10 +74,20 @@ var kinds = [...]kind{
 	{ErrEmptyBatch, http.StatusBadRequest, "The batch is empty"},
 	{ErrBatchTooLarge, http.StatusRequestEntityTooLarge, "The batch holds too many transactions"},
 	{ErrInvalidHash, http.StatusBadRequest, "This is not a transaction hash"},
+	{ErrInvalidAddress, http.StatusBadRequest, "This is not an address"},
+	{ErrInvalidGroupID, http.StatusBadRequest, "This is not a group id"},
 	{ErrInvalidFilter, http.StatusBadRequest, "A query parameter cannot be used like this"},
 	{ErrInvalidLimit, http.StatusBadRequest, "The limit is out of range"},
 	{ErrInvalidCursor, http.StatusBadRequest, "The cursor is not one of this list"},
 	{ErrAmbiguousChain, http.StatusBadRequest, "It is on several chains: name one"},
+	{canceler.ErrMalformed, http.StatusBadRequest, "This is no authorization of an owner"},
+	{ErrSignatureRequired, http.StatusUnauthorized, "The owner's signature is needed"},
+	{canceler.ErrSignature, http.StatusUnauthorized, "The signature does not hold"},
+	{group.ErrExpired, http.StatusUnauthorized, "The signature has expired"},
+	{canceler.ErrNotOwner, http.StatusForbidden, "The signature is not the owner's"},
+	{canceler.ErrFormOff, http.StatusForbidden, "This form of signature is not taken here"},
+	{group.ErrShownOften, http.StatusConflict, "Too many signatures have been shown for this group"},
+	{group.ErrUnknown, http.StatusNotFound, "The group is not known"},
 	{ErrNotFound, http.StatusNotFound, "There is nothing here"},
 	{ErrMethodNotAllowed, http.StatusMethodNotAllowed, "The method is not allowed here"},
 	{ErrUnauthorized, http.StatusUnauthorized, "An API key is needed"},
@@ -88,6 +104,7 @@ var kinds = [...]kind{
 	{txTooLarge, http.StatusRequestEntityTooLarge, "The transaction is too large"},
 	{unavailable, http.StatusServiceUnavailable, "The service cannot do this now"},
 	{chainUnavailable, http.StatusServiceUnavailable, "The chain cannot be asked now"},
+	{cancelUnfinished, http.StatusServiceUnavailable, "The cancel is not carried out yet"},
 	{outcomeUnknown, http.StatusServiceUnavailable, "Nobody can say whether this was done"},
 	{internal, http.StatusInternalServerError, "Something is wrong with the service"},
 }
@@ -108,6 +125,7 @@ type Problem struct {
 const (
 	unavailableDetail = "A database that is needed cannot be reached. Nothing was changed; repeat the request."
 	chainDetail       = "No node of the chain gave an answer that can be relied on. Nothing was changed; repeat the request."
+	unfinishedDetail  = "The cancel is recorded and will be carried out. Repeat the request to see what became of the members."
 	unknownDetail     = "The answer of the database was lost. Repeat the request: the same transaction is taken on once, however often it is sent."
 	internalDetail    = "The service's log says more under the request id."
 )
@@ -127,6 +145,8 @@ func (a *api) problem(err error) Problem {
 		return filled(refusal, "")
 	case errors.Is(err, commands.ErrChainAway):
 		return filled(chainUnavailable, chainDetail)
+	case errors.Is(err, canceler.ErrUnfinished):
+		return filled(cancelUnfinished, unfinishedDetail)
 	case errors.Is(err, event.ErrUnknown):
 		return filled(outcomeUnknown, unknownDetail)
 	case isUnavailable(err), a.Transient != nil && a.Transient(err):

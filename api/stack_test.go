@@ -171,7 +171,10 @@ type response struct {
 	closes bool // announced to close the connection
 }
 
-var routeOf = regexp.MustCompile(`^(/v1/transactions/)[^/]+(.*)$`)
+var (
+	routeOf      = regexp.MustCompile(`^(/v1/transactions/)[^/]+(.*)$`)
+	groupRouteOf = regexp.MustCompile(`^/v1/senders/[^/]+/groups/[^/]+(.*)$`)
+)
 
 // do sends a request and holds the answer to the contract.
 func (s *stack) do(method, target string, body []byte, header ...string) response {
@@ -182,6 +185,7 @@ func (s *stack) do(method, target string, body []byte, header ...string) respons
 	}
 	path, _, _ := strings.Cut(target, "?")
 	path = routeOf.ReplaceAllString(path, "$1{hash}$2")
+	path = groupRouteOf.ReplaceAllString(path, "/v1/senders/{sender}/groups/{groupId}$1")
 	checkAnswer(s.t, method, path, res)
 	return res
 }

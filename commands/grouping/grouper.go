@@ -61,9 +61,14 @@ func (g *Grouper) Run(ctx context.Context) error {
 	g.forget() // another replica may have had the groups meanwhile
 	f := commands.Follower{
 		Store: g.Store, Checkpoints: g.Checkpoints, Reader: Reader, Max: followMax, Moved: g.Moved,
-		Filter: event.Filter{Names: []string{"tx.accepted.", "tx.group_confirmed."}},
+		Filter: readFilter(),
 	}
 	return f.Run(ctx, g.handle)
+}
+
+// readFilter is what the grouper reads of the log.
+func readFilter() event.Filter {
+	return event.Filter{Names: []string{"tx.accepted.", "tx.group_confirmed."}}
 }
 
 func (g *Grouper) handle(ctx context.Context, events []event.Recorded) error {
@@ -176,6 +181,9 @@ func (g *Grouper) recall(id group.ID) commands.Result[group.State] {
 func (g *Grouper) keep(id group.ID, r commands.Result[group.State]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.known == nil {
+		return // one that does not run, but catches up for a cancel, has no use for it
+	}
 	g.members += r.State.Members - g.known[id].State.Members
 	g.known[id] = r
 	if g.members > memberMax {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/canceler"
 	"github.com/tempo-watchtower/watchtower/commands/retention"
 	"github.com/tempo-watchtower/watchtower/commands/scheduler"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
@@ -78,6 +79,11 @@ type Settings struct {
 	Grouping       commands.Grouping
 	ExpiringWindow time.Duration
 	Retention      retention.Settings
+	// Deployment is this deployment's name in what owners sign to cancel groups; empty
+	// is one that follows from the vault's key. GroupIDSignatures says whether the form
+	// is taken that can be replayed.
+	Deployment        string
+	GroupIDSignatures bool
 	// ShutdownGrace bounds how long requests and attempts under way may take to
 	// end when the service stops.
 	ShutdownGrace time.Duration
@@ -189,6 +195,7 @@ func (a *App) parts() []func(context.Context) {
 		a.tail.Run,
 	}
 	parts = append(parts, a.groupParts(own)...)
+	parts = append(parts, own(canceler.Reader, a.canceler().Run))
 	for _, part := range a.retention().Parts() {
 		parts = append(parts, own(part.Name, part.Run))
 	}

@@ -1,11 +1,15 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"encoding/hex"
 
+	"github.com/tempo-watchtower/watchtower/commands/canceler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
 // stale lists, for each chain that is served, who asks it about used nonces.
@@ -15,4 +19,26 @@ func (a *App) stale() map[chain.ID]func(context.Context, chain.Hash, event.Meta)
 		ask[c.ID] = a.watcher(c).Stale
 	}
 	return ask
+}
+
+// canceler stops groups: for the API, and as a process manager.
+func (a *App) canceler() *canceler.Canceler {
+	c := &canceler.Canceler{
+		Store: a.store, Checkpoints: a.ports.Storage.Checkpoints, Transactions: a.transactions, Groups: a.groups,
+		Payloads: a.ports.Storage.Payloads, CatchUp: a.grouper().CatchUp,
+		Check: tempo.CheckPrimitive, Verify: tempo.VerifyPrimitive,
+		Deployment: a.deployment(), GroupIDForm: a.settings.GroupIDSignatures,
+		Moved: func(at event.Position) { a.moved(canceler.Reader, at) },
+		Now:   a.ports.Now, Random: a.ports.Random, Crash: a.ports.Crash, Log: a.ports.Log,
+	}
+	for _, chain := range a.ports.Chains {
+		c.Chains = append(c.Chains, chain.ID)
+	}
+	return c
+}
+
+// deployment is the name that owners sign: the one set, or one that all replicas with
+// this vault's key share and no others have.
+func (a *App) deployment() string {
+	return cmp.Or(a.settings.Deployment, hex.EncodeToString(a.ports.Master.Derive("deployment")[:8]))
 }

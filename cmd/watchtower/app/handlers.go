@@ -14,7 +14,7 @@ import (
 func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool) Handlers {
 	limits := apiLimits(c.API)
 	public := api.Config{
-		Submit: a.submit, Query: a.query, Board: a.ports.Storage.Queue, Stale: a.stale(), Tail: a.tail,
+		Submit: a.submit, Query: a.query, Board: a.ports.Storage.Queue, Stale: a.stale(), Canceler: a.canceler(), Tail: a.tail,
 		Health: a.health(c, b, pools), Limits: limits, Rates: apiRates(c.Rates),
 		Access: api.Access{Keys: a.keyring.State, Open: c.OpenAccess}, CursorKey: a.ports.Master.Derive("api cursor"),
 		RPC: a.jsonRPC(c, b, pools), Origins: c.API.Origins,
@@ -43,7 +43,7 @@ func apiRates(c config.Rates) api.Rates {
 
 func (a *App) health(c config.Config, b Build, pools []*rpc.Pool) api.Health {
 	h := api.Health{
-		Version: b.Version, GitSHA: b.GitSHA, BuildTimestamp: b.Timestamp, StartedAt: a.served.started,
+		Version: b.Version, GitSHA: b.GitSHA, BuildTimestamp: b.Timestamp, StartedAt: a.served.started, Deployment: a.deployment(),
 		Scheduler: api.SchedulerSettings{
 			PollInterval: c.Scheduler.PollInterval, LeaseTTL: c.Scheduler.LeaseTTL, MaxConcurrency: c.Scheduler.MaxConcurrency,
 			RetryMin: c.Scheduler.Schedule.RetryMin, RetryMax: c.Scheduler.Schedule.RetryMax,

@@ -39,6 +39,10 @@ type Config struct {
 	API         API
 	Rates       Rates
 	Retention   retention.Settings
+	Cancel      Cancel
+	// Deployment is this deployment's name in what owners sign; empty is one that
+	// follows from the vault's key.
+	Deployment string
 
 	Log           Log
 	Tracing       Tracing

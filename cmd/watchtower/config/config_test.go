@@ -81,6 +81,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Rates:         Rates{Address: Rate{Burst: 2000}, Key: Rate{PerSecond: 1000, Burst: 10_000}, Clients: 65_536},
 		Retention:     retention.Settings{Bytes: 24 * time.Hour, Sweep: time.Hour},
+		Cancel:        Cancel{GroupIDSignatures: true},
 		Log:           Log{Level: slog.LevelInfo, Format: JSON},
 		Tracing:       Tracing{Percent: 100},
 		ShutdownGrace: 20 * time.Second,
@@ -141,6 +142,7 @@ func TestFirstVariableWins(t *testing.T) {
 func TestEverySettingEveryWay(t *testing.T) {
 	other := map[string]string{
 		"listen": "127.0.0.1:1", "metrics-listen": "localhost:2", "store": "embedded:x", "database": "embedded:y",
+		"deployment": "payroll-eu", "cancel.group-id-signatures": "false",
 		"vault-key-file": "/k", "chains": "7=http://a", "confirmations": "42=3", "grouping": "all",
 		"watcher.use-websocket": "false", "log.level": "debug", "log.format": "text", "open-access": "true",
 		"trusted-proxies": "10.0.0.0/8,192.168.1.7/32", "api.rpc": "false", "api.origins": "https://app.example,http://localhost:3000",

@@ -167,7 +167,7 @@ func recoverSecp256k1(rs []byte, parity uint64, digest chain.Hash) (chain.Addres
 	}
 	r, s := new(big.Int).SetBytes(rs[:32]), new(big.Int).SetBytes(rs[32:])
 	if !crypto.ValidateSignatureValues(byte(parity), r, s, true) {
-		return chain.Address{}, errors.New("r or s is zero or beyond the curve's order, or s is in its upper half (EIP-2)")
+		return chain.Address{}, errSecp256k1Values
 	}
 	key, err := crypto.Ecrecover(digest[:], append(bytes.Clone(rs), byte(parity)))
 	if err != nil {
@@ -176,17 +176,31 @@ func recoverSecp256k1(rs []byte, parity uint64, digest chain.Hash) (chain.Addres
 	return address(key[1:]), nil
 }
 
-// verifyP256 is the account of the public key in the 128 bytes r s x y, if that
-// key signed. Only the lower s is taken.
-func verifyP256(rsxy []byte, digest chain.Hash) (chain.Address, error) {
+var errSecp256k1Values = errors.New("r or s is zero or beyond the curve's order, or s is in its upper half (EIP-2)")
+
+// parseP256 reads the 128 bytes r s x y. Only the lower s is taken.
+func parseP256(rsxy []byte) (key *ecdsa.PublicKey, r, s *big.Int, err error) {
 	curve := elliptic.P256()
-	r, s := new(big.Int).SetBytes(rsxy[:32]), new(big.Int).SetBytes(rsxy[32:64])
-	if half := new(big.Int).Rsh(curve.Params().N, 1); s.Cmp(half) > 0 {
-		return chain.Address{}, errors.New("s is in the upper half of P-256's order")
+	r, s = new(big.Int).SetBytes(rsxy[:32]), new(big.Int).SetBytes(rsxy[32:64])
+	switch order := curve.Params().N; {
+	case r.Sign() == 0 || s.Sign() == 0 || r.Cmp(order) >= 0:
+		return nil, nil, nil, errors.New("r or s is zero or beyond P-256's order")
+	case s.Cmp(new(big.Int).Rsh(order, 1)) > 0:
+		return nil, nil, nil, errors.New("s is in the upper half of P-256's order")
 	}
-	key, err := ecdsa.ParseUncompressedPublicKey(curve, append([]byte{0x04}, rsxy[64:]...))
+	key, err = ecdsa.ParseUncompressedPublicKey(curve, append([]byte{0x04}, rsxy[64:]...))
 	if err != nil {
-		return chain.Address{}, errors.New("the public key is not a point of P-256")
+		return nil, nil, nil, errors.New("the public key is not a point of P-256")
+	}
+	return key, r, s, nil
+}
+
+// verifyP256 is the account of the public key in the 128 bytes r s x y, if that
+// key signed.
+func verifyP256(rsxy []byte, digest chain.Hash) (chain.Address, error) {
+	key, r, s, err := parseP256(rsxy)
+	if err != nil {
+		return chain.Address{}, err
 	}
 	if !ecdsa.Verify(key, digest[:], r, s) {
 		return chain.Address{}, errors.New("the P-256 signature does not fit")

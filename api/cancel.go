@@ -1,0 +1,163 @@
+package api
+
+import (
+	"context"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"github.com/tempo-watchtower/watchtower/commands/canceler"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Canceler cancels groups for their owners.
+type Canceler interface {
+	Cancel(ctx context.Context, r canceler.Request, meta event.Meta) (canceler.Answer, error)
+}
+
+// canceledGroup is the answer to POST …/cancel: each member that the cancel found, in
+// the order of their acceptance.
+type canceledGroup struct {
+	ChainID  chain.ID         `json:"chainId"`
+	Sender   chain.Address    `json:"sender"`
+	GroupID  chain.GroupID    `json:"groupId"`
+	NonceKey chain.NonceKey   `json:"nonceKey"`
+	Canceled int              `json:"canceled"` // how many members are
+	Members  []canceledMember `json:"members"`
+}
+
+// canceledMember is what became of one member.
+type canceledMember struct {
+	TxHash   chain.Hash `json:"txHash"`
+	Nonce    uint64     `json:"nonce"`
+	Status   tx.Status  `json:"status"`
+	Canceled bool       `json:"canceled"` // it had not ended when the cancel came
+	Erased   bool       `json:"payloadErased"`
+}
+
+// cancelGroup answers POST /v1/senders/{sender}/groups/{groupId}/cancel.
+func (a *api) cancelGroup(w http.ResponseWriter, r *http.Request) error {
+	in, err := a.readCancel(w, r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.work(r)
+	defer cancel()
+	answer, err := a.Canceler.Cancel(ctx, in, exchangeOf(r).meta())
+	if err != nil {
+		return err
+	}
+	out := canceledGroup{
+		ChainID: answer.ID.Chain, Sender: answer.ID.Sender, GroupID: answer.ID.Group,
+		NonceKey: answer.Group.NonceKey, Members: []canceledMember{},
+	}
+	for _, m := range answer.Members {
+		if m.State.Canceled {
+			out.Canceled++
+		}
+		out.Members = append(out.Members, canceledMember{m.Hash, m.Nonce, m.State.Status, m.State.Canceled, m.State.Erased})
+	}
+	return reply(w, http.StatusOK, out)
+}
+
+// readCancel reads which group is meant and how its owner says so: by typed data, in
+// the body, or by a signature over the group's id, in the header Authorization.
+func (a *api) readCancel(w http.ResponseWriter, r *http.Request) (in canceler.Request, err error) {
+	if in.Sender, in.Group, err = groupOf(r); err != nil {
+		return in, err
+	}
+	q, err := readParameters(r, "chainId")
+	if err != nil {
+		return in, err
+	}
+	if in.Chain, err = q.chain(); err != nil {
+		return in, err
+	}
+	header, given := signatureHeader(r)
+	switch {
+	case r.ContentLength == 0 && given:
+		in.Form = group.FormGroupID
+		in.Signature, err = readSignature(header)
+		return in, err
+	case r.ContentLength == 0:
+		w.Header().Set("WWW-Authenticate", "Signature")
+		return in, ErrSignatureRequired.Because("sign typed data, or the group's id: Authorization: Signature 0x…")
+	case given:
+		return in, canceler.ErrMalformed.Because("there is a signature in the header and something in the body: one of them")
+	}
+	in.Form = group.FormTyped
+	body, err := a.readBody(w, r)
+	if err != nil {
+		return in, err
+	}
+	reader := reader{data: body}
+	return in, reader.readDocument(
+		member{"expires", func() (err error) {
+			in.Expires, err = reader.uint64()
+			return err
+		}},
+		member{"signature", func() error {
+			text, err := reader.string()
+			if err == nil {
+				in.Signature, err = readSignature(string(text))
+			}
+			return err
+		}},
+	)
+}
+
+// groupOf reads the sender and the group in a request's path.
+func groupOf(r *http.Request) (sender chain.Address, id chain.GroupID, err error) {
+	vars := mux.Vars(r)
+	text, err := url.PathUnescape(vars["sender"])
+	if err != nil {
+		return sender, id, ErrInvalidAddress.Because("the path is not well escaped")
+	}
+	if sender, err = chain.ParseAddress(text); err != nil {
+		return sender, id, ErrInvalidAddress.Because("%v", err)
+	}
+	if text, err = url.PathUnescape(vars["groupId"]); err != nil {
+		return sender, id, ErrInvalidGroupID.Because("the path is not well escaped")
+	}
+	if id, err = chain.ParseGroupID(text); err != nil {
+		return sender, id, ErrInvalidGroupID.Because("%v", err)
+	}
+	return sender, id, nil
+}
+
+// signatureHeader is what an Authorization of the scheme Signature says. Another
+// scheme is for others: an API key may stand there.
+func signatureHeader(r *http.Request) (credentials string, given bool) {
+	for _, value := range r.Header.Values("Authorization") {
+		scheme, rest, _ := strings.Cut(value, " ")
+		if strings.EqualFold(scheme, "Signature") {
+			if given {
+				return "", true // two of them: neither
+			}
+			credentials, given = rest, true
+		}
+	}
+	return credentials, given
+}
+
+// signatureMax is the longest signature that there is, in bytes: WebAuthn's.
+const signatureMax = 1 + 2048
+
+// readSignature reads hex of either case, with or without 0x.
+func readSignature(text string) ([]byte, error) {
+	digits := strings.TrimPrefix(text, "0x")
+	if digits == "" || len(digits) > 2*signatureMax {
+		return nil, canceler.ErrMalformed.Because("a signature is written in hex, and has 1 to %d bytes", signatureMax)
+	}
+	sig, err := hex.DecodeString(digits)
+	if err != nil {
+		return nil, canceler.ErrMalformed.Because("a signature is an even number of hex digits and nothing else")
+	}
+	return sig, nil
+}

@@ -1,0 +1,36 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Cancel says how owners may cancel their groups.
+type Cancel struct {
+	// GroupIDSignatures says whether signatures over a group's id are taken.
+	GroupIDSignatures bool
+}
+
+const deploymentMax = 64
+
+func (d *draft) canceling() []*setting {
+	return []*setting{
+		{
+			path: "deployment", kind: text, absent: "16 hex digits that follow from the vault's key",
+			allowed: fmt.Sprintf("1 to %d of `A-Z a-z 0-9 . _ -`", deploymentMax),
+			doc: "The name of this deployment in the typed data by which owners cancel groups: what was signed for one counts in no other. " +
+				"`/health` shows it.",
+			show: func() string { return d.Deployment },
+			read: func(text string) error {
+				strange := strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != ""
+				if text == "" || len(text) > deploymentMax || strange {
+					return fmt.Errorf("%s is not 1 to %d letters, digits, dots, underscores and hyphens", quote(text), deploymentMax)
+				}
+				d.Deployment = text
+				return nil
+			},
+		},
+		toggles("cancel.group-id-signatures", &d.Cancel.GroupIDSignatures, true,
+			"Whether a signature over a group's id cancels the group. Whoever has seen one can show it again, here or at another service; typed data cannot be replayed."),
+	}
+}

@@ -1,0 +1,224 @@
+// Package canceler lets an owner stop a group: the wish is verified and recorded,
+// then carried to every member, whose bytes are erased. The [Canceler] does both for
+// a request; as a process manager it carries on what a crash has cut short.
+package canceler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
+)
+
+const (
+	ErrMalformed      = event.Refusal("malformed-authorization") // no signature of any kind that owners have
+	ErrSignature      = event.Refusal("invalid-signature")       // it does not hold
+	ErrNotOwner       = event.Refusal("not-the-owner")           // it holds, and is somebody else's
+	ErrFormOff        = event.Refusal("signature-form-off")      // the replayable form is not taken here
+	ErrAmbiguousChain = event.Refusal("ambiguous-chain")         // the group is on several chains
+)
+
+// ErrUnfinished wraps the trouble of a cancel that is recorded, and will be carried
+// out, but is not yet.
+var ErrUnfinished = errors.New("the cancel is recorded, and not carried out yet")
+
+// Canceler cancels groups.
+type Canceler struct {
+	Store        commands.Store
+	Checkpoints  commands.Checkpoints
+	Transactions commands.Transactions
+	Groups       commands.Groups
+	Payloads     commands.PayloadRows
+	// Chains are those that are served.
+	Chains []chain.ID
+	// CatchUp lets every transaction join that was accepted before it was called and
+	// belongs to one of these groups, so that a cancel finds it.
+	CatchUp func(ctx context.Context, ids []group.ID) error
+	// Check refuses what has not the form of a signature, and Verify says which
+	// account signed a digest; an access key's signature has no form that they take.
+	Check  func(sig []byte) error
+	Verify func(sig []byte, digest chain.Hash) (chain.Address, chain.SignatureKind, error)
+	// Deployment is the name that typed data must carry.
+	Deployment string
+	// GroupIDForm says whether the form is taken that can be replayed.
+	GroupIDForm bool
+	// Moved, when set, is told where the process manager's checkpoint stands.
+	Moved  func(at event.Position)
+	Now    func() time.Time
+	Random io.Reader
+	Crash  func(point string)
+	Log    *slog.Logger
+}
+
+// Request is what came to cancel a group.
+type Request struct {
+	Chain     chain.ID // 0: the one on which the group is
+	Sender    chain.Address
+	Group     chain.GroupID
+	Form      group.Form
+	Signature []byte
+	Expires   uint64 // of the typed form, in Unix seconds
+}
+
+// ExpiryMax bounds how far ahead a typed authority may expire: a group remembers
+// those that have not.
+const ExpiryMax = 24 * time.Hour
+
+// Answer is a canceled group: what became of each member that the cancel found.
+type Answer struct {
+	ID      group.ID
+	Group   group.State
+	Members []Member
+}
+
+// Cancel records the owner's wish and carries it out. Asked again, it answers for
+// the same members and records nothing more. When the error is bad luck, repeating
+// the request is safe; after [ErrUnfinished] it is carried out in any case.
+func (c *Canceler) Cancel(ctx context.Context, r Request, meta event.Meta) (Answer, error) {
+	authorities, err := c.authorities(r)
+	if err != nil {
+		return Answer{}, err
+	}
+	id, by, err := c.locate(ctx, r, authorities)
+	if err != nil {
+		return Answer{}, err
+	}
+	origin, err := commands.Begin(c.Random, meta)
+	if err != nil {
+		return Answer{}, err
+	}
+	stream := id.Stream()
+	result, err := c.Groups.Handle(ctx, stream, group.Cancel{By: by, At: c.Now()}, origin)
+	if err != nil {
+		return Answer{}, err
+	}
+	c.crash("cancel.recorded")
+	if result.Added > 0 {
+		meta.Causation = event.DeriveID(stream, origin.ID, 0)
+		c.Log.Info("group canceled", "chain", id.Chain, "sender", id.Sender, "group", id.Group, "members", result.State.Canceled, "form", by.Form)
+	}
+	members, err := c.carry(ctx, id, canceled(result.State), meta)
+	if err != nil {
+		return Answer{}, fmt.Errorf("%w: %w", ErrUnfinished, err)
+	}
+	return Answer{ID: id, Group: result.State, Members: members}, nil
+}
+
+// authorities verifies the signature for each chain that the request may be about.
+// The replayable form says nothing of the chain, typed data names one.
+func (c *Canceler) authorities(r Request) (map[group.ID]group.Authority, error) {
+	if err := c.Check(r.Signature); err != nil {
+		return nil, ErrMalformed.Because("%s", detail(err))
+	}
+	switch now := uint64(max(c.Now().Unix(), 0)); {
+	case r.Form == group.FormGroupID && !c.GroupIDForm:
+		return nil, ErrFormOff.Because("sign typed data instead")
+	case r.Form == group.FormTyped && r.Expires > now+uint64(ExpiryMax/time.Second):
+		return nil, ErrMalformed.Because("expires must be within %s: at most %d", ExpiryMax, now+uint64(ExpiryMax/time.Second))
+	}
+	chains := c.Chains
+	if r.Chain != 0 {
+		chains = []chain.ID{r.Chain}
+	}
+	verified, refused := map[group.ID]group.Authority{}, ErrSignature.Because("no chain is served")
+	for _, on := range chains {
+		id := group.ID{Chain: on, Sender: r.Sender, Group: r.Group}
+		by, err := c.authority(r, id)
+		if err == nil {
+			verified[id] = by
+		} else if errors.Is(refused, ErrSignature) {
+			refused = err // that somebody else signed says more than that nobody did
+		}
+	}
+	if len(verified) == 0 {
+		return nil, refused
+	}
+	return verified, nil
+}
+
+// authority is what the signature proves of one chain's group.
+func (c *Canceler) authority(r Request, id group.ID) (group.Authority, error) {
+	by := group.Authority{Form: r.Form, Digest: group.Digest(r.Group)}
+	if r.Form == group.FormTyped {
+		by.Digest = group.Wish{ID: id, Deployment: c.Deployment, Expires: r.Expires}.Digest()
+		by.Expires = r.Expires
+	}
+	account, kind, err := c.Verify(r.Signature, by.Digest)
+	switch {
+	case err != nil:
+		return by, ErrSignature.Because("%s", detail(err))
+	case account != r.Sender:
+		return by, ErrNotOwner.Because("the signature is not the sender's over this")
+	}
+	by.Signature = kind
+	return by, nil
+}
+
+// detail is the sentence of a refusal of bytes.
+func detail(err error) string {
+	var malformed *chain.Malformed
+	if errors.As(err, &malformed) {
+		return malformed.Detail
+	}
+	return err.Error()
+}
+
+// locate finds the one group that is meant, with everybody in it who was accepted.
+func (c *Canceler) locate(ctx context.Context, r Request, verified map[group.ID]group.Authority) (group.ID, group.Authority, error) {
+	ids := make([]group.ID, 0, len(verified))
+	for id := range verified {
+		ids = append(ids, id)
+	}
+	if err := c.CatchUp(ctx, ids); err != nil {
+		return group.ID{}, group.Authority{}, fmt.Errorf("catch up with what was accepted: %w", err)
+	}
+	var there []group.ID
+	for _, id := range ids {
+		exists, err := c.exists(ctx, id)
+		if err != nil {
+			return group.ID{}, group.Authority{}, err
+		}
+		if exists {
+			there = append(there, id)
+		}
+	}
+	switch len(there) {
+	case 0:
+		return group.ID{}, group.Authority{}, group.ErrUnknown
+	case 1:
+		return there[0], verified[there[0]], nil
+	}
+	return group.ID{}, group.Authority{}, ErrAmbiguousChain.Because("the group is on %d chains: say which with chainId", len(there))
+}
+
+func (c *Canceler) exists(ctx context.Context, id group.ID) (bool, error) {
+	for _, err := range c.Store.ReadStream(ctx, id.Stream(), 0) {
+		if err != nil {
+			return false, fmt.Errorf("read %s: %w", id.Stream(), err)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+func (c *Canceler) crash(point string) {
+	if c.Crash != nil {
+		c.Crash(point)
+	}
+}
+
+// CrashPoints lists the places in this package where a test may kill the process.
+func CrashPoints() []string {
+	return []string{
+		"cancel.recorded", // the group is canceled, no member has been told
+		"cancel.member",   // some members are canceled, their bytes are there
+		"cancel.erased",   // bytes are gone, which is not recorded yet
+	}
+}
