@@ -30,6 +30,7 @@ type Worker struct {
 	Log   *slog.Logger
 
 	repeats atomic.Int64 // under way
+	capped  atomic.Bool  // the queue was asked for fewer repeats than there were slots
 	wake    chan struct{}
 	once    sync.Once
 }
@@ -74,6 +75,7 @@ func (w *Worker) Run(ctx context.Context) {
 		}
 		asked := time.Now()
 		repeats := max(w.Slots-w.Slots/firstShare-int(w.repeats.Load()), 0)
+		w.capped.Store(repeats < n)
 		work, until := w.lease(ctx, n, min(n, repeats))
 		for range n - len(work) {
 			free <- struct{}{}
@@ -89,10 +91,13 @@ func (w *Worker) Run(ctx context.Context) {
 				attempt, cancel := context.WithDeadline(context.WithoutCancel(ctx), asked.Add(w.Lease*9/10))
 				defer cancel()
 				done <- w.Attempt(attempt, item)
-				if again && int(w.repeats.Add(-1))+1 >= w.Slots-w.Slots/firstShare {
-					w.Wake() // other repeats were not asked for
-				}
 				free <- struct{}{}
+				if again {
+					w.repeats.Add(-1)
+					if w.capped.Load() {
+						w.Wake()
+					}
+				}
 			})
 		}
 		if len(work) < n {
