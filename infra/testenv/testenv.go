@@ -23,6 +23,7 @@ const (
 	RedisBinVar    = "WATCHTOWER_TEST_REDIS_BIN"    // path of redis-server
 	AnvilVar       = "WATCHTOWER_TEST_ANVIL"        // path of the anvil binary
 	ViemVar        = "WATCHTOWER_TEST_VIEM"         // folder whose node_modules holds viem
+	TypeScriptVar  = "WATCHTOWER_TEST_TYPESCRIPT"   // folder whose node_modules holds the compiler
 	RequireVar     = "WATCHTOWER_TEST_REQUIRE"      // set: a missing part is a failure
 )
 

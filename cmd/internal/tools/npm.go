@@ -19,6 +19,7 @@ const (
 	anvilVersion    = "1.7.1"
 	viemVersion     = "2.57.1"
 	oxVersion       = "0.14.45"
+	tsVersion       = "5.9.3"          // the last whose compiler is JavaScript: it runs wherever node does
 	postgresVersion = "18.4.0-beta.17" // Postgres 18.4: initdb, pg_ctl and postgres, nothing else
 	nodeMajorMin    = 20
 )
@@ -60,6 +61,18 @@ func (b Box) Viem(ctx context.Context) (Tool, error) {
 	return b.first(ctx, nodeRuns, source{"npm", func(ctx context.Context) (string, error) {
 		return b.npm(ctx, "viem", pins{"viem": viemVersion, "ox": oxVersion})
 	}})
+}
+
+// TypeScript is a folder whose node_modules holds the compiler.
+func (b Box) TypeScript(ctx context.Context) (Tool, error) {
+	return b.first(ctx, compilerRuns, source{"npm", func(ctx context.Context) (string, error) {
+		return b.npm(ctx, "typescript", pins{"typescript": tsVersion})
+	}})
+}
+
+func compilerRuns(ctx context.Context, dir string) (string, error) {
+	line, err := answer(ctx, nil, "node", filepath.Join(dir, "node_modules", "typescript", "bin", "tsc"), "--version")
+	return versionIn(line), err
 }
 
 func nodeRuns(ctx context.Context, _ string) (string, error) {

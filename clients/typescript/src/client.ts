@@ -1,0 +1,192 @@
+import type { Address, Event, Hash, Health, Page, Problem, Refused, Results, Status, Taken, Trail, Transaction, Validated, Waited } from './api.js'
+
+/** Something in a transaction's life that can be waited for. */
+export type Milestone = Waited['for']
+
+export type ClientOptions = {
+  /** An API key, where the service asks for keys. */
+  apiKey?: string | undefined
+  /** Sent with every request. */
+  headers?: Record<string, string> | undefined
+  /** Instead of the global fetch. */
+  fetch?: typeof globalThis.fetch | undefined
+}
+
+/** What every request takes. */
+type RequestOptions = { signal?: AbortSignal | undefined }
+
+export type SubmitOptions = RequestOptions & {
+  /** Answer when every transaction has come so far, or the time is over. */
+  wait?: Milestone | undefined
+  /** How long to wait, in milliseconds; at most 55 seconds. */
+  timeout?: number | undefined
+}
+
+export type WaitOptions = RequestOptions & {
+  chainId?: number | undefined
+  /** How far to wait for; executed when it is left out. */
+  for?: Milestone | undefined
+  /** How long to wait, in milliseconds; for ever when it is left out. */
+  timeout?: number | undefined
+}
+
+export type ListFilters = {
+  chainId?: number | undefined
+  sender?: Address | undefined
+  groupId?: string | undefined
+  ungrouped?: boolean | undefined
+  status?: Status | readonly Status[] | undefined
+  /** Transactions in one page, 100 when it is left out; at most 1000. */
+  limit?: number | undefined
+}
+
+/** An answer that says no. Branch on `problem.code`: it never changes. */
+export class WatchtowerError extends Error {
+  override readonly name = 'WatchtowerError'
+  constructor(readonly problem: Problem) {
+    super(`${problem.code}: ${problem.detail ?? problem.title}`)
+  }
+}
+
+// One request waits so long; the next one goes on. Proxies commonly cut what is silent
+// for a minute.
+const roundMs = 50_000
+// Before a request is repeated that the service could not answer.
+const pauseMs = 1_000
+
+/** A Watchtower's REST API. Numbers beyond 2^53 lose their last digits, as JSON's do. */
+export class Client {
+  readonly #base: string
+  readonly #options: ClientOptions
+
+  constructor(url: string, options: ClientOptions = {}) {
+    this.#base = url.replace(/\/+$/, '')
+    this.#options = options
+  }
+
+  /**
+   * Submits signed transactions. One result each, in order: one that is bad does not
+   * touch the others. A result with `ok` is durable, and submitting again finds it.
+   */
+  async submit(chainId: number, transactions: readonly `0x${string}`[], options: SubmitOptions = {}): Promise<(Taken | Refused)[]> {
+    const query = { wait: options.wait, timeout: milliseconds(options.timeout) }
+    return (await this.#post(query, { chainId, transactions }, options)) as (Taken | Refused)[]
+  }
+
+  /** Says what submitting would say, and takes nothing on. */
+  async validate(chainId: number, transactions: readonly `0x${string}`[], options: RequestOptions = {}): Promise<(Validated | Refused)[]> {
+    return (await this.#post({ validate: 'only' }, { chainId, transactions }, options)) as (Validated | Refused)[]
+  }
+
+  /** One transaction as it is now. */
+  get(hash: Hash, options: RequestOptions & { chainId?: number | undefined } = {}): Promise<Transaction> {
+    return this.#json(`/v1/transactions/${hash}`, { chainId: options.chainId }, { signal: options.signal ?? null })
+  }
+
+  /**
+   * Waits until a transaction has come so far, or never will, or the time is over:
+   * `waited.reached` tells. Trouble on the way, a restart of the service say, is waited
+   * out.
+   */
+  async wait(hash: Hash, options: WaitOptions = {}): Promise<Transaction> {
+    const deadline = Date.now() + (options.timeout ?? Number.POSITIVE_INFINITY)
+    for (;;) {
+      const left = Math.max(deadline - Date.now(), 0)
+      try {
+        const query = { chainId: options.chainId, wait: options.for ?? 'executed', timeout: milliseconds(Math.min(left, roundMs)) }
+        const found = await this.#json<Transaction>(`/v1/transactions/${hash}`, query, { signal: options.signal ?? null })
+        const waited = found.waited
+        if (!waited || waited.reached || waited.because === 'ended' || Date.now() >= deadline) return found
+        if (waited.because === 'timeout') continue
+      } catch (error) {
+        const passes = error instanceof WatchtowerError ? error.problem.retryable || error.problem.status === 429 : error instanceof TypeError
+        if (!passes || options.signal?.aborted || Date.now() >= deadline) throw error
+      }
+      await pause(Math.min(pauseMs, Math.max(deadline - Date.now(), 0)), options.signal)
+    }
+  }
+
+  /** One page of transactions, newest first. */
+  page(filters: ListFilters = {}, cursor?: string, options: RequestOptions = {}): Promise<Page> {
+    return this.#json('/v1/transactions', { ...filters, cursor }, { signal: options.signal ?? null })
+  }
+
+  /** All transactions, newest first; pages are fetched as they are needed. */
+  async *list(filters: ListFilters = {}, options: RequestOptions = {}): AsyncGenerator<Transaction, void, undefined> {
+    let cursor: string | undefined
+    do {
+      const page = await this.page(filters, cursor, options)
+      yield* page.transactions
+      cursor = page.hasMore ? page.nextCursor : undefined
+    } while (cursor !== undefined)
+  }
+
+  /** Everything that happened to a transaction, in order; pages are fetched as they are needed. */
+  async *events(hash: Hash, options: RequestOptions & { chainId?: number | undefined } = {}): AsyncGenerator<Event, void, undefined> {
+    let after = 0
+    for (let more = true; more; ) {
+      const query = { chainId: options.chainId, after }
+      const page = await this.#json<Trail>(`/v1/transactions/${hash}/events`, query, { signal: options.signal ?? null })
+      yield* page.events
+      after = page.events.at(-1)?.version ?? after
+      more = page.hasMore && page.events.length > 0
+    }
+  }
+
+  /** How the service does; an answer also when it does badly. */
+  health(options: RequestOptions = {}): Promise<Health> {
+    return this.#json('/health', {}, { signal: options.signal ?? null }, 503)
+  }
+
+  async #post(query: Query, body: object, options: RequestOptions): Promise<Results['results']> {
+    const headers = { 'Content-Type': 'application/json' }
+    const init = { method: 'POST', body: JSON.stringify(body), headers, signal: options.signal ?? null }
+    return (await this.#json<Results>('/v1/transactions', query, init)).results
+  }
+
+  async #json<T>(path: string, query: Query, init: RequestInit, alsoStatus?: number): Promise<T> {
+    const { apiKey, fetch = globalThis.fetch, headers } = this.#options
+    const all = { Accept: 'application/json', ...headers, ...(apiKey ? { 'X-API-Key': apiKey } : {}), ...(init.headers as Record<string, string>) }
+    const response = await fetch(this.#base + path + queryOf(query), { ...init, headers: all })
+    if (response.ok || response.status === alsoStatus) return (await response.json()) as T
+    throw new WatchtowerError(await problemOf(response))
+  }
+}
+
+type Query = Record<string, string | number | boolean | readonly string[] | undefined>
+
+function queryOf(query: Query): string {
+  const params = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined) continue
+    for (const one of Array.isArray(value) ? value : [value]) params.append(name, String(one))
+  }
+  const text = params.toString()
+  return text && `?${text}`
+}
+
+function milliseconds(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : `${Math.ceil(ms)}ms`
+}
+
+// What stands before the service, a proxy say, answers in its own words.
+async function problemOf(response: Response): Promise<Problem> {
+  const text = await response.text()
+  if (response.headers.get('Content-Type')?.startsWith('application/problem+json')) return JSON.parse(text) as Problem
+  const retryable = response.status === 502 || response.status === 503 || response.status === 504
+  return { type: 'about:blank', title: `HTTP ${response.status}`, status: response.status, code: 'http', detail: text.slice(0, 200), retryable }
+}
+
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    }, ms)
+    signal?.addEventListener('abort', abort, { once: true })
+  })
+}

@@ -1,0 +1,50 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+)
+
+// The TypeScript client is compiled, what applications write with it has the types it
+// should, and its own tests pass against the service.
+func TestTypeScriptClient(t *testing.T) {
+	viem, compiler := testenv.Need(t, testenv.ViemVar), testenv.Need(t, testenv.TypeScriptVar)
+	dir := filepath.Join(t.TempDir(), "client")
+	check(t, os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "clients", "typescript"))))
+	modules := filepath.Join(dir, "node_modules")
+	check(t, os.Mkdir(modules, 0o755))
+	for name, from := range map[string]string{"viem": viem, "typescript": compiler} {
+		from, err := filepath.Abs(filepath.Join(from, "node_modules", name))
+		check(t, err)
+		check(t, os.Symlink(from, filepath.Join(modules, name)))
+	}
+
+	w := newWorld(t, func(_ *testing.T, dir string) []string {
+		return []string{"--store", "embedded:" + filepath.Join(dir, "data")}
+	}, "--block-time", "1")
+	plain, err := server.NewAnvil(testenv.Need(t, testenv.AnvilVar), "--block-time", "1")
+	check(t, err)
+	t.Cleanup(func() { check(t, plain.Remove()) })
+	check(t, plain.Start(w.ctx))
+	w.chains = fmt.Sprintf("31337=%s;%s", plain.URL(), w.chains)
+	s := w.service(t, "WATCHTOWER_CONFIRMATIONS=42431=2;31337=2")
+	s.Args = s.Args[:2:2] // the store's flags and the confirmations stand behind the chains
+	s.Args = append(s.Args, w.store...)
+	check(t, s.Start(w.ctx))
+
+	tsc := filepath.Join("node_modules", "typescript", "bin", "tsc")
+	for _, args := range [][]string{{tsc, "-p", "tsconfig.json"}, {tsc, "-p", "test/tsconfig.json"}, {"--test", "test/client.test.mjs"}} {
+		cmd := exec.CommandContext(w.ctx, "node", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "WATCHTOWER_URL="+s.URL)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("node %v: %v\n%s", args, err, out)
+		}
+	}
+	check(t, s.Stop(w.ctx))
+}
