@@ -1,0 +1,163 @@
+package rig
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// Wire is a stretch of network between the service and its store, which can be
+// made slow, lose what passes in one direction or both, or break.
+type Wire struct {
+	Addr string // where the service finds the store
+
+	to       string
+	listener net.Listener
+	parts    sync.WaitGroup
+
+	mu      sync.Mutex
+	weather Weather
+	changed chan struct{} // closed and replaced when the weather changes
+	conns   map[*net.TCPConn]bool
+	closed  bool
+}
+
+// Weather is what a wire does to what passes over it. The zero Weather is fine.
+type Weather struct {
+	// Delay holds up every piece of an answer.
+	Delay time.Duration
+	// BytesPerSecond bounds each connection and direction; 0 does not.
+	BytesPerSecond int
+	// Mute loses answers, Deaf questions: the connections stay, and nothing of
+	// what was lost comes later.
+	Mute, Deaf bool
+}
+
+// NewWire starts a wire to a TCP address.
+func NewWire(to string) (*Wire, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	w := &Wire{Addr: listener.Addr().String(), to: to, listener: listener, changed: make(chan struct{}), conns: map[*net.TCPConn]bool{}}
+	w.parts.Go(w.accept)
+	return w, nil
+}
+
+// Set changes the weather. A connection that has lost something never recovers:
+// it is reset when the weather clears.
+func (w *Wire) Set(now Weather) {
+	w.mu.Lock()
+	was := w.weather
+	w.weather = now
+	close(w.changed)
+	w.changed = make(chan struct{})
+	w.mu.Unlock()
+	if was.Mute && !now.Mute || was.Deaf && !now.Deaf {
+		w.Reset()
+	}
+}
+
+// Reset breaks every connection that there is, both ways.
+func (w *Wire) Reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.conns {
+		_ = c.SetLinger(0) // so that closing sends RST
+		_ = c.Close()
+	}
+}
+
+// Close ends the wire and all that passes over it.
+func (w *Wire) Close() error {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	err := w.listener.Close()
+	w.Set(Weather{})
+	w.Reset()
+	w.parts.Wait()
+	return err
+}
+
+func (w *Wire) accept() {
+	for {
+		from, err := w.listener.Accept()
+		if err != nil {
+			return
+		}
+		to, err := net.Dial("tcp", w.to)
+		if err != nil {
+			_ = from.Close()
+			continue
+		}
+		a, b := from.(*net.TCPConn), to.(*net.TCPConn)
+		if !w.keep(a, b) {
+			return
+		}
+		w.parts.Go(func() { w.carry(b, a, false) })
+		w.parts.Go(func() { w.carry(a, b, true) })
+	}
+}
+
+func (w *Wire) keep(pair ...*net.TCPConn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range pair {
+		if w.closed {
+			_ = c.Close()
+			continue
+		}
+		w.conns[c] = true
+	}
+	return !w.closed
+}
+
+// carry copies one direction until it ends, and then ends both.
+func (w *Wire) carry(to, from *net.TCPConn, answers bool) {
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, c := range []*net.TCPConn{to, from} {
+			_ = c.Close()
+			delete(w.conns, c)
+		}
+	}()
+	piece := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(piece)
+		if n > 0 && w.pass(n, answers) {
+			if _, err := to.Write(piece[:n]); err != nil {
+				return
+			}
+		}
+		if errors.Is(err, io.EOF) || err != nil {
+			return
+		}
+	}
+}
+
+// pass holds a piece up as the weather says, and tells whether it arrives.
+func (w *Wire) pass(n int, answers bool) bool {
+	w.mu.Lock()
+	now, changed := w.weather, w.changed
+	w.mu.Unlock()
+	pause := time.Duration(0)
+	if answers {
+		pause = now.Delay
+	}
+	if now.BytesPerSecond > 0 {
+		pause += time.Duration(n) * time.Second / time.Duration(now.BytesPerSecond)
+	}
+	if pause > 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-changed:
+		}
+	}
+	return !(now.Mute && answers || now.Deaf && !answers)
+}

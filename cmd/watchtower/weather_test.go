@@ -1,0 +1,249 @@
+package main_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+)
+
+// distant is a world whose Postgres is at the other end of a wire.
+type distant struct {
+	*world
+	wire *rig.Wire
+	url  string // of the database, past the wire
+}
+
+func newDistant(t *testing.T) *distant {
+	t.Helper()
+	d := &distant{url: testenv.Postgres(t)}
+	d.world = newWorld(t, func(t *testing.T, dir string) []string {
+		u, err := url.Parse(d.url)
+		check(t, err)
+		if u.Port() == "" {
+			u.Host = net.JoinHostPort(u.Host, "5432")
+		}
+		d.wire, err = rig.NewWire(u.Host)
+		check(t, err)
+		t.Cleanup(func() { check(t, d.wire.Close()) })
+		u.Host = d.wire.Addr
+		return []string{"--store", u.String(), "--vault-key-file", filepath.Join(dir, "vault.key")}
+	}, "--block-time", "1")
+	return d
+}
+
+// sql runs statements on one connection past the wire, with a pause between two.
+func (d *distant) sql(t *testing.T, pause time.Duration, statements ...string) {
+	t.Helper()
+	conn, err := pgx.Connect(d.ctx, d.url)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer conn.Close(context.WithoutCancel(d.ctx)) //nolint:errcheck // the statements have been run
+	for i, s := range statements {
+		if i > 0 {
+			d.wait(pause)
+		}
+		if _, err := conn.Exec(d.ctx, s); err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+}
+
+// wait lets a fault last.
+func (w *world) wait(long time.Duration) {
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.ctx.Done():
+	}
+}
+
+// insist posts payments until each is acknowledged, as a client does that cannot
+// afford to forget one, and returns how many requests went without an answer that
+// says so, and the longest that a payment waited for its own.
+func (w *world) insist(t *testing.T, payments []rig.Payment, clients int, urls ...string) (failed int, longest time.Duration) {
+	t.Helper()
+	work := make(chan rig.Payment)
+	var mu sync.Mutex
+	var posting sync.WaitGroup
+	for c := range clients {
+		posting.Go(func() {
+			for p := range work {
+				began := time.Now()
+				for try := 0; w.ctx.Err() == nil; try++ {
+					short, cancel := context.WithTimeout(w.ctx, 10*time.Second)
+					results, err := rig.Submit(short, urls[(c+try)%len(urls)], rig.TempoChain, p.Raw)
+					cancel()
+					if err == nil && results[0].OK {
+						break
+					}
+					mu.Lock()
+					failed++
+					mu.Unlock()
+					w.wait(50 * time.Millisecond)
+				}
+				mu.Lock()
+				longest = max(longest, time.Since(began))
+				mu.Unlock()
+			}
+		})
+	}
+	for _, p := range payments {
+		work <- p
+		w.wait(10 * time.Millisecond) // a load that lasts as long as the fault
+	}
+	close(work)
+	posting.Wait()
+	return failed, longest
+}
+
+// unwell waits until /health no longer says that all is well and returns how long
+// that took.
+func (d *distant) unwell(t *testing.T, url string) time.Duration {
+	began := time.Now()
+	for {
+		short, cancel := context.WithTimeout(d.ctx, 10*time.Second)
+		code := health(short, url)
+		cancel()
+		if code != http.StatusOK {
+			return time.Since(began)
+		}
+		if d.ctx.Err() != nil {
+			t.Error("/health never tells that the store is away")
+			return 0
+		}
+	}
+}
+
+const blackout = 6 * time.Second // of what is cut off
+
+// Whatever lies between the service and its Postgres does: nothing acknowledged is
+// lost, nothing is paid twice, and all ends when it has passed.
+func TestBadWeather(t *testing.T) {
+	for name, fault := range map[string]func(t *testing.T, d *distant, s *rig.Service){
+		"slow": func(_ *testing.T, d *distant, _ *rig.Service) {
+			d.wire.Set(rig.Weather{Delay: 500 * time.Millisecond})
+			d.wait(blackout)
+		},
+		"narrow": func(_ *testing.T, d *distant, _ *rig.Service) {
+			d.wire.Set(rig.Weather{BytesPerSecond: 32 << 10})
+			d.wait(blackout)
+		},
+		// A commit stands although nobody hears of it.
+		"answers lost": func(t *testing.T, d *distant, s *rig.Service) {
+			d.wire.Set(rig.Weather{Mute: true})
+			d.unwell(t, s.URL)
+			d.wait(blackout)
+		},
+		"cut off": func(t *testing.T, d *distant, s *rig.Service) {
+			d.wire.Set(rig.Weather{Mute: true, Deaf: true})
+			noticed := d.unwell(t, s.URL)
+			t.Logf("noticed after %v", noticed)
+			if noticed > 5*time.Second {
+				t.Error("it took too long to notice that the store cannot be reached")
+			}
+			d.wait(blackout)
+		},
+		"connections break": func(_ *testing.T, d *distant, _ *rig.Service) {
+			for range 30 {
+				d.wire.Reset()
+				d.wait(150 * time.Millisecond)
+			}
+		},
+		"backends are ended": func(t *testing.T, d *distant, _ *rig.Service) {
+			const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
+			d.sql(t, 200*time.Millisecond, end, end, end, end, end, end, end, end, end, end, end, end, end, end, end, end)
+		},
+		"the log is locked": func(t *testing.T, d *distant, _ *rig.Service) {
+			d.sql(t, blackout, `BEGIN; LOCK TABLE log.head, log.streams IN ACCESS EXCLUSIVE MODE`, `COMMIT`)
+		},
+		"the queue is locked": func(t *testing.T, d *distant, _ *rig.Service) {
+			d.sql(t, blackout, `BEGIN; LOCK TABLE work.queue, work.leases IN ACCESS EXCLUSIVE MODE`, `COMMIT`)
+		},
+		"the read model is locked": func(t *testing.T, d *distant, _ *rig.Service) {
+			d.sql(t, blackout, `BEGIN; LOCK TABLE view.transactions IN ACCESS EXCLUSIVE MODE`, `COMMIT`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDistant(t)
+			s := d.service(t)
+			check(t, s.Start(d.ctx))
+			payments, to := rig.Payments(uint32(9000+len(name)), 400)
+			var passing sync.WaitGroup
+			passing.Go(func() {
+				d.wait(time.Second) // into the load
+				fault(t, d, s)
+				d.wire.Set(rig.Weather{})
+			})
+			failed, longest := d.insist(t, payments, 8, s.URL)
+			passing.Wait()
+			cleared := time.Now()
+			d.delivered(t, s.URL, payments, rig.Executed)
+			t.Logf("%d requests failed, the longest acceptance took %v, all were executed %v after it had passed",
+				failed, longest.Round(time.Millisecond), time.Since(cleared).Round(time.Millisecond))
+			d.paidOnce(t, to, len(payments))
+			d.recorded(t, s.URL)
+			acceptedOnce(t, d.world, s.URL, payments)
+			check(t, s.Stop(d.ctx))
+		})
+	}
+}
+
+// The server has no connection to spare: the service says so, takes nothing that it
+// cannot keep, and goes on when there are some again.
+func TestNoConnections(t *testing.T) {
+	d := newDistant(t)
+	u, err := url.Parse(d.url)
+	check(t, err)
+	role := "role_" + testenv.Random(6)
+	d.sql(t, 0, `CREATE ROLE `+role+` LOGIN PASSWORD 'w'`, fmt.Sprintf(`ALTER DATABASE %s OWNER TO %s`, u.Path[1:], role),
+		`GRANT ALL ON SCHEMA public TO `+role)
+	t.Cleanup(func() {
+		conn, err := pgx.Connect(context.Background(), testenv.Need(t, testenv.PostgresVar))
+		check(t, err)
+		defer conn.Close(context.Background()) //nolint:errcheck // the statements have been run
+		for _, s := range []string{
+			"DROP DATABASE IF EXISTS " + u.Path[1:] + " WITH (FORCE)", "DROP ROLE " + role, "CREATE DATABASE " + u.Path[1:], // which is dropped again
+		} {
+			_, err := conn.Exec(context.Background(), s)
+			check(t, err)
+		}
+	})
+	own := *u
+	own.User, own.Host = url.UserPassword(role, "w"), d.wire.Addr
+	d.store[1] = own.String()
+	s := d.service(t)
+	check(t, s.Start(d.ctx))
+	payments, to := rig.Payments(9100, 300)
+	var passing sync.WaitGroup
+	passing.Go(func() {
+		d.wait(time.Second)
+		d.sql(t, blackout,
+			fmt.Sprintf(`ALTER ROLE %s CONNECTION LIMIT 0; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '%s'`, role, role),
+			fmt.Sprintf(`ALTER ROLE %s CONNECTION LIMIT -1`, role))
+	})
+	failed, longest := d.insist(t, payments, 8, s.URL)
+	passing.Wait()
+	if failed == 0 {
+		t.Error("no request failed: the connections did not run out")
+	}
+	t.Logf("%d requests failed, the longest acceptance took %v", failed, longest)
+	d.delivered(t, s.URL, payments, rig.Executed)
+	d.paidOnce(t, to, len(payments))
+	acceptedOnce(t, d.world, s.URL, payments)
+	check(t, s.Stop(d.ctx))
+}
