@@ -34,7 +34,8 @@ type Config struct {
 	// Submit takes transactions on. Its log, vault and decoders are read too.
 	Submit *commands.Submit
 	// Query reads the rows of the read model.
-	Query transactions.Query
+	Query  transactions.Query
+	Groups Groups
 	// Board is the due queue: it counts what is not worth an event.
 	Board Board
 	// Stale, for each chain that is served, asks the chain whether a transaction's
@@ -135,6 +136,8 @@ func (a *api) routes() []route {
 		{http.MethodGet, "/v1/transactions/{hash}/events", access.Read, a.events},
 		{http.MethodPost, "/rpc", access.RPC, a.rpc},
 		{http.MethodPost, "/rpc/{chainId}", access.RPC, a.rpc},
+		{http.MethodGet, "/v1/senders/{sender}/groups", access.Read, a.listGroups},
+		{http.MethodGet, "/v1/senders/{sender}/groups/{groupId}", access.Read, a.group},
 		{http.MethodPost, "/v1/senders/{sender}/groups/{groupId}/cancel", access.Cancel, a.cancelGroup},
 		{http.MethodGet, "/health", public, a.health},
 		{http.MethodGet, "/livez", probing, a.live},

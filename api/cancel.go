@@ -114,15 +114,11 @@ func (a *api) readCancel(w http.ResponseWriter, r *http.Request) (in canceler.Re
 
 // groupOf reads the sender and the group in a request's path.
 func groupOf(r *http.Request) (sender chain.Address, id chain.GroupID, err error) {
-	vars := mux.Vars(r)
-	text, err := url.PathUnescape(vars["sender"])
+	if sender, err = senderOf(r); err != nil {
+		return sender, id, err
+	}
+	text, err := url.PathUnescape(mux.Vars(r)["groupId"])
 	if err != nil {
-		return sender, id, ErrInvalidAddress.Because("the path is not well escaped")
-	}
-	if sender, err = chain.ParseAddress(text); err != nil {
-		return sender, id, ErrInvalidAddress.Because("%v", err)
-	}
-	if text, err = url.PathUnescape(vars["groupId"]); err != nil {
 		return sender, id, ErrInvalidGroupID.Because("the path is not well escaped")
 	}
 	if id, err = chain.ParseGroupID(text); err != nil {

@@ -126,18 +126,26 @@ func (p parameters) filters() (f transactions.Filters, err error) {
 		}
 		f.Group = &group
 	}
-	if p.values.Has("ungrouped") {
-		text := p.one("ungrouped")
-		if text != "true" && text != "false" {
-			return f, ErrInvalidFilter.Because("ungrouped must be true or false, not %s", quote(text))
-		}
-		f.Ungrouped = text == "true"
+	if f.Ungrouped, err = p.flag("ungrouped"); err != nil {
+		return f, err
 	}
 	if f.Ungrouped && f.Group != nil {
 		return f, ErrInvalidFilter.Because("ungrouped=true and groupId exclude each other")
 	}
 	f.Statuses, err = p.statuses()
 	return f, err
+}
+
+// flag is a parameter that is true or false, and false when it is not given.
+func (p parameters) flag(name string) (bool, error) {
+	if !p.values.Has(name) {
+		return false, nil
+	}
+	text := p.one(name)
+	if text != "true" && text != "false" {
+		return false, ErrInvalidFilter.Because("%s must be true or false, not %s", name, quote(text))
+	}
+	return text == "true", nil
 }
 
 func (p parameters) statuses() ([]tx.Status, error) {

@@ -48,6 +48,7 @@ const (
 	invalidTransaction = event.Refusal("invalid-transaction") // a *chain.Malformed
 	wrongChain         = event.Refusal("wrong-chain")         // likewise
 	txTooLarge         = event.Refusal("tx-too-large")        // likewise
+	catchingUp         = event.Refusal("catching-up")
 	unavailable        = event.Refusal("unavailable")
 	chainUnavailable   = event.Refusal("chain-unavailable")
 	cancelUnfinished   = event.Refusal("cancel-unfinished")
@@ -102,6 +103,7 @@ var kinds = [...]kind{
 	{invalidTransaction, http.StatusUnprocessableEntity, "The transaction can never be valid"},
 	{wrongChain, http.StatusUnprocessableEntity, "The transaction is signed for another chain"},
 	{txTooLarge, http.StatusRequestEntityTooLarge, "The transaction is too large"},
+	{catchingUp, http.StatusServiceUnavailable, "What was recorded is not shown yet"},
 	{unavailable, http.StatusServiceUnavailable, "The service cannot do this now"},
 	{chainUnavailable, http.StatusServiceUnavailable, "The chain cannot be asked now"},
 	{cancelUnfinished, http.StatusServiceUnavailable, "The cancel is not carried out yet"},

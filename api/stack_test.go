@@ -39,6 +39,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/migrations"
 	"github.com/tempo-watchtower/watchtower/projections"
+	"github.com/tempo-watchtower/watchtower/projections/groups"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
@@ -100,7 +101,7 @@ func testConfig(t *testing.T, db *embedded.DB, now func() time.Time) Config {
 			Grouping:     commands.GroupExplicit, ExpiringWindow: 30 * time.Second,
 			Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Now: now, Random: rand.Reader,
 		},
-		Query: transactions.Query{DB: db.View()}, Board: db.Work(), Tail: followed(t, db),
+		Query: transactions.Query{DB: db.View()}, Groups: Groups{Query: groups.Query{DB: db.View()}, Checkpoints: db.Work()}, Board: db.Work(), Tail: followed(t, db),
 		Health: Health{
 			Version: "0.1.0", StartedAt: testTime.Add(-time.Minute), Chains: []chain.ID{testChain, 1, 4217}, RPCEndpoints: 2,
 			Database: func(ctx context.Context) error { _, err := db.Log().Head(ctx); return err },
@@ -171,10 +172,15 @@ type response struct {
 	closes bool // announced to close the connection
 }
 
-var (
-	routeOf      = regexp.MustCompile(`^(/v1/transactions/)[^/]+(.*)$`)
-	groupRouteOf = regexp.MustCompile(`^/v1/senders/[^/]+/groups/[^/]+(.*)$`)
-)
+// routes turn a path into its route's template.
+var routes = []struct {
+	path     *regexp.Regexp
+	template string
+}{
+	{regexp.MustCompile(`^(/v1/transactions/)[^/]+(.*)$`), "$1{hash}$2"},
+	{regexp.MustCompile(`^(/v1/senders/)[^/]+(/groups)$`), "$1{sender}$2"},
+	{regexp.MustCompile(`^(/v1/senders/)[^/]+(/groups/)[^/]+(.*)$`), "$1{sender}$2{groupId}$3"},
+}
 
 // do sends a request and holds the answer to the contract.
 func (s *stack) do(method, target string, body []byte, header ...string) response {
@@ -184,8 +190,9 @@ func (s *stack) do(method, target string, body []byte, header ...string) respons
 		s.t.Fatal(err)
 	}
 	path, _, _ := strings.Cut(target, "?")
-	path = routeOf.ReplaceAllString(path, "$1{hash}$2")
-	path = groupRouteOf.ReplaceAllString(path, "/v1/senders/{sender}/groups/{groupId}$1")
+	for _, r := range routes {
+		path = r.path.ReplaceAllString(path, r.template)
+	}
 	checkAnswer(s.t, method, path, res)
 	return res
 }

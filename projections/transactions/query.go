@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -33,6 +34,24 @@ func (q Query) Find(ctx context.Context, id chain.ID, hash chain.Hash) ([]Row, e
 		return query(ctx, q.DB, `SELECT data FROM transactions WHERE hash = $1 AND chain = $2`, hash[:], int64(id))
 	}
 	return query(ctx, q.DB, `SELECT data FROM transactions WHERE hash = $1 ORDER BY position DESC`, hash[:])
+}
+
+// FindAll returns a chain's rows with these hashes, in any order; a hash without a
+// row is left out.
+func (q Query) FindAll(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]Row, error) {
+	var all []Row
+	for some := range slices.Chunk(hashes, rowsPerStatement) {
+		args := []any{int64(id)}
+		for _, hash := range some {
+			args = append(args, hash[:])
+		}
+		rows, err := query(ctx, q.DB, `SELECT data FROM transactions WHERE chain = $1 AND hash IN (`+places(2, len(some))+`)`, args...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+	}
+	return all, nil
 }
 
 // List returns at most limit rows accepted before a position (0: from the newest

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands/grouping"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/groups"
@@ -20,6 +22,17 @@ func (a *App) groupParts(own func(string, func(context.Context) error) func(cont
 		parts = append(parts, own(fmt.Sprintf("grouping.keys.%s", c.ID), a.verifier(c).Run))
 	}
 	return parts
+}
+
+// shownGroups is what the API shows of them.
+func (a *App) shownGroups() api.Groups {
+	shown := api.Groups{
+		Query: groups.Query{DB: a.ports.Storage.View}, Checkpoints: a.ports.Storage.Checkpoints, Nonces: map[chain.ID]api.Nonces{},
+	}
+	for _, c := range a.ports.Chains {
+		shown.Nonces[c.ID] = c.Node
+	}
+	return shown
 }
 
 func (a *App) grouper() *grouping.Grouper {

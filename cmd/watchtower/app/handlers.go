@@ -14,7 +14,7 @@ import (
 func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool) Handlers {
 	limits := apiLimits(c.API)
 	public := api.Config{
-		Submit: a.submit, Query: a.query, Board: a.ports.Storage.Queue, Stale: a.stale(), Canceler: a.canceler(), Tail: a.tail,
+		Submit: a.submit, Query: a.query, Groups: a.shownGroups(), Board: a.ports.Storage.Queue, Stale: a.stale(), Canceler: a.canceler(), Tail: a.tail,
 		Health: a.health(c, b, pools), Limits: limits, Rates: apiRates(c.Rates),
 		Access: api.Access{Keys: a.keyring.State, Open: c.OpenAccess}, CursorKey: a.ports.Master.Derive("api cursor"),
 		RPC: a.jsonRPC(c, b, pools), Origins: c.API.Origins,

@@ -112,7 +112,7 @@ func (d *draft) chains() []*setting {
 			},
 		},
 		choices("grouping", &d.Grouping, string(commands.GroupExplicit),
-			"Which transactions have a group: those whose nonce key has the NKG1 format, or all.",
+			"Which transactions have a group: those whose nonce key has the NKG1 format, or all, also those with the account's own nonce (key 0, the only one on Ethereum) and with the expiring nonce key.",
 			[]string{"explicit", "all"}, []commands.Grouping{commands.GroupExplicit, commands.GroupAll}),
 		durations("expiring-window", &d.ExpiringWindow, 30*time.Second, time.Second, time.Hour,
 			"How long before its `validBefore` the chain takes a transaction with an expiring nonce; it becomes eligible then (TIP-1009: 30 s, TIP-1093: 300 s)."),

@@ -1,0 +1,326 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/projections/groups"
+)
+
+// Groups is what the API needs to show groups.
+type Groups struct {
+	Query groups.Query
+	// Checkpoints tell how far the process manager has come that lets transactions
+	// join.
+	Checkpoints commands.Checkpoints
+	// Nonces, for each chain that is served, tells which nonces the chain wants.
+	Nonces map[chain.ID]Nonces
+}
+
+// Nonces reads a chain.
+type Nonces interface {
+	// Head is the newest block.
+	Head(ctx context.Context) (chain.Block, error)
+	// Nonces returns, for each sequence, the next nonce the chain wants, at a block.
+	Nonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error)
+}
+
+// listedGroup is one group in a list.
+type listedGroup struct {
+	ChainID       chain.ID       `json:"chainId"`
+	GroupID       chain.GroupID  `json:"groupId"`
+	NonceKey      chain.NonceKey `json:"nonceKey"`
+	Display       *nonceKeyInfo  `json:"display,omitempty"`
+	StartAt       uint64         `json:"startAt"`
+	EndAt         uint64         `json:"endAt"`
+	NextPaymentAt *uint64        `json:"nextPaymentAt,omitempty"`
+}
+
+// shownGroup is one group with a page of its members.
+type shownGroup struct {
+	listedGroup
+	Sender     chain.Address `json:"sender"`
+	Members    []groupMember `json:"members"`
+	NextCursor string        `json:"nextCursor,omitempty"`
+	CancelPlan cancelPlan    `json:"cancelPlan"`
+}
+
+// groupMember is a transaction as its group shows it.
+type groupMember struct {
+	TxHash          chain.Hash     `json:"txHash"`
+	NonceKey        chain.NonceKey `json:"nonceKey"`
+	Nonce           uint64         `json:"nonce"`
+	Status          tx.Status      `json:"status"`
+	Finalized       bool           `json:"finalized"`
+	Canceled        bool           `json:"canceled,omitempty"`
+	EligibleAt      uint64         `json:"eligibleAt"`
+	ExpiresAt       uint64         `json:"expiresAt,omitempty"`
+	NextActionAt    int64          `json:"nextActionAt,omitempty"`
+	Parked          bool           `json:"parked,omitempty"`
+	WaitingForNonce *uint64        `json:"waitingForNonce,omitempty"`
+	WaitingSince    int64          `json:"waitingSince,omitempty"`
+}
+
+// cancelPlan is what the owner has to do on chain to make the group worthless.
+type cancelPlan struct {
+	NonceKey  chain.NonceKey `json:"nonceKey"`
+	Nonces    []uint64       `json:"nonces"`
+	Truncated bool           `json:"truncated,omitempty"`
+	// CurrentNonce and AlreadyInvalidated are null when Reason says why they are
+	// not known.
+	CurrentNonce       *uint64 `json:"currentNonce"`
+	AlreadyInvalidated *bool   `json:"alreadyInvalidated"`
+	Reason             string  `json:"reason,omitempty"`
+}
+
+// listGroups answers GET /v1/senders/{sender}/groups.
+func (a *api) listGroups(w http.ResponseWriter, r *http.Request) error {
+	sender, err := senderOf(r)
+	if err != nil {
+		return err
+	}
+	q, err := readParameters(r, "chainId", "limit", "active", "cursor")
+	if err != nil {
+		return err
+	}
+	var f groups.Filters
+	next := url.Values{} // the filters, written in one way only
+	if f.Chain, err = q.chain(); err != nil {
+		return err
+	}
+	if f.Chain != 0 {
+		next.Set("chainId", f.Chain.String())
+	}
+	active, err := q.flag("active")
+	if err != nil {
+		return err
+	}
+	if active {
+		now := uint64(max(a.Now().Unix(), 0))
+		f.EndAfter = &now
+		next.Set("active", "true")
+	}
+	limit, err := q.limit()
+	if err != nil {
+		return err
+	}
+	path := "/v1/senders/" + sender.String() + "/groups"
+	before, bound, err := a.cursor(q, path, next)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.work(r)
+	defer cancel()
+	if err := a.caughtUp(ctx); err != nil {
+		return err
+	}
+	found, err := a.Groups.Query.List(ctx, sender, f, before, limit+1)
+	if err != nil {
+		return err
+	}
+	if len(found) > limit {
+		found = found[:limit]
+		a.linkNext(w, path, next, limit, cursorAfter(a.CursorKey, found[limit-1].Position, bound))
+	}
+	shown := make([]listedGroup, len(found))
+	for i, g := range found {
+		shown[i] = listedOf(g)
+	}
+	return reply(w, http.StatusOK, shown)
+}
+
+// group answers GET /v1/senders/{sender}/groups/{groupId}.
+func (a *api) group(w http.ResponseWriter, r *http.Request) error {
+	sender, groupID, err := groupOf(r)
+	if err != nil {
+		return err
+	}
+	q, err := readParameters(r, "chainId", "limit", "cursor")
+	if err != nil {
+		return err
+	}
+	id, err := q.chain()
+	if err != nil {
+		return err
+	}
+	limit, err := q.limit()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.work(r)
+	defer cancel()
+	g, err := a.findGroup(ctx, id, sender, groupID)
+	if err != nil {
+		return err
+	}
+	path := "/v1/senders/" + sender.String() + "/groups/" + groupID.String()
+	next := url.Values{"chainId": {g.Chain.String()}}
+	after, bound, err := a.cursor(q, path, next)
+	if err != nil {
+		return err
+	}
+	members, err := a.Groups.Query.Members(ctx, g.ID, after, limit+1)
+	if err != nil {
+		return err
+	}
+	shown := shownGroup{listedGroup: listedOf(g), Sender: sender}
+	if len(members) > limit {
+		members = members[:limit]
+		shown.NextCursor = cursorAfter(a.CursorKey, members[limit-1].Position, bound)
+		a.linkNext(w, path, next, limit, shown.NextCursor)
+	}
+	if shown.Members, err = a.members(ctx, g.Chain, members); err != nil {
+		return err
+	}
+	if shown.CancelPlan, err = a.cancelPlan(ctx, g); err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, shown)
+}
+
+// findGroup finds the one group that is meant, once the read models have it if it
+// was there when it was asked for. Without a chain (0), a group id that the sender
+// uses on several chains is refused.
+func (a *api) findGroup(ctx context.Context, id chain.ID, sender chain.Address, groupID chain.GroupID) (groups.Group, error) {
+	if err := a.caughtUp(ctx); err != nil {
+		return groups.Group{}, err
+	}
+	found, err := a.Groups.Query.Find(ctx, id, sender, groupID)
+	switch {
+	case err != nil:
+		return groups.Group{}, err
+	case len(found) == 0:
+		return groups.Group{}, group.ErrUnknown
+	case len(found) > 1:
+		chains := make([]chain.ID, len(found))
+		for i, g := range found {
+			chains[i] = g.Chain
+		}
+		return groups.Group{}, ErrAmbiguousChain.Because("it is on the chains %v: say which with chainId", chains)
+	}
+	return found[0], nil
+}
+
+// members shows transactions, each with what the due queue says of it now.
+func (a *api) members(ctx context.Context, id chain.ID, members []groups.Member) ([]groupMember, error) {
+	hashes := make([]chain.Hash, len(members))
+	for i, m := range members {
+		hashes[i] = m.Hash
+	}
+	rows, err := a.Query.FindAll(ctx, id, hashes)
+	if err != nil {
+		return nil, err
+	}
+	described, err := a.describe(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	byHash := map[chain.Hash]*transaction{}
+	for _, t := range described {
+		byHash[t.TxHash] = t
+	}
+	shown := make([]groupMember, 0, len(members))
+	for _, hash := range hashes {
+		t := byHash[hash]
+		if t == nil {
+			continue // retired between two reads
+		}
+		shown = append(shown, groupMember{
+			TxHash: t.TxHash, NonceKey: t.NonceKey, Nonce: t.Nonce, Status: t.Status, Finalized: t.Finalized, Canceled: t.Canceled,
+			EligibleAt: t.EligibleAt, ExpiresAt: t.ExpiresAt, NextActionAt: t.NextActionAt,
+			Parked: t.Parked, WaitingForNonce: t.WaitingForNonce, WaitingSince: t.WaitingSince,
+		})
+	}
+	return shown, nil
+}
+
+const (
+	planMax    = 10_000          // nonces in a cancel plan, the highest ones
+	nonceLimit = 2 * time.Second // for asking the chain about its nonce
+)
+
+func (a *api) cancelPlan(ctx context.Context, g groups.Group) (cancelPlan, error) {
+	nonces, err := a.Groups.Query.Nonces(ctx, g.ID, planMax+1)
+	if err != nil {
+		return cancelPlan{}, err
+	}
+	truncated := len(nonces) > planMax
+	nonces = nonces[:min(len(nonces), planMax)]
+	current, reason := a.currentNonce(ctx, g)
+	p := group.PlanCancel(g.NonceKey, nonces, current)
+	shown := cancelPlan{NonceKey: p.NonceKey, Nonces: append([]uint64{}, p.Nonces...), Truncated: truncated, Reason: reason}
+	if p.Known {
+		shown.CurrentNonce, shown.AlreadyInvalidated = &p.Current, &p.Invalidated
+	}
+	return shown, nil
+}
+
+// currentNonce asks the chain which nonce of the group's key it wants next, or says
+// why that is not known.
+func (a *api) currentNonce(ctx context.Context, g groups.Group) (current *uint64, reason string) {
+	if g.NonceKey.IsExpiring() {
+		return nil, "transactions with the expiring nonce key are in no sequence: they end with their validBefore, and no nonce invalidates them"
+	}
+	node := a.Groups.Nonces[g.Chain]
+	if node == nil {
+		return nil, fmt.Sprintf("chain %s is not served here any more", g.Chain)
+	}
+	ctx, cancel := context.WithTimeout(ctx, nonceLimit)
+	defer cancel()
+	head, err := node.Head(ctx)
+	if err == nil {
+		var nonces []uint64
+		if nonces, err = node.Nonces(ctx, head, []chain.Sequence{{Chain: g.Chain, Sender: g.Sender, Key: g.NonceKey}}); err == nil {
+			return &nonces[0], ""
+		}
+	}
+	a.Log.Warn("nonce of a group not read", "chain", g.Chain, "sender", g.Sender, "group", g.Group, "err", err)
+	return nil, "no node of the chain gave an answer that can be relied on"
+}
+
+func listedOf(g groups.Group) listedGroup {
+	return listedGroup{
+		ChainID: g.Chain, GroupID: g.Group, NonceKey: g.NonceKey, Display: infoOf(g.NonceKey),
+		StartAt: g.StartAt, EndAt: g.EndAt, NextPaymentAt: g.Next,
+	}
+}
+
+// cursor reads the place that a list goes on from; bound is what its cursors are
+// bound to.
+func (a *api) cursor(q parameters, path string, filters url.Values) (from event.Position, bound string, err error) {
+	bound = path + "?" + filters.Encode()
+	if q.values.Has("cursor") {
+		from, err = readCursor(a.CursorKey, q.one("cursor"), bound)
+	}
+	return from, bound, err
+}
+
+func (a *api) linkNext(w http.ResponseWriter, path string, filters url.Values, limit int, cursor string) {
+	filters.Set("limit", strconv.Itoa(limit))
+	filters.Set("cursor", cursor)
+	w.Header().Set("Link", "<"+path+"?"+filters.Encode()+`>; rel="next"`)
+}
+
+// senderOf reads the sender in a request's path.
+func senderOf(r *http.Request) (chain.Address, error) {
+	text, err := url.PathUnescape(mux.Vars(r)["sender"])
+	if err != nil {
+		return chain.Address{}, ErrInvalidAddress.Because("the path is not well escaped")
+	}
+	sender, err := chain.ParseAddress(text)
+	if err != nil {
+		return sender, ErrInvalidAddress.Because("%v", err)
+	}
+	return sender, nil
+}
