@@ -36,8 +36,10 @@ func TestGroupShowsWhatWasAccepted(t *testing.T) {
 func TestListGroups(t *testing.T) {
 	s := grouped(t)
 	s.submit(payment(payroll(0), 1), payment(payroll(0), 2), payment(payroll(0), 3))
+	s.groupList("") // has them join: groups that meet in one step join in any order
 	elsewhere := func(c *chain.Signed) { c.Chain = 4217 }
 	s.do("POST", "/v1/transactions", submissionOf(4217, payment(payroll(0), 9, elsewhere)))
+	s.groupList("")
 	s.submit(payment(payroll(1), 5))
 	s.submit(payment(chain.NonceKey{31: 1}, 0), payment(chain.NonceKey{}, 0)) // in no group
 	hash := chain.Keccak(payment(payroll(0), 1))
