@@ -30,6 +30,8 @@ type Transaction struct {
 	TxHash    chain.Hash `json:"txHash"`
 	Status    string     `json:"status"`
 	Finalized bool       `json:"finalized"`
+	Canceled  bool       `json:"canceled"`
+	Erased    bool       `json:"payloadErased"`
 	Attempts  int        `json:"attempts"`
 	Note      string     `json:"note"`
 	LastError string     `json:"lastError"`
