@@ -1,4 +1,4 @@
-import type { Address, Event, Hash, Health, Page, Problem, Refused, Results, Status, Taken, Trail, Transaction, Validated, Waited } from './api.js'
+import type { Address, CanceledGroup, Event, GroupId, Hash, Health, Page, Problem, Refused, Results, Status, Taken, Trail, Transaction, Validated, Waited } from './api.js'
 
 /** Something in a transaction's life that can be waited for. */
 export type Milestone = Waited['for']
@@ -39,6 +39,13 @@ export type ListFilters = {
   /** Transactions in one page, 100 when it is left out; at most 1000. */
   limit?: number | undefined
 }
+
+/**
+ * What the owner of a group proves a cancel by: a signature over the typed data of
+ * `cancelMessage`, with the time until which it counts; or one over keccak256 of the
+ * group's id, without.
+ */
+export type CancelProof = { signature: `0x${string}`; expires?: bigint | number | undefined }
 
 /** An answer that says no. Branch on `problem.code`: it never changes. */
 export class WatchtowerError extends Error {
@@ -131,6 +138,22 @@ export class Client {
       after = page.events.at(-1)?.version ?? after
       more = page.hasMore && page.events.length > 0
     }
+  }
+
+  /**
+   * Stops a group: its members that have not ended are sent no more, and their bytes are
+   * erased. Needs the owner's signature; `chainId` only when the group is on several chains.
+   */
+  cancelGroup(sender: Address, groupId: GroupId, proof: CancelProof, options: RequestOptions & { chainId?: number | undefined } = {}): Promise<CanceledGroup> {
+    const init: RequestInit =
+      proof.expires === undefined
+        ? { headers: { Authorization: `Signature ${proof.signature}` } }
+        : {
+            headers: { 'Content-Type': 'application/json' },
+            body: JSON.stringify({ expires: Number(proof.expires), signature: proof.signature }),
+          }
+    const path = `/v1/senders/${sender}/groups/${groupId}/cancel`
+    return this.#json(path, { chainId: options.chainId }, { ...init, method: 'POST', signal: options.signal ?? null })
   }
 
   /** How the service does; an answer also when it does badly. */

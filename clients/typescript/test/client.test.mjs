@@ -2,10 +2,11 @@
 // (31337) among others. The package is taken as it was built.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createPublicClient, createWalletClient, keccak256 } from 'viem'
-import { privateKeyToAccount } from 'viem/accounts'
-import { foundry } from 'viem/chains'
-import { Client, watchtower, WatchtowerError } from '../dist/index.js'
+import { concat, createPublicClient, createWalletClient, keccak256, pad, toHex } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { foundry, tempoModerato } from 'viem/chains'
+import { Account } from 'viem/tempo'
+import { cancelMessage, Client, watchtower, WatchtowerError } from '../dist/index.js'
 
 const url = process.env.WATCHTOWER_URL
 const account = privateKeyToAccount('0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6') // anvil's fourth
@@ -101,6 +102,41 @@ test('lists page by page', async () => {
   assert.ok(all.length >= 4)
   assert.equal(new Set(all.map((t) => t.txHash)).size, all.length)
   assert.ok(all.every((t) => t.sender === account.address.toLowerCase()))
+})
+
+// Members of two groups wait for next year; their owner stops each group in one of the
+// two ways there are.
+test('stops groups', async () => {
+  const key = generatePrivateKey()
+  const owner = Account.fromSecp256k1(key)
+  const signer = createWalletClient({ account: owner, chain: tempoModerato, transport: watchtower(`${url}/rpc/42431`) })
+  const nextYear = Math.floor(Date.now() / 1000) + 365 * 24 * 3600
+  const group = async (number) => {
+    // An explicit grouping key: magic, version, kind, flags, scope, group, memo.
+    const nonceKey = BigInt(concat(['0x4e4b4731', '0x01', '0x02', '0x0000', pad('0x01', { size: 8 }), toHex(number, { size: 4 }), pad('0x00', { size: 12 })]))
+    const fees = { gas: 2_000_000n, maxFeePerGas: 40_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n }
+    const raw = (nonce) => signer.signTransaction({ ...fees, type: 'tempo', calls: [{ to: owner.address }], nonceKey, nonce, validAfter: nextYear })
+    const taken = await client.submit(42431, [await raw(0), await raw(1)])
+    assert.deepEqual(taken.map((t) => t.ok), [true, true])
+    return taken
+  }
+  const canceled = async ([first], answer) => {
+    assert.deepEqual([answer.groupId, answer.canceled, answer.members.length], [first.groupId, 2, 2])
+    assert.equal((await client.get(first.txHash)).status, 'canceled_locally')
+  }
+
+  const one = await group(1)
+  const { deployment } = await client.health()
+  const expires = BigInt(Math.floor(Date.now() / 1000) + 600)
+  const message = cancelMessage({ chainId: 42431, deployment, sender: owner.address, groupId: one[0].groupId, expires })
+  const typed = await privateKeyToAccount(key).signTypedData(message)
+  await canceled(one, await client.cancelGroup(owner.address, one[0].groupId, { signature: typed, expires }))
+
+  const two = await group(2)
+  const wrong = client.cancelGroup(owner.address, two[0].groupId, { signature: typed })
+  await assert.rejects(wrong, (e) => e instanceof WatchtowerError && e.problem.status >= 400 && e.problem.status < 500)
+  const signature = await privateKeyToAccount(key).sign({ hash: keccak256(two[0].groupId) })
+  await canceled(two, await client.cancelGroup(owner.address, two[0].groupId, { signature }, { chainId: 42431 }))
 })
 
 test('problems are errors', async () => {

@@ -2,7 +2,7 @@
 import { createPublicClient, createWalletClient } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { foundry } from 'viem/chains'
-import { Client, type Status, watchtower, WatchtowerError } from '../src/index.js'
+import { cancelMessage, Client, type Status, watchtower, WatchtowerError } from '../src/index.js'
 
 const transport = watchtower('http://127.0.0.1:8420/rpc/31337', { apiKey: 'wt_key', batch: true })
 const account = privateKeyToAccount('0x01')
@@ -25,6 +25,11 @@ export async function everything(client: Client): Promise<void> {
   for await (const t of client.list({ sender: account.address, status: ['queued', 'executed'] })) {
     for await (const e of client.events(t.txHash)) void e.name
   }
+  const expires = 1n
+  const message = cancelMessage({ chainId: 1, deployment: 'here', sender: account.address, groupId: '0x00', expires })
+  const { members } = await client.cancelGroup(account.address, '0x00', { signature: await account.signTypedData(message), expires })
+  const canceled: boolean | undefined = members[0]?.canceled
+  void canceled
   // @ts-expect-error: not a status
   client.page({ status: 'mined' })
   // @ts-expect-error: not a hash
