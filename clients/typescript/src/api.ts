@@ -161,6 +161,67 @@ export interface Transaction {
   waited?: Waited
 }
 
+export interface ListedGroup {
+  chainId: Uint64
+  groupId: GroupId
+  nonceKey: NonceKey
+  display?: NonceKeyInfo
+  startAt: Time
+  endAt: Time
+  nextPaymentAt?: Time
+}
+
+/**
+ * startAt and endAt are the members' smallest and largest eligibleAt, and
+ * nextPaymentAt the smallest of those that have not ended, left out when all have.
+ */
+export interface Group {
+  chainId: Uint64
+  sender: Address
+  groupId: GroupId
+  nonceKey: NonceKey
+  display?: NonceKeyInfo
+  startAt: Time
+  endAt: Time
+  nextPaymentAt?: Time
+  members: GroupMember[]
+  nextCursor?: string
+  cancelPlan: CancelPlan
+}
+
+/** What each member means is said under Transaction. */
+export interface GroupMember {
+  txHash: Hash
+  nonceKey: NonceKey
+  nonce: Uint64
+  status: Status
+  finalized: boolean
+  canceled?: boolean
+  eligibleAt: Time
+  expiresAt?: Time
+  nextActionAt?: Time
+  parked?: boolean
+  waitingForNonce?: Uint64
+  waitingSince?: Time
+}
+
+export interface CancelPlan {
+  nonceKey: NonceKey
+  /**
+   * The members' nonces, rising. Other transactions must use up all of them, and
+   * what lies between; none for the expiring nonce key.
+   */
+  nonces: Uint64[]
+  /** There are more; these are the highest 10000. */
+  truncated?: boolean
+  /** The next nonce that the chain wants of the nonce key, as of its newest block; null when it is not known. */
+  currentNonce: Uint64 | unknown
+  /** The chain is past all of these nonces; null when that is not known. */
+  alreadyInvalidated: unknown
+  /** Why it is not known. */
+  reason?: string
+}
+
 /**
  * An access key signed, and the chain's AccountKeychain has not confirmed that it
  * may: the sender is only claimed, and the transaction is in nobody's group. The
