@@ -30,6 +30,7 @@ func tiny() scale {
 		runs: 1, spin: 10 * time.Millisecond, alone: 40, lives: 100,
 		scheduled: 300, oneByOne: 100, due: 10, dueFor: 2,
 		payments: 100, senders: 10, rate: 20, steadyFor: 1,
+		fleet:  200,
 		crowds: []int{100}, herd: 100, idleFor: 100 * time.Millisecond,
 	}
 }
@@ -53,7 +54,7 @@ func TestEverySection(t *testing.T) {
 	b := measure(t, options{engines: engines})
 	for _, engine := range engines {
 		for _, section := range sections() {
-			if section == sectionCrowd {
+			if section == sectionCrowd || section == sectionReplicas && engine == embeddedEngine {
 				continue
 			}
 			of := func(r *row) bool { return r.Section == section && (r.Store == engine || section == sectionLimits) }

@@ -52,13 +52,14 @@ const (
 	sectionEligible = "eligible"
 	sectionDeliver  = "deliver"
 	sectionSteady   = "steady"
+	sectionReplicas = "replicas"
 	sectionCrowd    = "crowd" // only when it is asked for: it takes a quarter of an hour
 )
 
 func sections() []string {
 	return []string{
 		sectionLimits, sectionLog, sectionRebuild, sectionAccept, sectionEligible, sectionDeliver, sectionSteady,
-		sectionCrowd,
+		sectionReplicas, sectionCrowd,
 	}
 }
 
@@ -173,7 +174,7 @@ func (b *bench) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if b.wantsAny(sectionAccept, sectionEligible, sectionDeliver, sectionSteady, sectionCrowd) {
+	if b.wantsAny(sectionAccept, sectionEligible, sectionDeliver, sectionSteady, sectionReplicas, sectionCrowd) {
 		if err := b.build(ctx); err != nil {
 			return err
 		}
@@ -198,6 +199,7 @@ func (b *bench) once(ctx context.Context, engine string, l loads) error {
 		{b.logs, []string{sectionLog, sectionRebuild}},
 		{b.scheduled, []string{sectionAccept, sectionEligible}},
 		{b.delivered, []string{sectionDeliver, sectionSteady}},
+		{b.replicas, []string{sectionReplicas}},
 		{b.crowds, []string{sectionCrowd}},
 	} {
 		if b.wantsAny(part.sections...) {

@@ -83,11 +83,16 @@ func (l *line) post(request []byte) error {
 // postAll sends requests from several clients at once, each of which waits for
 // its answer, and returns how long each request took.
 func postAll(ctx context.Context, url string, requests [][]byte, clients int) ([]time.Duration, error) {
+	return postTo(ctx, []string{url}, requests, clients)
+}
+
+// postTo is postAll to several replicas; each client keeps to one of them.
+func postTo(ctx context.Context, urls []string, requests [][]byte, clients int) ([]time.Duration, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	lines := make([]*line, clients)
 	for i := range lines {
-		l, err := dial(ctx, url)
+		l, err := dial(ctx, urls[i%len(urls)])
 		if err != nil {
 			return nil, err
 		}

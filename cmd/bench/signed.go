@@ -20,12 +20,14 @@ const (
 	seriesInOrder
 	seriesSteady
 	seriesHerd
+	seriesFleet
 )
 
 // loads are what is posted, signed before anything is measured. Every run has a
 // store and a chain of its own, so they serve again and again.
 type loads struct {
 	singles, batches       [][]byte // requests, for far later
+	fleet                  [][]byte // likewise, for several replicas
 	burst, inOrder, steady []rig.Payment
 }
 
@@ -44,7 +46,15 @@ func (b *bench) sign() (l loads) {
 		})
 		l.singles, l.batches = requests(all[:s.oneByOne], 1), requests(all[s.oneByOne:], batchSize)
 	}
-	if b.wants(sectionDeliver) {
+	if b.wants(sectionReplicas) {
+		after := uint64(time.Now().Add(later).Unix())
+		l.fleet = requests(sign(s.fleet, func(i int) (int, wallet.Tempo) {
+			t := payment(seriesFleet, i)
+			t.Window.After = after
+			return i, t
+		}), batchSize)
+	}
+	if b.wantsAny(sectionDeliver, sectionReplicas) {
 		l.burst = sign(s.payments, independent(seriesBurst))
 		l.inOrder = sign(s.payments, func(i int) (int, wallet.Tempo) {
 			t := payment(seriesInOrder, i%s.senders)
