@@ -104,6 +104,7 @@ func (w *world) minedAllTheSame(t *testing.T, s *rig.Service, owner wallet.Key, 
 	t.Helper()
 	check(t, s.Start(w.ctx))
 	missing := rig.Pay(owner, wallet.Tempo{NonceKey: key, Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, chain.Address{1}, 1)}})
+	check(t, rig.Call(w.ctx, w.chain.URL(), nil, "anvil_dropAllTransactions")) // it may have them still
 	for _, raw := range [][]byte{missing.Raw, payments[0].Raw} {
 		check(t, rig.Call(w.ctx, w.chain.URL(), nil, "eth_sendRawTransaction", hexOf(raw)))
 	}
