@@ -29,6 +29,7 @@ const (
 func whole() *metrics.Metrics {
 	m := metrics.New("v")
 	m.Endpoints(nil, nil, func() []metrics.Endpoint { return nil })
+	m.Redis(func() metrics.RedisStatus { return metrics.RedisStatus{} })
 	return m
 }
 

@@ -53,6 +53,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"rivals", rivals},
 		{"verdicts by block", verdicts},
 		{"verdicts in pages", verdictsInPages},
+		{"soonest", soonest},
 		{"expiring", expiring},
 		{"waiting sequences in turn", waitingInTurn},
 		{"wake", wake},

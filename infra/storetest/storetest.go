@@ -88,6 +88,7 @@ type WorkRows interface {
 	Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error
 	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) (work []tx.Work, until time.Duration, err error)
 	Done(ctx context.Context, holder string, done []tx.Done) error
+	Soon(ctx context.Context, id chain.ID, limit int) ([]tx.Work, error)
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
 	Depth(ctx context.Context, id chain.ID) (tx.Depth, error)
 

@@ -28,6 +28,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
+	"github.com/tempo-watchtower/watchtower/infra/redis"
 	"github.com/tempo-watchtower/watchtower/infra/tracing"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
@@ -43,9 +44,11 @@ type Storage struct {
 	Queue       scheduler.Queue
 	// NextFree is the first nonce of a sequence, from one on, that the queue does not hold.
 	NextFree func(ctx context.Context, s chain.Sequence, from uint64) (uint64, error)
-	Board    watcher.Board
-	View     *sql.DB
-	Ping     func(ctx context.Context) error
+	// Soon lists the rows of a chain that are due soonest.
+	Soon  func(ctx context.Context, id chain.ID, limit int) ([]tx.Work, error)
+	Board watcher.Board
+	View  *sql.DB
+	Ping  func(ctx context.Context) error
 	// Transient reports whether an error of these may pass by itself.
 	Transient func(error) bool
 	Close     func(ctx context.Context) error
@@ -60,6 +63,7 @@ type Ports struct {
 	Random  io.Reader
 	Log     *slog.Logger
 	Metrics *metrics.Metrics
+	Redis   *redis.Hints     // nil without one
 	Tracing *tracing.Tracing // nil traces nothing
 	// Crash is called at named points; tests end the process there. May be nil.
 	Crash func(point string)
@@ -108,6 +112,10 @@ type App struct {
 // New wires the service. Nothing runs yet.
 func New(settings Settings, ports Ports) *App {
 	a := &App{settings: settings, ports: ports, served: newState(ports.Now)}
+	if ports.Redis != nil {
+		a.ports.Storage.Queue = hinted{ports.Storage.Queue, ports.Redis}
+		exportRedis(ports.Metrics, ports.Redis)
+	}
 	a.store = ports.Metrics.Store(ports.Storage.Log)
 	a.transactions = commands.Transactions{Store: a.store, Codec: tx.Codec(), Told: a.observer(), Crash: ports.Crash}
 	a.groups = commands.Groups{Store: a.store, Codec: group.Codec(), Crash: ports.Crash}
@@ -196,6 +204,9 @@ func (a *App) parts() []func(context.Context) {
 	}
 	parts = append(parts, a.groupParts(own)...)
 	parts = append(parts, own(canceler.Reader, a.canceler().Run))
+	if a.ports.Redis != nil {
+		parts = append(parts, a.hear, own("redis", a.rebuild))
+	}
 	for _, part := range a.retention().Parts() {
 		parts = append(parts, own(part.Name, part.Run))
 	}

@@ -60,6 +60,9 @@ func (a *App) health(c config.Config, b Build, pools []*rpc.Pool) api.Health {
 			return all
 		},
 	}
+	if a.ports.Redis != nil {
+		h.Redis = a.ports.Redis.Ping
+	}
 	for _, ch := range c.Chains {
 		h.Chains = append(h.Chains, ch.ID)
 		h.RPCEndpoints += len(ch.Endpoints)

@@ -76,6 +76,10 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 		return err
 	}
 	defer ports.closeChains()
+	if ports.Redis, err = openRedis(c, ports.Ports); err != nil {
+		return err
+	}
+	defer closeRedis(ports.Redis, o.Log)
 	settings := settings(c)
 	if c.Tracing.Endpoint != "" {
 		if ports.Tracing, err = tracing.Open(ctx, tracing.Config{

@@ -22,7 +22,8 @@ type Config struct {
 	MetricsListen string
 	OpenAccess    bool // no API key is needed, wherever the API listens
 	Store         Store
-	Database      Store // the store, unless it was set
+	Database      Store  // the store, unless it was set
+	Redis         Secret // the accelerator's URL; zero for none
 	// VaultKeyFile is where the vault's master key is. Empty with a store in
 	// memory: a key as short-lived as the store will do.
 	VaultKeyFile string

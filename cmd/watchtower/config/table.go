@@ -40,6 +40,7 @@ func (d *draft) places() []*setting {
 			"Where the log of events and the signed bytes are kept: what must never be lost. In the file, quote `\"embedded::memory:\"`."),
 		d.store("database", &d.Database, "", "where the store is",
 			"Where read models and the due queue are kept: what can be rebuilt from the log. It may not outlive a store in memory."),
+		d.redis(),
 		{
 			path: "vault-key-file", kind: text, absent: "`DIR/vault.key` beside an embedded store, `./watchtower-data/vault.key` with Postgres, none in memory",
 			allowed: "a path",

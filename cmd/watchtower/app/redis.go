@@ -1,0 +1,78 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/commands/scheduler"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/metrics"
+	"github.com/tempo-watchtower/watchtower/infra/redis"
+)
+
+// openRedis prepares the accelerator; nil when none is configured.
+func openRedis(c config.Config, ports Ports) (*redis.Hints, error) {
+	if c.Redis.IsZero() {
+		return nil, nil
+	}
+	o := redis.Options{URL: c.Redis.Reveal(), Now: ports.Now, Log: ports.Log}
+	for _, served := range c.Chains {
+		o.Chains = append(o.Chains, served.ID)
+	}
+	return redis.Open(o)
+}
+
+func closeRedis(h *redis.Hints, log *slog.Logger) {
+	if h == nil {
+		return
+	}
+	if err := h.Close(); err != nil {
+		log.Warn("redis not closed", "err", err)
+	}
+}
+
+// hinted is a due queue that tells Redis what it is told. Redis may forget it.
+type hinted struct {
+	scheduler.Queue
+	hints *redis.Hints
+}
+
+func (q hinted) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
+	err := q.Queue.Apply(ctx, reader, from, to, changes)
+	if err == nil {
+		q.hints.Applied(changes)
+	}
+	return err
+}
+
+func (q hinted) Done(ctx context.Context, holder string, done []tx.Done) error {
+	err := q.Queue.Done(ctx, holder, done)
+	if err == nil {
+		q.hints.Done(done)
+	}
+	return err
+}
+
+// hear has workers look at the queue when Redis says that something is due.
+func (a *App) hear(ctx context.Context) {
+	a.ports.Redis.Run(ctx, func(id chain.ID) {
+		for _, w := range a.workers {
+			if w.Chain == id {
+				w.Wake()
+			}
+		}
+	})
+}
+
+// rebuild keeps Redis filled from the queue.
+func (a *App) rebuild(ctx context.Context) error {
+	return a.ports.Redis.Rebuild(ctx, a.ports.Storage.Soon)
+}
+
+// exportRedis has the metrics show how the accelerator does.
+func exportRedis(m *metrics.Metrics, h *redis.Hints) {
+	m.Redis(func() metrics.RedisStatus { return metrics.RedisStatus(h.Stats()) })
+}

@@ -1,0 +1,369 @@
+package app_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"net"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/spf13/pflag"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+)
+
+// What happens to Redis while the same work is done.
+var fates = map[string]func(t *testing.T, ctx context.Context, s *server.Redis){
+	"absent": nil,
+	"on":     func(*testing.T, context.Context, *server.Redis) {},
+	"flushed": func(t *testing.T, ctx context.Context, s *server.Redis) {
+		every(ctx, 300*time.Millisecond, func(int) { admin(t, s).FlushAll(ctx) })
+	},
+	"poisoned": func(t *testing.T, ctx context.Context, s *server.Redis) {
+		ready, retry := fmt.Sprintf("watchtower:ready:%s", rig.TempoChain), fmt.Sprintf("watchtower:retry:%s", rig.TempoChain)
+		c := admin(t, s)
+		every(ctx, 100*time.Millisecond, func(n int) {
+			switch n % 4 {
+			case 0:
+				c.Set(ctx, ready, "no set", 0)
+			case 1:
+				garbage := []goredis.Z{{Score: math.Inf(-1), Member: ""}, {Score: math.Inf(1), Member: "\x00"}}
+				for n := range 5000 {
+					garbage = append(garbage, goredis.Z{Score: float64(n), Member: fmt.Sprint("garbage", n)})
+				}
+				c.ZAdd(ctx, retry, garbage...)
+			case 2:
+				c.ConfigSet(ctx, "maxmemory", "1mb")
+			case 3:
+				c.ConfigSet(ctx, "maxmemory", "0")
+			}
+		})
+	},
+	"killed": func(t *testing.T, ctx context.Context, s *server.Redis) {
+		every(ctx, 1500*time.Millisecond, func(n int) {
+			if n%2 == 0 {
+				must(t, s.Kill())
+			} else {
+				must(t, s.Start(context.WithoutCancel(ctx)))
+			}
+		})
+	},
+}
+
+// every calls f again and again until ctx ends.
+func every(ctx context.Context, pause time.Duration, f func(n int)) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			f(n)
+		}
+	}
+}
+
+func admin(t *testing.T, s *server.Redis) *goredis.Client {
+	t.Helper()
+	o, err := goredis.ParseURL(s.URL())
+	must(t, err)
+	c := goredis.NewClient(o)
+	t.Cleanup(func() { must(t, c.Close()) })
+	return c
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The same work, with delays, refusals and an outage of the nodes, ends in the same
+// state whatever becomes of Redis meanwhile, on either engine.
+func TestRedisChangesNoOutcome(t *testing.T) {
+	program := testenv.Need(t, testenv.RedisBinVar)
+	for engine, replicas := range map[string]int{"embedded": 1, "postgres": 2} {
+		for name, fate := range fates {
+			t.Run(engine+" "+name, func(t *testing.T) {
+				t.Parallel()
+				flags := []string{"--store", "embedded:" + filepath.Join(t.TempDir(), "data")}
+				if engine == "postgres" {
+					flags = []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(t.TempDir(), "vault.key")}
+				}
+				w := newWork(t)
+				if fate != nil {
+					s, err := server.NewRedis(program)
+					must(t, err)
+					t.Cleanup(func() { must(t, s.Remove()) })
+					must(t, s.Start(t.Context()))
+					flags = append(flags, "--redis", s.URL())
+					ctx, stop := context.WithCancel(t.Context())
+					var meddling sync.WaitGroup
+					meddling.Go(func() { fate(t, ctx, s) })
+					t.Cleanup(meddling.Wait)
+					t.Cleanup(stop)
+				}
+				var urls []string
+				for range replicas {
+					urls = append(urls, serveUntilTheEnd(t, append(flags, w.flags...)...))
+				}
+				w.submit(urls)
+				if diff := cmp.Diff(w.want, w.outcome(urls[0])); diff != "" {
+					t.Error(diff)
+				}
+				w.tellLateness()
+			})
+		}
+	}
+}
+
+// serveUntilTheEnd runs a replica that is stopped with the test, and returns its URL.
+func serveUntilTheEnd(t *testing.T, args ...string) string {
+	t.Helper()
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	config.Flags(flags)
+	must(t, flags.Parse(append([]string{"--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"}, args...)))
+	c, _, err := config.Resolve(flags, nil, nil)
+	must(t, err)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	listening, ended := make(chan net.Addr, 1), make(chan error, 1)
+	go func() {
+		ended <- app.Serve(ctx, c, app.Options{
+			Log: slog.New(slog.DiscardHandler), Listening: func(public, _ net.Addr) { listening <- public },
+		})
+	}()
+	t.Cleanup(func() { stop(); must(t, <-ended) })
+	select {
+	case at := <-listening:
+		return "http://" + at.String()
+	case err := <-ended:
+		ended <- nil
+		t.Fatal(err)
+		return ""
+	}
+}
+
+// What there is to be done with one transaction.
+type kind int
+
+const (
+	plain    kind = iota
+	delayed       // validAfter lies ahead
+	retried       // refused twice
+	expiring      // refused for ever
+	stale         // another has its nonce
+	reverted
+	followed // its successor comes with it
+	follower
+	kinds
+)
+
+const rounds = 40 // so many of each kind
+
+// work is a chain, its nodes, and transactions for them.
+type work struct {
+	t     *testing.T
+	chain *chaintest.Chain
+	nodes []*chaintest.Node
+	flags []string
+
+	payments []rig.Payment
+	kind     map[chain.Hash]kind
+	due      map[chain.Hash]time.Time
+	want     map[string]int
+
+	mu       sync.Mutex
+	refusals map[chain.Hash]int
+}
+
+func newWork(t *testing.T) *work {
+	w := &work{t: t, kind: map[chain.Hash]kind{}, due: map[chain.Hash]time.Time{}, refusals: map[chain.Hash]int{}}
+	w.chain = chaintest.New(chaintest.Options{Chain: rig.TempoChain, Decode: app.Decode})
+	t.Cleanup(w.chain.Close)
+	chains := fmt.Sprintf("%s=", rig.TempoChain)
+	for i, name := range []string{"a", "b"} {
+		node := w.chain.Node(name)
+		node.Set(chaintest.Faults{Refuse: w.refuse})
+		served := httptest.NewServer(node)
+		t.Cleanup(served.Close)
+		w.nodes = append(w.nodes, node)
+		if i > 0 {
+			chains += ","
+		}
+		chains += served.URL
+	}
+	w.flags = []string{"--chains", chains, "--confirmations", fmt.Sprintf("%s=3", rig.TempoChain), "--broadcaster-fanout", "1"}
+	ctx, stop := context.WithCancel(t.Context())
+	var mining sync.WaitGroup
+	mining.Go(func() { w.chain.Run(ctx, 250*time.Millisecond) })
+	t.Cleanup(mining.Wait)
+	t.Cleanup(stop)
+	return w
+}
+
+// refuse is what the nodes refuse beyond the chain's rules.
+func (w *work) refuse(s chain.Signed) *chaintest.Refusal {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch w.refusals[s.Hash]++; w.kind[s.Hash] {
+	case retried:
+		if w.refusals[s.Hash] > 2 {
+			return nil
+		}
+	case expiring:
+	default:
+		return nil
+	}
+	return &chaintest.Refusal{Code: -32000, Message: "txpool is full"}
+}
+
+// submit signs the work, and has it done: by turns by the replicas, with an outage of
+// the nodes soon after.
+func (w *work) submit(urls []string) {
+	w.t.Helper()
+	now := time.Now()
+	window := map[kind]chain.Window{
+		delayed:  {After: uint64(now.Unix()) + 3},
+		expiring: {Before: uint64(now.Unix()) + 8},
+	}
+	var rivals [][]byte
+	for n := range rounds * int(kinds) {
+		k, nonce := kind(n%int(kinds)), uint64(0)
+		key := chain.NonceKey{31: 1}
+		binary.BigEndian.PutUint32(key[8:], uint32(n))
+		if k == follower {
+			binary.BigEndian.PutUint32(key[8:], uint32(n-1))
+			nonce = 1
+		}
+		signer := n % wallet.Devs
+		if k == follower {
+			signer = (n - 1) % wallet.Devs
+		}
+		t := wallet.Tempo{NonceKey: key, Nonce: nonce, Window: window[k], Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, chain.Address{1}, 1)}}
+		p := rig.Pay(wallet.Dev(signer), t)
+		w.payments = append(w.payments, p)
+		w.mu.Lock()
+		w.kind[p.Hash] = k
+		w.mu.Unlock()
+		w.due[p.Hash] = time.Unix(int64(window[k].After), 0)
+		switch k {
+		case stale:
+			t.Calls = []chain.Call{wallet.Transfer(wallet.PathUSD, chain.Address{2}, 2)}
+			rivals = append(rivals, rig.Pay(wallet.Dev(signer), t).Raw)
+		case reverted:
+			w.chain.Revert(p.Hash, true)
+		}
+	}
+	_, err := w.chain.Mine(rivals...)
+	must(w.t, err)
+	w.want = map[string]int{"executed, status 1": 5 * rounds, "executed, status 0": rounds, "expired": rounds, "stale_by_nonce": rounds}
+
+	i := 0
+	for batch := range slices.Chunk(w.payments, rounds) {
+		raws := make([][]byte, len(batch))
+		for i, p := range batch {
+			raws[i] = p.Raw
+		}
+		results, err := rig.Submit(w.t.Context(), urls[i%len(urls)], rig.TempoChain, raws...)
+		must(w.t, err)
+		for n, r := range results {
+			if !r.OK {
+				w.t.Fatalf("%+v", r)
+			}
+			if accepted := time.Now(); w.due[batch[n].Hash].Before(accepted) {
+				w.due[batch[n].Hash] = accepted
+			}
+		}
+		i++
+	}
+	timer := time.NewTimer(time.Second)
+	<-timer.C
+	for _, node := range w.nodes {
+		node.Set(chaintest.Faults{Refuse: w.refuse, Down: true})
+	}
+	timer.Reset(2 * time.Second)
+	<-timer.C
+	for _, node := range w.nodes {
+		node.Set(chaintest.Faults{Refuse: w.refuse})
+	}
+}
+
+// outcome waits until everything has ended for good, and counts the ends.
+func (w *work) outcome(url string) map[string]int {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
+	defer cancel()
+	ends := map[string]int{}
+	for _, p := range w.payments {
+		got, err := rig.Await(ctx, url, p.Hash, func(t rig.Transaction) bool { return t.Finalized })
+		if err != nil {
+			w.t.Error(err, w.kind[p.Hash])
+			continue
+		}
+		end := got.Status
+		if got.Receipt != nil {
+			end += fmt.Sprintf(", status %d", got.Receipt.Status)
+		}
+		ends[end]++
+		want := map[kind]string{expiring: "expired", stale: "stale_by_nonce", reverted: "executed, status 0"}[w.kind[p.Hash]]
+		if want == "" {
+			want = "executed, status 1"
+		}
+		if end != want {
+			w.t.Errorf("%s, of kind %d, ended %s", p.Hash, w.kind[p.Hash], end)
+		}
+	}
+	for hash, times := range w.chain.Executed() {
+		if times != 1 {
+			w.t.Errorf("%s is executed %d times", hash, times)
+		}
+	}
+	return ends
+}
+
+// tellLateness logs how long after they were due transactions were sent first, and how
+// long those took that were refused twice.
+func (w *work) tellLateness() {
+	first := map[chain.Hash]time.Time{}
+	sent := map[chain.Hash][]time.Time{}
+	for _, d := range w.chain.Received() {
+		if _, ok := first[d.Hash]; !ok {
+			first[d.Hash] = d.At
+		}
+		sent[d.Hash] = append(sent[d.Hash], d.At)
+	}
+	late := map[kind][]time.Duration{}
+	for hash, k := range w.kind {
+		if at, ok := first[hash]; ok && (k == plain || k == delayed) {
+			late[k] = append(late[k], max(at.Sub(w.due[hash]), 0))
+		}
+		if k == retried && len(sent[hash]) > 2 {
+			late[k] = append(late[k], sent[hash][2].Sub(sent[hash][0]))
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(late)) {
+		slices.Sort(late[k])
+		all := late[k]
+		w.t.Logf("%s: median %s, nine tenths within %s, worst %s", []string{"at once", "delayed", "two retries"}[k],
+			all[len(all)/2].Round(time.Millisecond), all[len(all)*9/10].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond))
+	}
+}
