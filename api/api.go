@@ -87,10 +87,16 @@ type Limits struct {
 	TransactionBytes int   // of one raw transaction
 	HeaderBytes      int   // of a request's line and headers; net/http adds 4 KiB
 	Connections      int   // open at once
+	Streams          int   // of events, open at once
 	// HeaderTimeout and ReadTimeout bound how long a request's header, and the
 	// whole request, may take to arrive; WriteTimeout how long from its header
 	// to the end of the answer; IdleTimeout the pause between two requests.
 	HeaderTimeout, ReadTimeout, WriteTimeout, IdleTimeout time.Duration
+	// StreamSilence is the longest silence on a stream of events; a client that
+	// hears nothing for several times as long may take it for dead. StreamWrite is
+	// how long a client may take to take what it is sent: a slower one is cut, for
+	// nothing is kept for it, and goes on where it was.
+	StreamSilence, StreamWrite time.Duration
 	// WorkTimeout bounds what is done between reading and answering; what
 	// WriteTimeout leaves bounds it too.
 	WorkTimeout time.Duration
@@ -101,6 +107,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		BodyBytes: 1 << 20, BatchItems: 1000, TransactionBytes: 128 << 10,
 		HeaderBytes: 8 << 10, Connections: 4096,
+		Streams: 256, StreamSilence: 15 * time.Second, StreamWrite: 10 * time.Second,
 		HeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, WorkTimeout: 10 * time.Second,
 	}
@@ -109,11 +116,13 @@ func DefaultLimits() Limits {
 // api is the configuration with the routes' methods.
 type api struct {
 	Config
-	limiter *limiter
+	limiter  *limiter
+	follows  chan struct{} // a place for each stream of events
+	accounts accounts
 }
 
 func newAPI(c Config) *api {
-	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients))}
+	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients)), follows: make(chan struct{}, c.Limits.Streams)}
 }
 
 // endpoint answers a request, or says with an error why not; then it has written
@@ -139,6 +148,7 @@ func (a *api) routes() []route {
 		{http.MethodGet, "/v1/senders/{sender}/groups", access.Read, a.listGroups},
 		{http.MethodGet, "/v1/senders/{sender}/groups/{groupId}", access.Read, a.group},
 		{http.MethodPost, "/v1/senders/{sender}/groups/{groupId}/cancel", access.Cancel, a.cancelGroup},
+		{http.MethodGet, "/v1/events", access.Read, a.follow},
 		{http.MethodGet, "/health", public, a.health},
 		{http.MethodGet, "/livez", probing, a.live},
 		{http.MethodGet, "/readyz", probing, a.ready},
@@ -153,7 +163,8 @@ func New(c Config) http.Handler {
 		panic("api: the cursor key is too short")
 	case c.Tail == nil:
 		panic("api: there is nothing to wait with")
-	case c.Limits.BodyBytes <= 0 || c.Limits.BatchItems <= 0 || c.Limits.TransactionBytes <= 0 || c.Limits.WorkTimeout <= 0:
+	case c.Limits.BodyBytes <= 0 || c.Limits.BatchItems <= 0 || c.Limits.TransactionBytes <= 0 || c.Limits.WorkTimeout <= 0,
+		c.Limits.Streams <= 0 || c.Limits.StreamSilence <= 0 || c.Limits.StreamWrite <= 0:
 		panic("api: a limit is not set")
 	}
 	a := newAPI(c)

@@ -207,6 +207,7 @@ func TestNewRefusesAConfigurationThatCannotWork(t *testing.T) {
 		"no body limit":    func(c *Config) { c.Limits.BodyBytes = 0 },
 		"no tail":          func(c *Config) { c.Tail = nil },
 		"no time to work":  func(c *Config) { c.Limits.WorkTimeout = 0 },
+		"no streams":       func(c *Config) { c.Limits.Streams = 0 },
 	} {
 		c := Config{
 			CursorKey: make([]byte, CursorKeyBytes), Limits: DefaultLimits(),

@@ -35,6 +35,7 @@ const (
 	ErrInvalidCursor        = event.Refusal("invalid-cursor")
 	ErrAmbiguousChain       = event.Refusal("ambiguous-chain")
 	ErrSignatureRequired    = event.Refusal("signature-required")
+	ErrTooManyStreams       = event.Refusal("too-many-streams")
 	ErrNotFound             = event.Refusal("not-found")
 	ErrMethodNotAllowed     = event.Refusal("method-not-allowed")
 	ErrUnauthorized         = event.Refusal("unauthorized")
@@ -89,6 +90,7 @@ var kinds = [...]kind{
 	{canceler.ErrFormOff, http.StatusForbidden, "This form of signature is not taken here"},
 	{group.ErrShownOften, http.StatusConflict, "Too many signatures have been shown for this group"},
 	{group.ErrUnknown, http.StatusNotFound, "The group is not known"},
+	{ErrTooManyStreams, http.StatusServiceUnavailable, "Too many streams of events are open"},
 	{ErrNotFound, http.StatusNotFound, "There is nothing here"},
 	{ErrMethodNotAllowed, http.StatusMethodNotAllowed, "The method is not allowed here"},
 	{ErrUnauthorized, http.StatusUnauthorized, "An API key is needed"},

@@ -101,7 +101,7 @@ func testConfig(t *testing.T, db *embedded.DB, now func() time.Time) Config {
 			Grouping:     commands.GroupExplicit, ExpiringWindow: 30 * time.Second,
 			Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Now: now, Random: rand.Reader,
 		},
-		Query: transactions.Query{DB: db.View()}, Groups: Groups{Query: groups.Query{DB: db.View()}, Checkpoints: db.Work()}, Board: db.Work(), Tail: followed(t, db),
+		Query: transactions.Query{DB: db.View()}, Groups: Groups{Query: groups.Query{DB: db.View()}, Checkpoints: db.Work()}, Board: db.Work(), Tail: tailOf(t, db),
 		Health: Health{
 			Version: "0.1.0", StartedAt: testTime.Add(-time.Minute), Chains: []chain.ID{testChain, 1, 4217}, RPCEndpoints: 2,
 			Database: func(ctx context.Context) error { _, err := db.Log().Head(ctx); return err },
@@ -111,8 +111,8 @@ func testConfig(t *testing.T, db *embedded.DB, now func() time.Time) Config {
 	}
 }
 
-// followed is the log's tail, followed until the test ends.
-func followed(t *testing.T, db *embedded.DB) *tail.Tail {
+// tailOf is the log's tail, followed until the test ends.
+func tailOf(t *testing.T, db *embedded.DB) *tail.Tail {
 	t.Helper()
 	end := tail.New(db.Log(), tx.Codec(), slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -1,0 +1,118 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// The two ways of writing a stream of events.
+const (
+	typeSSE   = "text/event-stream"
+	typeLines = "application/x-ndjson"
+)
+
+// followRetry is how long a browser waits before it connects again.
+const followRetry = 2 * time.Second
+
+// A feed writes events to one client, as server-sent events (the HTML standard,
+// section 9.2) or as lines of JSON. Between events it writes marks: a position up
+// to which the client has everything that it asked for. In server-sent events that
+// is an id without data, which browsers remember and do not show.
+type feed struct {
+	w     http.ResponseWriter
+	conn  *http.ResponseController
+	lines bool
+	write time.Duration // how long the client may take for one of them
+	buf   bytes.Buffer
+}
+
+// newFeed sets the headers of a stream of the kind that the request accepts.
+func newFeed(w http.ResponseWriter, r *http.Request, write time.Duration) *feed {
+	f := &feed{w: w, conn: http.NewResponseController(w), lines: prefersLines(r), write: write}
+	header := w.Header()
+	header.Set("Content-Type", typeSSE)
+	if f.lines {
+		header.Set("Content-Type", typeLines)
+	}
+	header.Set("X-Accel-Buffering", "no") // what nginx needs to be told
+	return f
+}
+
+// prefersLines reports whether lines of JSON are what a request accepts first.
+func prefersLines(r *http.Request) bool {
+	for accepted := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
+		switch media, _, _ := mime.ParseMediaType(accepted); media {
+		case typeLines:
+			return true
+		case typeSSE:
+			return false
+		}
+	}
+	return false
+}
+
+func (f *feed) begin(at event.Position) error {
+	f.w.WriteHeader(http.StatusOK)
+	if !f.lines {
+		fmt.Fprintf(&f.buf, "retry: %d\n", followRetry.Milliseconds())
+	}
+	return f.mark(at)
+}
+
+// event writes one event.
+func (f *feed) event(e followed) error {
+	if !f.lines {
+		fmt.Fprintf(&f.buf, "id: %s\ndata: ", positionText(e.Position))
+	}
+	encoder := json.NewEncoder(&f.buf) // ends with one newline, and holds no other
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(e); err != nil {
+		return fmt.Errorf("encode event %s: %w", e.ID, err)
+	}
+	if !f.lines {
+		f.buf.WriteByte('\n')
+	}
+	return f.send()
+}
+
+// mark writes a position, at once.
+func (f *feed) mark(at event.Position) error {
+	if f.lines {
+		fmt.Fprintf(&f.buf, "{\"position\":%s}\n", positionText(at))
+	} else {
+		fmt.Fprintf(&f.buf, ":\nid: %s\n\n", positionText(at))
+	}
+	if err := f.send(); err != nil {
+		return err
+	}
+	return f.flush()
+}
+
+// send hands on what is in the buffer. A socket's deadlines are by the machine's
+// clock.
+func (f *feed) send() error {
+	_ = f.conn.SetWriteDeadline(time.Now().Add(f.write)) // else the write below fails
+	if _, err := f.buf.WriteTo(f.w); err != nil {
+		return &clientError{err}
+	}
+	return nil
+}
+
+func (f *feed) flush() error {
+	if err := f.conn.Flush(); err != nil {
+		return &clientError{err}
+	}
+	return nil
+}
+
+// clientError says that a client did not take what it was sent.
+type clientError struct{ error }
+
+func (e *clientError) Unwrap() error { return e.error }

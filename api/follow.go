@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// followBatch is how many events are read at once, for each stream.
+const followBatch = 100
+
+// follow answers GET /v1/events: what is recorded, as it is recorded, for as long
+// as the client listens. It holds nothing for a client but a position: what is
+// new comes from the memory that all streams share, what is not from the store.
+func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
+	wanted, after, err := readFollow(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.work(r)
+	defer cancel()
+	head, err := a.Submit.Transactions.Store.Head(ctx)
+	switch {
+	case err != nil:
+		return err
+	case after == nil:
+		after = &head
+	case *after > head:
+		return ErrInvalidFilter.Because("the log ends at position %d", head)
+	}
+	select {
+	case a.follows <- struct{}{}:
+		defer func() { <-a.follows }()
+	default:
+		return ErrTooManyStreams.Because("%d are open", cap(a.follows))
+	}
+	defer a.idle(w, r)()
+	f := &following{api: a, filter: wanted, at: *after, out: newFeed(w, r, a.Limits.StreamWrite)}
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	ended, err := f.run(r.Context())
+	exchangeOf(r).err = err // it is too late for a problem
+	exchangeOf(r).note(slog.Int("sent", f.sent), slog.Uint64("position", uint64(f.at)), slog.String("ended", ended))
+	return nil
+}
+
+// following is one client's way along the log.
+type following struct {
+	*api
+	filter eventFilter
+	at     event.Position // everything up to here was sent or did not pass
+	out    *feed
+	sent   int
+}
+
+// run sends until the client has gone, the process is about to stop, or the log
+// cannot be read, and says which. However it ends, the client can go on from there.
+func (f *following) run(ctx context.Context) (ended string, err error) {
+	const gone, slow = "client has gone", "client is too slow"
+	heartbeat := time.NewTicker(f.Limits.StreamSilence)
+	defer heartbeat.Stop()
+	more := make(chan struct{}) // always says go
+	close(more)
+	var left *clientError
+	err = f.out.begin(f.at)
+	for err == nil {
+		grown, before := f.Tail.Grown(), f.sent
+		live, err := f.step(ctx)
+		switch {
+		case errors.As(err, &left) && errors.Is(left, os.ErrDeadlineExceeded):
+			return slow, nil
+		case left != nil, ctx.Err() != nil:
+			return gone, nil
+		case err != nil:
+			return "log cannot be read", err
+		case f.sent > before:
+			heartbeat.Reset(f.Limits.StreamSilence)
+		}
+		if !live {
+			grown = more
+		}
+		select {
+		case <-ctx.Done():
+			return gone, nil
+		case <-f.Tail.Leaving():
+			_ = f.out.mark(f.at) // the client learns it anyhow
+			return "stopping", nil
+		case <-heartbeat.C:
+			if f.out.mark(f.at) != nil {
+				return gone, nil
+			}
+		case <-grown:
+		}
+	}
+	return gone, nil
+}
+
+// step sends what the next stretch of the log holds for the client.
+func (f *following) step(ctx context.Context) (live bool, err error) {
+	reading, cancel := context.WithTimeout(ctx, f.Limits.WorkTimeout)
+	defer cancel()
+	batch, err := f.Tail.Read(reading, f.at, f.filter.stored(), followBatch)
+	if err != nil {
+		return false, err
+	}
+	before := f.sent
+	for _, e := range batch.Events {
+		passes, err := f.passes(reading, f.filter, e)
+		if err != nil {
+			return false, err
+		}
+		if !passes {
+			continue
+		}
+		if err := f.out.event(followedOf(e)); err != nil {
+			return false, err
+		}
+		f.at = e.Position
+		f.sent++
+	}
+	f.at = batch.Next
+	if f.sent == before {
+		return batch.Live, nil
+	}
+	return batch.Live, f.out.flush()
+}
+
+// followed is an event of any stream.
+type followed struct {
+	recordedEvent
+	Stream  event.Stream   `json:"stream"`
+	ChainID chain.ID       `json:"chainId"`
+	TxHash  *chain.Hash    `json:"txHash,omitempty"`  // of a transaction's event
+	Sender  *chain.Address `json:"sender,omitempty"`  // of a group's event
+	GroupID *chain.GroupID `json:"groupId,omitempty"` // likewise
+}
+
+func followedOf(e event.Recorded) followed {
+	shown := followed{recordedEvent: recordedOf(e), Stream: e.Stream}
+	if s, ok := subjectOf(e.Stream); ok {
+		shown.ChainID, shown.TxHash = s.chain, s.hash
+		if s.hash == nil {
+			shown.Sender, shown.GroupID = s.sender, s.group
+		}
+	}
+	return shown
+}
+
+// readFollow reads where a stream begins (nil: at the end of the log) and what it
+// shows. The header is what a client that was cut sends beside its first request.
+func readFollow(r *http.Request) (f eventFilter, after *event.Position, err error) {
+	q, err := readParameters(r, "chainId", "sender", "groupId", "hash", "name", "stream", "after")
+	if err != nil {
+		return f, nil, err
+	}
+	if f, err = q.eventFilter(); err != nil {
+		return f, nil, err
+	}
+	what, text := "after", q.one("after")
+	if last := r.Header.Values("Last-Event-ID"); len(last) > 0 {
+		what, text = "Last-Event-ID", last[0]
+	} else if !q.values.Has("after") {
+		return f, nil, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return f, nil, ErrInvalidFilter.Because("%s must be a position, not %s", what, quote(text))
+	}
+	at := event.Position(n)
+	return f, &at, nil
+}
+
+// positionText is a position as clients send it back.
+func positionText(p event.Position) string { return fmt.Sprint(uint64(p)) }

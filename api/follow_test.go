@@ -1,0 +1,422 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// tuned is a client of the stream of events.
+type tuned struct {
+	t      *testing.T
+	res    *http.Response
+	lines  *bufio.Reader
+	cancel func()
+	last   string // the last id, as an EventSource keeps it
+}
+
+// tune opens a stream; what it answers instead is a failure.
+func (s *stack) tune(query string, header ...string) *tuned {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 60*time.Second)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/v1/events?"+query, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c := &tuned{t: s.t, res: res, lines: bufio.NewReader(res.Body), cancel: cancel}
+	s.t.Cleanup(c.close)
+	if res.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(res.Body)
+		s.t.Fatalf("GET /v1/events?%s answered %d: %s", query, res.StatusCode, body)
+	}
+	return c
+}
+
+func (c *tuned) close() {
+	c.cancel()
+	_ = c.res.Body.Close()
+}
+
+// next is the next event with its id; io.EOF when the stream has ended. It reads
+// as the HTML standard says, section 9.2.6.
+func (c *tuned) next() (shown object, err error) {
+	var data []byte
+	for {
+		line, err := c.lines.ReadString('\n')
+		if err != nil {
+			return nil, err
+		}
+		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case line == "\n" && data != nil:
+			if err := json.Unmarshal(data, &shown); err != nil {
+				return nil, fmt.Errorf("%w: %s", err, data)
+			}
+			if at := fmt.Sprintf("%.0f", shown["position"]); at != c.last {
+				return nil, fmt.Errorf("the id is %s, the position %s", c.last, at)
+			}
+			return shown, checkFollowed(c.t, data)
+		case field == "id":
+			c.last = value
+		case field == "data":
+			data = append(data, value...)
+		}
+	}
+}
+
+// checkFollowed holds an event to the contract.
+func checkFollowed(t *testing.T, data []byte) error {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return err
+	}
+	doc := contract(t)
+	if faults := conforms(t, doc, at(t, doc, "components", "schemas", "FollowedEvent"), v, ""); len(faults) > 0 {
+		return fmt.Errorf("%s: %s", data, strings.Join(faults, "; "))
+	}
+	return nil
+}
+
+// wantNext reads events and checks their names.
+func (c *tuned) wantNext(names ...string) (all []object) {
+	c.t.Helper()
+	for _, name := range names {
+		shown, err := c.next()
+		if err != nil {
+			c.t.Fatalf("waiting for %s: %v", name, err)
+		}
+		if shown["name"] != name {
+			c.t.Fatalf("got %v, want %s", shown, name)
+		}
+		all = append(all, shown)
+	}
+	return all
+}
+
+func TestFollow(t *testing.T) {
+	s := newStack(t)
+	key := newKey(t)
+	s.submit(signed(t, key, testChain, 0)) // before anybody listens
+	c := s.tune("")
+	if kind := c.res.Header.Get("Content-Type"); kind != "text/event-stream" || c.res.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("answered %s, %v", kind, c.res.Header)
+	}
+	hash := s.submit(signed(t, key, testChain, 1))[0].TxHash
+	s.broadcast(hash)
+	s.mined(hash)
+	got := c.wantNext("tx.accepted.v1", "tx.broadcast.v1", "tx.mined.v1")
+
+	// It is what the audit trail shows, with its stream.
+	var trail struct{ Events []object }
+	unmarshal(t, s.get("/v1/transactions/"+hash.String()+"/events").body, &trail)
+	for i, shown := range got {
+		if shown["txHash"] != hash.String() || shown["chainId"] != float64(testChain) || shown["stream"] != string(tx.Stream(testChain, hash)) {
+			t.Errorf("%v", shown)
+		}
+		for _, more := range []string{"txHash", "chainId", "stream"} {
+			delete(shown, more)
+		}
+		if diff := cmp.Diff(trail.Events[i], shown); diff != "" {
+			t.Errorf("trail (-), stream (+):\n%s", diff)
+		}
+	}
+	// From the beginning there is what was before, too.
+	s.tune("after=0").wantNext("tx.accepted.v1", "tx.accepted.v1", "tx.broadcast.v1", "tx.mined.v1")
+	again := s.tune("after=0", "Last-Event-ID", fmt.Sprintf("%.0f", got[0]["position"]))
+	again.wantNext("tx.broadcast.v1", "tx.mined.v1")
+}
+
+// Whoever is cut at any moment and goes on after the last id misses nothing and
+// gets nothing twice, while others go on appending.
+func TestFollowResume(t *testing.T) {
+	const writers, each = 4, 60
+	s := newStack(t)
+	dice := rand.New(rand.NewPCG(1, 2))
+	var writing sync.WaitGroup
+	for n := range writers {
+		writing.Go(func() {
+			for i := range each {
+				stream := event.Stream(fmt.Sprintf("tx-1-0x%064x", n*each+i+1))
+				e := event.Event{ID: event.DeriveID(stream, event.ID{1}, 0), Name: "tx.retired.v1", Data: json.RawMessage(`{}`)}
+				if _, err := s.db.Log().Append(t.Context(), stream, 0, e); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	var got, want []string
+	last := "0"
+	for len(got) < writers*each {
+		c := s.tune("after=0", "Last-Event-ID", last)
+		for range 1 + dice.IntN(40) {
+			shown, err := c.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, shown["id"].(string))
+			if len(got) == writers*each {
+				break
+			}
+		}
+		last = c.last
+		c.close()
+	}
+	writing.Wait()
+	for _, e := range s.recorded() {
+		want = append(want, e.ID.String())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("log (-), streams (+):\n%s", diff)
+	}
+}
+
+// A client that is further behind than memory reaches is served from the store
+// until it has caught up.
+func TestFollowFromFarBehind(t *testing.T) {
+	const appends, each = 70, 100 // more than is kept in memory
+	s := newStack(t)
+	stream := event.Stream("tx-1-0x" + strings.Repeat("ab", 32))
+	var version event.Version
+	for range appends {
+		var events []event.Event
+		for i := range each {
+			id := event.DeriveID(stream, event.ID{2}, int(version)+i)
+			events = append(events, event.Event{ID: id, Name: "tx.retired.v1", Data: json.RawMessage(`{}`)})
+		}
+		appended, err := s.db.Log().Append(t.Context(), stream, version, events...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		version = appended.Version
+	}
+	c := s.tune("after=0")
+	for n := range appends * each {
+		shown, err := c.next()
+		if err != nil || shown["version"] != float64(n+1) {
+			t.Fatalf("event %d: %v, %v", n, shown, err)
+		}
+	}
+	s.submit(signed(t, newKey(t), testChain, 0))
+	c.wantNext("tx.accepted.v1")
+}
+
+func TestFollowFilters(t *testing.T) {
+	s := newStack(t, func(c *Config) { c.Limits.StreamSilence = 20 * time.Millisecond })
+	ours, theirs := newKey(t), newKey(t)
+	one := s.submit(signed(t, ours, testChain, 0))[0]
+	other := s.submit(signed(t, theirs, testChain, 0))[0]
+	s.broadcast(one.TxHash)
+	s.broadcast(other.TxHash)
+	sender, err := chain.ParseAddress(one.Sender)
+	if err != nil {
+		t.Fatal(err)
+	}
+	member := group.ID{Chain: 1, Sender: sender, Group: chain.GroupID{5}}
+	s.append(member.Stream(), "group.joined.v1")
+	s.append("secret-stream", "secret.made.v1") // not for clients
+	s.mined(one.TxHash)
+
+	for query, want := range map[string]string{
+		"":                            "tx.accepted tx.accepted tx.broadcast tx.broadcast group.joined tx.mined",
+		"sender=" + one.Sender:        "tx.accepted tx.broadcast group.joined tx.mined",
+		"sender=" + other.Sender:      "tx.accepted tx.broadcast",
+		"hash=" + one.TxHash.String(): "tx.accepted tx.broadcast tx.mined",
+		"hash=" + one.TxHash.String() + "&chainId=42431": "tx.accepted tx.broadcast tx.mined",
+		"hash=" + one.TxHash.String() + "&chainId=1":     "",
+		"chainId=1":                          "group.joined",
+		"groupId=" + member.Group.String():   "group.joined",
+		"name=tx.broadcast":                  "tx.broadcast tx.broadcast",
+		"name=tx.mined,group.":               "group.joined tx.mined",
+		"name=secret":                        "",
+		"stream=secret":                      "",
+		"stream=group-1-":                    "group.joined",
+		"sender=" + one.Sender + "&name=tx.": "tx.accepted tx.broadcast tx.mined",
+	} {
+		var got []string
+		for _, shown := range s.allThat(query) {
+			got = append(got, strings.TrimSuffix(shown["name"].(string), ".v1"))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: got %v, want %s", query, got, want)
+		}
+	}
+}
+
+// append adds an event that says nothing to a stream of its own.
+func (s *stack) append(stream event.Stream, name string) event.Position {
+	s.t.Helper()
+	e := event.Event{ID: event.DeriveID(stream, event.ID{3}, 0), Name: name, Data: json.RawMessage(`{}`)}
+	appended, err := s.db.Log().Append(s.t.Context(), stream, 0, e)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return appended.Position
+}
+
+// allThat is what a stream from the beginning shows, up to the log's end: lines of
+// JSON, of which the marks say how far it has come.
+func (s *stack) allThat(query string) (all []object) {
+	s.t.Helper()
+	head, err := s.db.Log().Head(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c := s.tune("after=0&"+query, "Accept", "application/x-ndjson")
+	defer c.close()
+	if kind := c.res.Header.Get("Content-Type"); kind != "application/x-ndjson" {
+		s.t.Errorf("answered %s", kind)
+	}
+	for {
+		line, err := c.lines.ReadBytes('\n')
+		if err != nil {
+			s.t.Fatalf("%s: %v", query, err)
+		}
+		var shown object
+		unmarshal(s.t, line, &shown)
+		if shown["name"] != nil {
+			if err := checkFollowed(s.t, line); err != nil {
+				s.t.Error(err)
+			}
+			all = append(all, shown)
+		}
+		if shown["position"].(float64) >= float64(head) {
+			return all
+		}
+	}
+}
+
+// Silence is broken by marks, from which one can go on, too.
+func TestFollowMarks(t *testing.T) {
+	s := newStack(t, func(c *Config) { c.Limits.StreamSilence = 50 * time.Millisecond })
+	c := s.tune("name=tx.mined")
+	s.submit(signed(t, newKey(t), testChain, 0))
+	head, err := s.db.Log().Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		line, err := c.lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line == fmt.Sprintf("id: %d\n", head) {
+			break
+		}
+		if strings.HasPrefix(line, "data:") {
+			t.Fatalf("%s is not asked for", line)
+		}
+	}
+}
+
+func TestFollowRefused(t *testing.T) {
+	s := newStack(t, func(c *Config) { c.Limits.Streams = 1 })
+	get := func(query string, header ...string) response {
+		t.Helper()
+		res, err := s.send(http.MethodGet, "/v1/events?"+query, nil, header...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.status != http.StatusOK {
+			checkAnswer(t, http.MethodGet, "/v1/events", res)
+		}
+		return res
+	}
+	for _, q := range []string{
+		"after=-1", "after=x", "after=", "after=1", "after=1&after=1", "sender=1", "groupId=1", "hash=1", "chainId=0", "from=1",
+		"name=" + strings.Repeat("a,", namesMax), "ungrouped=true",
+	} {
+		wantProblem(t, q, get(q), http.StatusBadRequest, ErrInvalidFilter)
+	}
+	wantProblem(t, "Last-Event-ID", get("after=0", "Last-Event-ID", "x"), http.StatusBadRequest, ErrInvalidFilter)
+
+	c := s.tune("")
+	res := get("")
+	wantProblem(t, "one too many", res, http.StatusServiceUnavailable, ErrTooManyStreams)
+	if res.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	c.close()
+	deadline := time.After(30 * time.Second)
+	for { // there is room again, which HEAD asks without taking it
+		if res, err := s.send(http.MethodHead, "/v1/events", nil); err == nil && res.status == http.StatusOK {
+			break
+		}
+		select {
+		case <-deadline:
+			t.Fatal("the stream's place was not given back")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// A process that is about to stop ends its streams, so that clients go elsewhere.
+func TestFollowLeaving(t *testing.T) {
+	s := newStack(t)
+	c := s.tune("")
+	s.submit(signed(t, newKey(t), testChain, 0))
+	c.wantNext("tx.accepted.v1")
+	s.config.Tail.Leave()
+	if _, err := c.next(); !errors.Is(err, io.EOF) {
+		t.Errorf("the stream ended with %v", err)
+	}
+	if _, err := strconv.ParseUint(c.last, 10, 64); err != nil {
+		t.Error(err)
+	}
+}
+
+// A client that does not read is cut, and its place is free again.
+func TestFollowSlowClient(t *testing.T) {
+	s := newStack(t, func(c *Config) { c.Limits.Streams, c.Limits.StreamWrite = 1, 200*time.Millisecond })
+	c := s.dial()
+	defer c.Close() //nolint:errcheck // the test is over with it
+	if _, err := io.WriteString(c, "GET /v1/events?after=0 HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	stream := event.Stream("tx-1-0x" + strings.Repeat("cd", 32))
+	data := json.RawMessage(`"` + strings.Repeat("x", event.MaxEventBytes-2) + `"`)
+	for n := range 64 { // 16 MiB: more than sockets hold
+		e := event.Event{ID: event.DeriveID(stream, event.ID{4}, n), Name: "tx.retired.v1", Data: data}
+		if _, err := s.db.Log().Append(t.Context(), stream, event.Version(n), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deadline := time.After(30 * time.Second)
+	for {
+		if res, err := s.send(http.MethodHead, "/v1/events", nil); err == nil && res.status == http.StatusOK {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatal("a client that does not read keeps its stream")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
