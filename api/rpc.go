@@ -9,6 +9,8 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
@@ -26,6 +28,10 @@ type RPCRequest struct {
 	Chain string // as the path names it; empty when it does not
 	Body  []byte
 	Meta  event.Meta // for the events that it causes
+	// Submit takes on what the client may submit.
+	Submit *commands.Submit
+	// Sees reports whether the client may see a sender's transactions.
+	Sees func(sender chain.Address) bool
 	// Charge takes n from what the client may still ask for; one is paid for.
 	Charge func(n int) error
 	// Problem is what an error comes to.
@@ -51,6 +57,8 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 	on := exchangeOf(r)
 	answer, err := a.RPC.Answer(ctx, RPCRequest{
 		Chain: mux.Vars(r)["chainId"], Body: body, Meta: on.meta(),
+		Submit: a.submitter(on),
+		Sees:   func(sender chain.Address) bool { return on.key == nil || on.key.Sees(sender) },
 		Charge: func(n int) error { return a.charge(w, on, n) },
 		Problem: func(err error) Problem {
 			p := a.problem(err)

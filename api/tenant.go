@@ -23,6 +23,8 @@ import (
 var keepsToSenders = []string{ //nolint:gochecknoglobals // a constant, if Go had such
 	"POST /v1/transactions", // submitter
 	"GET /v1/transactions",  // tenantFilters
+	"POST /rpc",             // RPCRequest.Submit and Sees
+	"POST /rpc/{chainId}",
 }
 
 // within keeps a bound key to what it may see.

@@ -27,7 +27,8 @@ import (
 
 // Config is what the endpoint is made from.
 type Config struct {
-	// Submit takes transactions on. Its log, vault and decoders are read too.
+	// Submit is whose log, vault and decoders are read. What takes transactions on
+	// comes with each request.
 	Submit *commands.Submit
 	// Proxies puts calls to the nodes of each chain that is served.
 	Proxies map[chain.ID]Proxy
@@ -96,6 +97,8 @@ type exchange struct {
 	chain   chain.ID
 	proxy   Proxy
 	err     error // why there is no such chain here
+	submit  *commands.Submit
+	sees    func(chain.Address) bool
 	meta    event.Meta
 	problem func(error) api.Problem
 	room    *budget
@@ -133,7 +136,7 @@ func (s *server) answer(ctx context.Context, r api.RPCRequest) ([]byte, error) {
 	if err := r.Charge(len(calls) - 1); err != nil {
 		return nil, err
 	}
-	x := &exchange{meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}}
+	x := &exchange{submit: r.Submit, sees: r.Sees, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}}
 	x.chain, x.err = s.chain(r.Chain)
 	x.proxy = s.Proxies[x.chain]
 	answers := make([][]byte, len(calls))

@@ -25,7 +25,7 @@ func (s *server) transactionReceipt(ctx context.Context, x *exchange, c call) (j
 // it, it must not look lost.
 func (s *server) transactionByHash(ctx context.Context, x *exchange, c call) (json.RawMessage, *failure) {
 	state, result, f := s.byHash(ctx, x, c)
-	if f != nil || isSomething(result) || !state.Sendable() || state.Erased {
+	if f != nil || isSomething(result) || !state.Sendable() || state.Erased || !x.sees(state.Accepted.Sender) {
 		return result, f
 	}
 	pending, err := s.pending(ctx, x, state)
@@ -138,6 +138,9 @@ func (s *server) transactionCount(ctx context.Context, x *exchange, c call) (jso
 	sender, err := chain.ParseAddress(text)
 	if !ok || err != nil {
 		return nil, invalidParams("invalid argument 0: an address is 0x and 40 hex digits")
+	}
+	if !x.sees(sender) {
+		return result, nil
 	}
 	from, err := parseQuantity(result)
 	if err != nil {

@@ -154,3 +154,40 @@ func TestOwnAnswers(t *testing.T) {
 	s.call("web3_clientVersion", `[]`).wantResult(t, `"Watchtower/test"`)
 	s.call("eth_accounts", `[]`).wantResult(t, `[]`)
 }
+
+// A client that is bound to other senders submits for them alone, and is shown what
+// the chain shows.
+func TestBoundClient(t *testing.T) {
+	s := newStack(t, func(c *Config, _ *api.Config) {
+		c.NextFree = func(context.Context, chain.Sequence, uint64) (uint64, error) { return 99, nil }
+	})
+	raw, hash := signed(t, testChain, 0)
+	s.call("eth_sendRawTransaction", hexParam(raw))
+	s.node.says("eth_getTransactionCount", `"0x0"`)
+	bound := *s.config.Submit
+	bound.Allow = func(chain.Signed) error { return api.ErrForeignSender }
+	ask := func(method, params string) string {
+		t.Helper()
+		answer, err := New(s.config).Answer(t.Context(), api.RPCRequest{
+			Body:   []byte(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`),
+			Submit: &bound, Sees: func(chain.Address) bool { return false },
+			Charge:  func(int) error { return nil },
+			Problem: func(error) api.Problem { return api.Problem{Title: "foreign"} },
+		})
+		check(t, err)
+		return string(answer)
+	}
+	other, otherHash := signed(t, testChain, 1)
+	if got := ask("eth_sendRawTransaction", hexParam(other)); !strings.Contains(got, `"code":-32000,"message":"foreign"`) {
+		t.Errorf("a foreign transaction: %s", got)
+	}
+	if s.state(otherHash).Status != "" {
+		t.Error("a foreign transaction was taken on")
+	}
+	if got := ask("eth_getTransactionByHash", `["`+hash.String()+`"]`); !strings.Contains(got, `"result":null`) {
+		t.Errorf("what is held for others: %s", got)
+	}
+	if got := ask("eth_getTransactionCount", `["0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266","pending"]`); !strings.Contains(got, `"result":"0x0"`) {
+		t.Errorf("how many are held for others: %s", got)
+	}
+}

@@ -39,7 +39,7 @@ func (s *server) submit(ctx context.Context, x *exchange, param json.RawMessage)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.CallTimeout)
 	defer cancel()
-	answers, err := s.Submit.Batch(ctx, x.chain, [][]byte{raw}, x.meta)
+	answers, err := x.submit.Batch(ctx, x.chain, [][]byte{raw}, x.meta)
 	if err == nil {
 		err = answers[0].Err
 	}
