@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
@@ -74,6 +76,35 @@ func TestViemEthereum(t *testing.T) {
 		s := w.service(t)
 		check(t, s.Start(w.ctx))
 		executed(t, w.script(t, "submit-ethereum.mjs", s.URL, plain.URL()), "eip1559")
+		check(t, s.Stop(w.ctx))
+	})
+}
+
+// Owners cancel with every kind of key that Tempo has, as viem signs for them; and
+// what they signed counts for nothing else.
+func TestViemCancels(t *testing.T) {
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		w := newWorld(t, store, "--block-time", "1")
+		s := w.service(t)
+		check(t, s.Start(w.ctx))
+		got := map[string]string{}
+		for _, line := range w.script(t, "cancel.mjs", s.URL, w.chain.URL()) {
+			got[line["kind"].(string)] = fmt.Sprintf("%v %v %v", line["status"], line["canceled"], line["code"])
+		}
+		want := map[string]string{}
+		for _, kind := range []string{"secp256k1", "p256", "webauthn"} {
+			// From a secp256k1 signature over something else follows another account.
+			stranger := "401 <nil> invalid-signature"
+			if kind == "secp256k1" {
+				stranger = "403 <nil> not-the-owner"
+			}
+			want[kind+" expired"] = "401 <nil> authorization-expired"
+			want[kind+" other chain"], want[kind+" other deployment"], want[kind+" other group"] = stranger, stranger, stranger
+			want[kind+" typed"], want[kind+" id"] = "200 3 <nil>", "200 3 <nil>"
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("answers (-want +got):\n%s", diff)
+		}
 		check(t, s.Stop(w.ctx))
 	})
 }

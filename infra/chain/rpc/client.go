@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -180,9 +181,14 @@ func (c *client) conceal(err error) error {
 	return err
 }
 
-// clean makes a node's text fit to be kept: no secrets, no control characters
-// (a database may refuse NUL in text), valid UTF-8.
+// longHex is more hex digits than a hash has: a node quotes what it was handed. Signed
+// bytes must not get into what is recorded, from where they cannot be erased.
+var longHex = regexp.MustCompile(`(0x)?[0-9a-fA-F]{65,}`)
+
+// clean makes a node's text fit to be kept: no secrets, no signed bytes, no control
+// characters (a database may refuse NUL in text), valid UTF-8.
 func (c *client) clean(s string) string {
+	s = longHex.ReplaceAllString(s, "[hex]")
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -359,6 +360,22 @@ func TestSendEndsWithItsContext(t *testing.T) {
 	}
 	if got := p.Status()[0]; got.Failures != 0 {
 		t.Errorf("our giving up counted against the endpoint: %+v", got)
+	}
+}
+
+// A node that quotes what it was handed gets no signed bytes into what is recorded.
+func TestNoSignedBytesInAnswers(t *testing.T) {
+	g := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}
+	p := open(t, func(c *Config) { c.Endpoints = []Endpoint{{URL: serve(t, g)}} })
+	raw, hash := plain(alice, key5, 0)
+	for _, quoted := range []string{hex.EncodeToString(raw), "0X" + strings.ToUpper(hex.EncodeToString(raw)), hex.EncodeToString(raw[:33])} {
+		g.misbehave(send, func(w http.ResponseWriter, _ *http.Request, body []byte) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"cannot decode 0x%s (%s)"}}`, idOf(body), quoted, hash)
+		})
+		answer := p.Send(t.Context(), raw, hash, 0)[0]
+		if !strings.Contains(answer.Message, "[hex] ("+hash.String()+")") || strings.Contains(strings.ToLower(answer.Message), hex.EncodeToString(raw[:16])) {
+			t.Errorf("recorded %q", answer.Message)
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ async function executed(service, chain, nodeClient, hash) {
   }
 }
 
-async function ask(url, init) {
+export async function ask(url, init) {
   const response = await fetch(url, init)
   if (!response.ok) throw new Error(`${url}: ${response.status} ${await response.text()}`)
   return response.json()
