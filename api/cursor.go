@@ -12,38 +12,54 @@ import (
 // CursorKeyBytes is the least length of the key that authenticates cursors.
 const CursorKeyBytes = 32
 
-const (
-	cursorVersion = 1
-	macBytes      = 16
-	cursorBytes   = 1 + 8 + macBytes // version, position, MAC
-)
+const macBytes = 16
 
 // cursorAfter makes the cursor of what comes after a position in a list. It is
 // worth nothing in a list with other filters.
 func cursorAfter(key []byte, p event.Position, filters string) string {
-	b := binary.BigEndian.AppendUint64([]byte{cursorVersion}, uint64(p))
+	return cursorOf(key, filters, uint64(p))
+}
+
+// cursorOf is cursorAfter for a place in a list that takes several numbers to name.
+func cursorOf(key []byte, filters string, place ...uint64) string {
+	b := []byte{byte(len(place))} // how many numbers, then they, then the MAC
+	for _, n := range place {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
 	return base64.RawURLEncoding.EncodeToString(append(b, cursorMAC(key, b, filters)...))
 }
 
 // readCursor refuses what this service has not made for this list.
 func readCursor(key []byte, cursor, filters string) (event.Position, error) {
-	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(b) != cursorBytes {
-		return 0, ErrInvalidCursor.Because("a cursor comes from nextCursor of an earlier page")
+	place, err := readPlace(key, cursor, filters, 1)
+	if err != nil {
+		return 0, err
 	}
-	p := event.Position(binary.BigEndian.Uint64(b[1:]))
+	return event.Position(place[0]), nil
+}
+
+// readPlace is readCursor for a place of several numbers.
+func readPlace(key []byte, cursor, filters string, numbers int) ([]uint64, error) {
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || len(b) != 1+8*numbers+macBytes {
+		return nil, ErrInvalidCursor.Because("a cursor comes from an earlier page of the same list")
+	}
+	place := make([]uint64, numbers)
+	for i := range place {
+		place[i] = binary.BigEndian.Uint64(b[1+8*i:])
+	}
 	// There is one cursor for a place in a list, and base64 can be written in many
 	// ways: it is the text that is compared.
-	if !hmac.Equal([]byte(cursor), []byte(cursorAfter(key, p, filters))) {
-		return 0, ErrInvalidCursor.Because("the cursor is of a list with other filters, or was changed")
+	if !hmac.Equal([]byte(cursor), []byte(cursorOf(key, filters, place...))) {
+		return nil, ErrInvalidCursor.Because("the cursor is of a list with other filters, or was changed")
 	}
-	return p, nil
+	return place, nil
 }
 
 func cursorMAC(key, content []byte, filters string) []byte {
 	h := hmac.New(sha256.New, key)
-	h.Write([]byte("GET /v1/transactions\n")) // keeps the key usable for other lists
-	h.Write(content)                          // of fixed length
+	h.Write([]byte("GET /v1/transactions\n")) // keeps the key usable for other purposes
+	h.Write(content)                          // whose first byte tells its length
 	h.Write([]byte(filters))
 	return h.Sum(nil)[:macBytes]
 }

@@ -45,6 +45,24 @@ func TestCursor(t *testing.T) {
 	}
 }
 
+// A place of two numbers is none of one, nor the other way round.
+func TestCursorPlaces(t *testing.T) {
+	key := bytes.Repeat([]byte{1}, CursorKeyBytes)
+	one, two := cursorOf(key, "f", 7), cursorOf(key, "f", 7, 9)
+	if got, err := readPlace(key, two, "f", 2); err != nil || got[0] != 7 || got[1] != 9 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := readPlace(key, one, "f", 2); err == nil {
+		t.Errorf("one number was read as %v", got)
+	}
+	if got, err := readCursor(key, two, "f"); err == nil {
+		t.Errorf("two numbers were read as %v", got)
+	}
+	if got, err := readPlace(key, two, "g", 2); err == nil {
+		t.Errorf("with other filters: %v", got)
+	}
+}
+
 func FuzzCursor(f *testing.F) {
 	key := bytes.Repeat([]byte{1}, CursorKeyBytes)
 	f.Add("", "")

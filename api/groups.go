@@ -116,9 +116,12 @@ func (a *api) listGroups(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	path := "/v1/senders/" + sender.String() + "/groups"
-	before, bound, err := a.cursor(q, path, next)
-	if err != nil {
-		return err
+	bound := path + "?" + next.Encode() // what its cursors are bound to
+	var before event.Position
+	if q.values.Has("cursor") {
+		if before, err = readCursor(a.CursorKey, q.one("cursor"), bound); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := a.work(r)
 	defer cancel()
@@ -131,7 +134,7 @@ func (a *api) listGroups(w http.ResponseWriter, r *http.Request) error {
 	}
 	if len(found) > limit {
 		found = found[:limit]
-		a.linkNext(w, path, next, limit, cursorAfter(a.CursorKey, found[limit-1].Position, bound))
+		linkNext(w, path, next, limit, cursorAfter(a.CursorKey, found[limit-1].Position, bound))
 	}
 	shown := make([]listedGroup, len(found))
 	for i, g := range found {
@@ -164,21 +167,18 @@ func (a *api) group(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	shown := shownGroup{listedGroup: listedOf(g), Sender: sender}
 	path := "/v1/senders/" + sender.String() + "/groups/" + groupID.String()
 	next := url.Values{"chainId": {g.Chain.String()}}
-	after, bound, err := a.cursor(q, path, next)
+	bound := path + "?" + next.Encode()
+	members, more, err := a.membersAfter(ctx, g, q, bound, limit)
 	if err != nil {
 		return err
 	}
-	members, err := a.Groups.Query.Members(ctx, g.ID, after, limit+1)
-	if err != nil {
-		return err
-	}
-	shown := shownGroup{listedGroup: listedOf(g), Sender: sender}
-	if len(members) > limit {
-		members = members[:limit]
-		shown.NextCursor = cursorAfter(a.CursorKey, members[limit-1].Position, bound)
-		a.linkNext(w, path, next, limit, shown.NextCursor)
+	if more {
+		last := members[limit-1]
+		shown.NextCursor = cursorOf(a.CursorKey, bound, last.Nonce, uint64(last.Position))
+		linkNext(w, path, next, limit, shown.NextCursor)
 	}
 	if shown.Members, err = a.members(ctx, g.Chain, members); err != nil {
 		return err
@@ -187,6 +187,20 @@ func (a *api) group(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return reply(w, http.StatusOK, shown)
+}
+
+// membersAfter reads a page of members, and whether there are more.
+func (a *api) membersAfter(ctx context.Context, g groups.Group, q parameters, bound string, limit int) ([]groups.Member, bool, error) {
+	var after *groups.Member
+	if q.values.Has("cursor") {
+		place, err := readPlace(a.CursorKey, q.one("cursor"), bound, 2)
+		if err != nil {
+			return nil, false, err
+		}
+		after = &groups.Member{Nonce: place[0], Position: event.Position(place[1])}
+	}
+	members, err := a.Groups.Query.Members(ctx, g.ID, after, limit+1)
+	return members[:min(len(members), limit)], len(members) > limit, err
 }
 
 // findGroup finds the one group that is meant, once the read models have it if it
@@ -296,17 +310,8 @@ func listedOf(g groups.Group) listedGroup {
 	}
 }
 
-// cursor reads the place that a list goes on from; bound is what its cursors are
-// bound to.
-func (a *api) cursor(q parameters, path string, filters url.Values) (from event.Position, bound string, err error) {
-	bound = path + "?" + filters.Encode()
-	if q.values.Has("cursor") {
-		from, err = readCursor(a.CursorKey, q.one("cursor"), bound)
-	}
-	return from, bound, err
-}
-
-func (a *api) linkNext(w http.ResponseWriter, path string, filters url.Values, limit int, cursor string) {
+// linkNext names the next page in the answer's header.
+func linkNext(w http.ResponseWriter, path string, filters url.Values, limit int, cursor string) {
 	filters.Set("limit", strconv.Itoa(limit))
 	filters.Set("cursor", cursor)
 	w.Header().Set("Link", "<"+path+"?"+filters.Encode()+`>; rel="next"`)

@@ -122,6 +122,7 @@ func (s *stack) groupShown(target string) (shown struct {
 		Nonce           uint64
 		Status          tx.Status
 		Canceled        bool
+		Parked          bool
 		WaitingForNonce *uint64
 		WaitingSince    int64
 	}

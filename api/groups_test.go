@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,7 +84,7 @@ func TestGroupPages(t *testing.T) {
 	s := grouped(t)
 	const count = 7
 	for n := range byte(count) {
-		s.submit(payment(payroll(n), 0), payment(payroll(0), uint64(n)+1))
+		s.submit(payment(payroll(n), 0), payment(payroll(0), uint64(count-n)))
 		s.groupList("") // has them join: groups that meet in one step join in any order
 	}
 	var ids []string
@@ -117,7 +118,7 @@ func TestGroupPages(t *testing.T) {
 		}
 		target = next(t, res)
 	}
-	if len(nonces) != count+1 {
+	if !slices.Equal(nonces, []uint64{0, 1, 2, 3, 4, 5, 6, 7}) {
 		t.Errorf("members %v", nonces)
 	}
 	_, cursor, _ := strings.Cut(next(t, s.get(groupsPath(owner)+"?limit=3")), "cursor=")
@@ -221,6 +222,29 @@ func TestMemberWaits(t *testing.T) {
 		if waits != (m.TxHash == hash) {
 			t.Errorf("member %+v", m)
 		}
+	}
+}
+
+// Members behind a full window of others say what they wait for, too.
+func TestParkedMembersWait(t *testing.T) {
+	s := grouped(t)
+	var raws [][]byte
+	for n := range uint64(60) {
+		raws = append(raws, payment(payroll(0), n+5, func(t *chain.Signed) { t.Window.After = 0 }))
+	}
+	s.submit(raws...)
+	s.fed()
+	parked := 0
+	for _, m := range s.groupShown(groupPath(payroll(0))).Members {
+		if m.Parked {
+			parked++
+		}
+		if waits := m.WaitingForNonce != nil && *m.WaitingForNonce < m.Nonce && m.WaitingSince == testTime.Unix(); waits != m.Parked {
+			t.Errorf("member %+v", m)
+		}
+	}
+	if parked == 0 {
+		t.Error("nobody is parked")
 	}
 }
 

@@ -26,7 +26,7 @@ CREATE TABLE group_members (
 
 CREATE INDEX group_members_position ON group_members (sender, group_id, chain, position);
 CREATE INDEX group_members_eligible ON group_members (sender, group_id, chain, eligible_at);
-CREATE INDEX group_members_nonce ON group_members (sender, group_id, chain, nonce);
+CREATE INDEX group_members_nonce ON group_members (sender, group_id, chain, nonce, position);
 
 -- Transactions that an access key signed and the chain has not confirmed yet.
 CREATE TABLE group_claims (

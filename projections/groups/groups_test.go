@@ -111,11 +111,11 @@ func TestQueries(t *testing.T) {
 func members(t *testing.T, q groups.Query, g groups.Group, want []chain.Hash) {
 	t.Helper()
 	var got []chain.Hash
-	for after := event.Position(0); ; { // in pages of two
+	for after := (*groups.Member)(nil); ; { // in pages of two
 		page, err := q.Members(t.Context(), g.ID, after, 2)
 		check(t, err)
 		for _, m := range page {
-			got, after = append(got, m.Hash), m.Position
+			got, after = append(got, m.Hash), &m
 		}
 		if len(page) < 2 {
 			break

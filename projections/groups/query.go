@@ -108,25 +108,29 @@ func (q Query) groups(ctx context.Context, text string, args ...any) ([]Group, e
 // Member is a transaction of a group.
 type Member struct {
 	Hash     chain.Hash
+	Nonce    uint64
 	Position event.Position // of its Joined
 }
 
-// Members returns at most limit members that joined after a position, in the order
-// of joining.
-func (q Query) Members(ctx context.Context, id group.ID, after event.Position, limit int) ([]Member, error) {
-	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`SELECT hash, position `+ofGroup+` AND position > $4 ORDER BY position LIMIT %d`, limit),
-		id.Sender[:], id.Group[:], int64(id.Chain), int64(after))
+// Members returns at most limit members that come after one (nil: from the first on),
+// by rising nonce, and those that share one in the order of joining.
+func (q Query) Members(ctx context.Context, id group.ID, after *Member, limit int) ([]Member, error) {
+	text, args := `SELECT hash, nonce, position `+ofGroup, []any{id.Sender[:], id.Group[:], int64(id.Chain)}
+	if after != nil {
+		text, args = text+` AND (nonce, position) > ($4, $5)`, append(args, ordered(after.Nonce), int64(after.Position))
+	}
+	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`%s ORDER BY nonce, position LIMIT %d`, text, limit), args...)
 	if err != nil {
 		return nil, fmt.Errorf("members: %w", err)
 	}
 	var all []Member
 	err = scan(rows, func() error {
 		var hash []byte
-		var position int64
-		if err := rows.Scan(&hash, &position); err != nil {
+		var nonce, position int64
+		if err := rows.Scan(&hash, &nonce, &position); err != nil {
 			return err
 		}
-		all = append(all, Member{chain.Hash(hash), event.Position(position)})
+		all = append(all, Member{chain.Hash(hash), unordered(nonce), event.Position(position)})
 		return nil
 	})
 	return all, err
