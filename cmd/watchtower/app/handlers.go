@@ -29,12 +29,12 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool) Handlers {
 }
 
 func apiLimits(c config.API) api.Limits {
-	return api.Limits{
-		BodyBytes: c.MaxBodyBytes, BatchItems: c.MaxBatch, TransactionBytes: c.MaxTransactionBytes,
-		HeaderBytes: c.MaxHeaderBytes, Connections: c.MaxConnections,
-		HeaderTimeout: c.HeaderTimeout, ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout,
-		IdleTimeout: c.IdleTimeout, WorkTimeout: c.WorkTimeout,
-	}
+	l := api.DefaultLimits() // for those that are no settings
+	l.BodyBytes, l.BatchItems, l.TransactionBytes = c.MaxBodyBytes, c.MaxBatch, c.MaxTransactionBytes
+	l.HeaderBytes, l.Connections = c.MaxHeaderBytes, c.MaxConnections
+	l.HeaderTimeout, l.ReadTimeout, l.WriteTimeout = c.HeaderTimeout, c.ReadTimeout, c.WriteTimeout
+	l.IdleTimeout, l.WorkTimeout = c.IdleTimeout, c.WorkTimeout
+	return l
 }
 
 func apiRates(c config.Rates) api.Rates {
