@@ -56,6 +56,8 @@ type Config struct {
 	// such as https://app.example, or "*" for all.
 	Origins []string
 	Access  Access
+	// Idempotency says how requests with an Idempotency-Key are remembered.
+	Idempotency Idempotency
 	// Canceler cancels groups.
 	Canceler Canceler
 	// CursorKey authenticates the cursors of lists. Replicas that share their
@@ -138,7 +140,7 @@ type route struct {
 
 func (a *api) routes() []route {
 	return []route{
-		{http.MethodPost, "/v1/transactions", access.Submit, a.submit},
+		{http.MethodPost, "/v1/transactions", access.Submit, a.once(a.submit)},
 		{http.MethodGet, "/v1/transactions", access.Read, a.list},
 		{http.MethodGet, "/v1/transactions/{hash}", access.Read, a.transaction},
 		{http.MethodDelete, "/v1/transactions/{hash}", access.Cancel, a.stale},
@@ -147,7 +149,7 @@ func (a *api) routes() []route {
 		{http.MethodPost, "/rpc/{chainId}", access.RPC, a.rpc},
 		{http.MethodGet, "/v1/senders/{sender}/groups", access.Read, a.listGroups},
 		{http.MethodGet, "/v1/senders/{sender}/groups/{groupId}", access.Read, a.group},
-		{http.MethodPost, "/v1/senders/{sender}/groups/{groupId}/cancel", access.Cancel, a.cancelGroup},
+		{http.MethodPost, "/v1/senders/{sender}/groups/{groupId}/cancel", access.Cancel, a.once(a.cancelGroup)},
 		{http.MethodGet, "/v1/events", access.Read, a.follow},
 		{http.MethodGet, "/health", public, a.health},
 		{http.MethodGet, "/livez", probing, a.live},

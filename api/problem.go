@@ -19,29 +19,32 @@ import (
 
 // What the API itself refuses. docs/problems.md tells clients what each means.
 const (
-	ErrMalformedJSON        = event.Refusal("malformed-json")
-	ErrInvalidRequest       = event.Refusal("invalid-request")
-	ErrPayloadTooLarge      = event.Refusal("payload-too-large")
-	ErrRequestTimeout       = event.Refusal("request-timeout")
-	ErrUnsupportedMediaType = event.Refusal("unsupported-media-type")
-	ErrUnsupportedEncoding  = event.Refusal("unsupported-encoding")
-	ErrEmptyBatch           = event.Refusal("empty-batch")
-	ErrBatchTooLarge        = event.Refusal("batch-too-large")
-	ErrInvalidHash          = event.Refusal("invalid-hash")
-	ErrInvalidAddress       = event.Refusal("invalid-address")
-	ErrInvalidGroupID       = event.Refusal("invalid-group-id")
-	ErrInvalidFilter        = event.Refusal("invalid-filter")
-	ErrInvalidLimit         = event.Refusal("invalid-limit")
-	ErrInvalidCursor        = event.Refusal("invalid-cursor")
-	ErrAmbiguousChain       = event.Refusal("ambiguous-chain")
-	ErrSignatureRequired    = event.Refusal("signature-required")
-	ErrTooManyStreams       = event.Refusal("too-many-streams")
-	ErrNotFound             = event.Refusal("not-found")
-	ErrMethodNotAllowed     = event.Refusal("method-not-allowed")
-	ErrUnauthorized         = event.Refusal("unauthorized")
-	ErrForbidden            = event.Refusal("forbidden")
-	ErrForeignSender        = event.Refusal("foreign-sender")
-	ErrRateLimited          = event.Refusal("rate-limited")
+	ErrMalformedJSON         = event.Refusal("malformed-json")
+	ErrInvalidRequest        = event.Refusal("invalid-request")
+	ErrPayloadTooLarge       = event.Refusal("payload-too-large")
+	ErrRequestTimeout        = event.Refusal("request-timeout")
+	ErrUnsupportedMediaType  = event.Refusal("unsupported-media-type")
+	ErrUnsupportedEncoding   = event.Refusal("unsupported-encoding")
+	ErrEmptyBatch            = event.Refusal("empty-batch")
+	ErrBatchTooLarge         = event.Refusal("batch-too-large")
+	ErrInvalidHash           = event.Refusal("invalid-hash")
+	ErrInvalidAddress        = event.Refusal("invalid-address")
+	ErrInvalidGroupID        = event.Refusal("invalid-group-id")
+	ErrInvalidFilter         = event.Refusal("invalid-filter")
+	ErrInvalidLimit          = event.Refusal("invalid-limit")
+	ErrInvalidCursor         = event.Refusal("invalid-cursor")
+	ErrAmbiguousChain        = event.Refusal("ambiguous-chain")
+	ErrSignatureRequired     = event.Refusal("signature-required")
+	ErrTooManyStreams        = event.Refusal("too-many-streams")
+	ErrNotFound              = event.Refusal("not-found")
+	ErrMethodNotAllowed      = event.Refusal("method-not-allowed")
+	ErrInvalidIdempotencyKey = event.Refusal("invalid-idempotency-key")
+	ErrIdempotencyConflict   = event.Refusal("idempotency-conflict")
+	ErrIdempotencyRunning    = event.Refusal("idempotency-in-progress")
+	ErrUnauthorized          = event.Refusal("unauthorized")
+	ErrForbidden             = event.Refusal("forbidden")
+	ErrForeignSender         = event.Refusal("foreign-sender")
+	ErrRateLimited           = event.Refusal("rate-limited")
 )
 
 // What is not a refusal, but shown like one.
@@ -93,6 +96,9 @@ var kinds = [...]kind{
 	{ErrTooManyStreams, http.StatusServiceUnavailable, "Too many streams of events are open"},
 	{ErrNotFound, http.StatusNotFound, "There is nothing here"},
 	{ErrMethodNotAllowed, http.StatusMethodNotAllowed, "The method is not allowed here"},
+	{ErrInvalidIdempotencyKey, http.StatusBadRequest, "The Idempotency-Key cannot be used"},
+	{ErrIdempotencyConflict, http.StatusUnprocessableEntity, "The Idempotency-Key belongs to another request"},
+	{ErrIdempotencyRunning, http.StatusConflict, "The same request is being carried out"},
 	{ErrUnauthorized, http.StatusUnauthorized, "An API key is needed"},
 	{ErrForbidden, http.StatusForbidden, "The API key is not good for this"},
 	{ErrForeignSender, http.StatusForbidden, "The API key is not good for this sender"},
@@ -177,7 +183,7 @@ func filled(code event.Refusal, detail string) Problem {
 		if k.code == code {
 			return Problem{
 				Type: "/problems/" + string(k.code), Title: k.title, Status: k.status, Detail: detail,
-				Code: string(k.code), Retryable: retryable(k.status),
+				Code: string(k.code), Retryable: retryable(k.status) || k.code == ErrIdempotencyRunning,
 			}
 		}
 	}

@@ -144,6 +144,9 @@ func (d *DB) Payloads() *Payloads { return d.payloads }
 // Work is the due queue, the watcher's board, leases and checkpoints.
 func (d *DB) Work() *Work { return d.work }
 
+// Requests is what is remembered of requests that clients may repeat.
+func (d *DB) Requests() Requests { return Requests{d.work} }
+
 // View is the read models' database. Whose they are makes its tables.
 func (d *DB) View() *sql.DB { return d.view }
 

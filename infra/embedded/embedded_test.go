@@ -116,6 +116,12 @@ func TestLeases(t *testing.T) {
 	})
 }
 
+func TestRequests(t *testing.T) {
+	storetest.Requests(t, func(t *testing.T) storetest.Opened[storetest.RequestRows] {
+		return opened(t, func(db *embedded.DB) storetest.RequestRows { return db.Requests() })
+	})
+}
+
 func TestCheckpoints(t *testing.T) {
 	storetest.Checkpoints(t, func(t *testing.T) storetest.Opened[storetest.CheckpointRows] {
 		return opened(t, func(db *embedded.DB) storetest.CheckpointRows { return db.Work() })

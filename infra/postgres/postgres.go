@@ -101,6 +101,7 @@ type DB struct {
 	Payloads    *Payloads
 	Checkpoints *Checkpoints
 	Leases      *Leases
+	Requests    *Requests
 	Work        *Work // the due queue and the watcher's board
 
 	config *pgx.ConnConfig
@@ -141,6 +142,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	db.Payloads = &Payloads{db.log}
 	db.Checkpoints = &Checkpoints{db.work}
 	db.Leases = &Leases{db.log}
+	db.Requests = &Requests{db.log}
 	db.Work = &Work{pool: db.work, window: o.Window}
 	return db, nil
 }

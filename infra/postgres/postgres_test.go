@@ -108,6 +108,12 @@ func TestLeases(t *testing.T) {
 	})
 }
 
+func TestRequests(t *testing.T) {
+	storetest.Requests(t, func(t *testing.T) storetest.Opened[storetest.RequestRows] {
+		return opened(open(t, postgres.Options{}), func(db *postgres.DB) storetest.RequestRows { return db.Requests })
+	})
+}
+
 func TestQueue(t *testing.T) {
 	type rows struct {
 		*postgres.Work

@@ -45,10 +45,11 @@ type Storage struct {
 	// NextFree is the first nonce of a sequence, from one on, that the queue does not hold.
 	NextFree func(ctx context.Context, s chain.Sequence, from uint64) (uint64, error)
 	// Soon lists the rows of a chain that are due soonest.
-	Soon  func(ctx context.Context, id chain.ID, limit int) ([]tx.Work, error)
-	Board watcher.Board
-	View  *sql.DB
-	Ping  func(ctx context.Context) error
+	Soon     func(ctx context.Context, id chain.ID, limit int) ([]tx.Work, error)
+	Board    watcher.Board
+	Requests Requests
+	View     *sql.DB
+	Ping     func(ctx context.Context) error
 	// Transient reports whether an error of these may pass by itself.
 	Transient func(error) bool
 	Close     func(ctx context.Context) error
@@ -81,6 +82,7 @@ type Settings struct {
 	OwnerTTL       time.Duration
 	OwnerRenew     time.Duration
 	Grouping       commands.Grouping
+	MaxRequests    int // that are remembered by their Idempotency-Key
 	ExpiringWindow time.Duration
 	Retention      retention.Settings
 	// Deployment is this deployment's name in what owners sign to cancel groups; empty
@@ -198,6 +200,7 @@ func (a *App) parts() []func(context.Context) {
 		a.keyring.Run,
 		own(scheduler.Reader, a.feeder().Run),
 		own("queue-depth", a.watchDepth),
+		own(requestsSweeper, a.sweepRequests),
 		a.watchLag,
 		own(projectionPrefix+transactions.Name, a.projector().Run),
 		a.tail.Run,

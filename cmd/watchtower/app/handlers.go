@@ -17,6 +17,10 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool) Handlers {
 		Submit: a.submit, Query: a.query, Groups: a.shownGroups(), Board: a.ports.Storage.Queue, Stale: a.stale(), Canceler: a.canceler(), Tail: a.tail,
 		Health: a.health(c, b, pools), Limits: limits, Rates: apiRates(c.Rates),
 		Access: api.Access{Keys: a.keyring.State, Open: c.OpenAccess}, CursorKey: a.ports.Master.Derive("api cursor"),
+		Idempotency: api.Idempotency{
+			// Who carries a request out has died when its connection must have.
+			Requests: a.ports.Storage.Requests, Keep: c.Idempotency.Keep, Hold: idempotencyHold + c.API.WriteTimeout,
+		},
 		RPC: a.jsonRPC(c, b, pools), Origins: c.API.Origins,
 		Transient: a.ports.Storage.Transient, Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
 		Requested: a.ports.Metrics.Request, Traced: a.ports.Tracing.Request, Submitted: a.ports.Metrics.Submission,

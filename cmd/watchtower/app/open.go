@@ -66,7 +66,7 @@ func openPostgres(ctx context.Context, s config.Store, window int, o StorageOpti
 	}
 	return Storage{
 		Log: db.Log, Payloads: db.Payloads, Checkpoints: db.Checkpoints, Leases: db.Leases,
-		Queue: db.Work, NextFree: db.Work.NextFree, Soon: db.Work.Soon, Board: db.Work, View: db.View(),
+		Queue: db.Work, NextFree: db.Work.NextFree, Soon: db.Work.Soon, Board: db.Work, Requests: db.Requests, View: db.View(),
 		Ping: db.Ping, Transient: postgres.Transient, Close: db.Close,
 	}, nil
 }
@@ -78,7 +78,7 @@ func openEmbedded(s config.Store, window int, o StorageOptions) (Storage, error)
 	}
 	return Storage{
 		Log: db.Log(), Payloads: db.Payloads(), Checkpoints: db.Work(), Leases: db.Work(),
-		Queue: db.Work(), NextFree: db.Work().NextFree, Soon: db.Work().Soon, Board: db.Work(), View: db.View(),
+		Queue: db.Work(), NextFree: db.Work().NextFree, Soon: db.Work().Soon, Board: db.Work(), Requests: db.Requests(), View: db.View(),
 		Ping: db.Ping, Transient: embedded.Transient,
 		Close: func(context.Context) error { return db.Close() },
 	}, nil

@@ -151,7 +151,7 @@ func settings(c config.Config) Settings {
 		Holder: holder(), Schedule: c.Scheduler.Schedule, Lead: c.Scheduler.Lead,
 		SchedulerPoll: c.Scheduler.PollInterval, WorkLease: c.Scheduler.LeaseTTL, Slots: c.Scheduler.MaxConcurrency,
 		WatcherPoll: c.Watcher.PollInterval, OwnerTTL: c.Owner.LeaseTTL, OwnerRenew: c.Owner.LeaseRenew,
-		Grouping: c.Grouping, ExpiringWindow: c.ExpiringWindow, Retention: c.Retention, ShutdownGrace: c.ShutdownGrace,
+		Grouping: c.Grouping, MaxRequests: c.Idempotency.MaxRequests, ExpiringWindow: c.ExpiringWindow, Retention: c.Retention, ShutdownGrace: c.ShutdownGrace,
 		Deployment: c.Deployment, GroupIDSignatures: c.Cancel.GroupIDSignatures,
 	}
 }

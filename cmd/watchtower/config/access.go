@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"time"
 )
 
 // Rate is a limit on how often one client may ask; PerSecond 0 is none.
@@ -18,6 +19,12 @@ type Rates struct {
 	Key            Rate
 	Clients        int
 	TrustedProxies []netip.Prefix
+}
+
+// Idempotency says how long requests are remembered by their Idempotency-Key.
+type Idempotency struct {
+	Keep        time.Duration
+	MaxRequests int
 }
 
 // addressRate is what strangers may ask for unless the configuration says more.
@@ -41,6 +48,10 @@ func (d *draft) limits() []*setting {
 			"How many it may send at once: at least `api.max-batch`."),
 		numbers("rate.clients", &r.Clients, 65_536, 1024, 1<<24,
 			"How many clients are remembered, at some 200 bytes each. Beyond that the one not seen for longest is forgotten."),
+		durations("idempotency.keep", &d.Idempotency.Keep, 24*time.Hour, time.Second, 7*24*time.Hour,
+			"How long a request with an `Idempotency-Key` is remembered, and answered as the first time when it is repeated."),
+		numbers("idempotency.max-requests", &d.Idempotency.MaxRequests, 100_000, 1000, 10_000_000,
+			"How many such requests are remembered, at up to 64 KiB each; beyond that the oldest are forgotten. A forgotten one is carried out again when it is repeated, which takes no transaction on twice."),
 		networks("trusted-proxies", &r.TrustedProxies,
 			"The proxies whose `X-Forwarded-For` is believed. The client is the last address in it that is not one of these; "+
 				"a request from anywhere else is its sender's own."),

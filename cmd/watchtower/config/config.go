@@ -39,6 +39,7 @@ type Config struct {
 	Owner       Owner
 	API         API
 	Rates       Rates
+	Idempotency Idempotency
 	Retention   retention.Settings
 	Cancel      Cancel
 	// Deployment is this deployment's name in what owners sign; empty is one that

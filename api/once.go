@@ -1,0 +1,180 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/request"
+)
+
+// Requests remembers requests by their Idempotency-Key, over all replicas.
+type Requests interface {
+	Claim(ctx context.Context, c request.Claim) (request.Stage, request.Answer, error)
+	Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error
+	Release(ctx context.Context, name request.Name, claim event.ID) error
+}
+
+// Idempotency says how requests with an Idempotency-Key are remembered.
+type Idempotency struct {
+	Requests Requests // nil: they are not, and the header is ignored
+	// Keep is for how long. Hold is how long who carries a request out is waited
+	// for: longer than it can take.
+	Keep, Hold time.Duration
+}
+
+// answerMax bounds an answer that is kept. One that is longer is made again when
+// the request is repeated.
+const answerMax = 64 << 10
+
+// settleTimeout bounds how long it may take to keep an answer, or not to.
+const settleTimeout = 5 * time.Second
+
+// once gives an endpoint's answer again to a request that repeats an earlier one by
+// its Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07). It is for
+// endpoints that can bear to be called twice: what was refused or went wrong is not
+// kept, and a process that dies between the effect and keeping the answer leaves a
+// claim that lapses, after which the request is carried out again.
+func (a *api) once(e endpoint) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		given := r.Header["Idempotency-Key"]
+		if len(given) == 0 || a.Idempotency.Requests == nil {
+			return e(w, r)
+		}
+		key, err := readIdempotencyKey(given)
+		if err != nil {
+			return err
+		}
+		var body []byte
+		if r.ContentLength != 0 {
+			if body, err = a.readBody(w, r); err != nil {
+				return err
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		c := request.Claim{
+			Name: nameOf(exchangeOf(r), key), Print: printOf(r, body),
+			Hold: a.Idempotency.Hold, Keep: a.Idempotency.Keep,
+		}
+		if _, err := io.ReadFull(a.Random, c.ID[:]); err != nil {
+			panic(fmt.Sprintf("api: draw a claim: %v", err))
+		}
+		ctx, cancel := a.work(r)
+		stage, answer, err := a.Idempotency.Requests.Claim(ctx, c)
+		cancel()
+		switch {
+		case err != nil:
+			return fmt.Errorf("claim a request: %w", err)
+		case stage == request.Differs:
+			return ErrIdempotencyConflict.Because("the Idempotency-Key %s was given to another request", quote(key))
+		case stage == request.Running:
+			return ErrIdempotencyRunning.Because("the request with the Idempotency-Key %s is being carried out", quote(key))
+		case stage == request.Answered:
+			return again(w, answer)
+		}
+		return a.firstTime(w, r, c, e)
+	}
+}
+
+// firstTime carries a claimed request out, and keeps the answer if it is worth it.
+func (a *api) firstTime(w http.ResponseWriter, r *http.Request, c request.Claim, e endpoint) error {
+	on, kept := exchangeOf(r), &keeping{ResponseWriter: w}
+	err := e(kept, r)
+	// The client may be gone by now; what happened has happened all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), settleTimeout)
+	defer cancel()
+	var trouble error
+	if whole := err == nil && on.err == nil && kept.status == http.StatusOK && !kept.tooLong; whole {
+		answer := request.Answer{Status: kept.status, Media: w.Header().Get("Content-Type"), Body: kept.body.Bytes()}
+		trouble = a.Idempotency.Requests.Answer(ctx, c.Name, c.ID, answer)
+	} else {
+		trouble = a.Idempotency.Requests.Release(ctx, c.Name, c.ID)
+	}
+	if trouble != nil { // the claim lapses by itself
+		a.Log.LogAttrs(ctx, slog.LevelWarn, "request not remembered", slog.String("request", on.id), slog.Any("err", trouble))
+	}
+	return err
+}
+
+// again gives an answer that was given before.
+func again(w http.ResponseWriter, answer request.Answer) error {
+	w.Header().Set("Content-Type", answer.Media)
+	w.Header().Set("Idempotency-Replayed", "true")
+	w.WriteHeader(answer.Status)
+	_, _ = w.Write(answer.Body) // the client has gone: there is nobody to tell
+	return nil
+}
+
+// readIdempotencyKey reads the key, which the draft wants in quotes and most clients
+// send without.
+func readIdempotencyKey(given []string) (string, error) {
+	key := given[0]
+	if len(key) > 2 && strings.HasPrefix(key, `"`) && strings.HasSuffix(key, `"`) {
+		key = key[1 : len(key)-1]
+	}
+	if len(given) > 1 || !isRequestID(key) {
+		return "", ErrInvalidIdempotencyKey.Because("an Idempotency-Key is 1 to %d of A-Z, a-z, 0-9 and ._:-", requestIDMax)
+	}
+	return key, nil
+}
+
+// nameOf keeps the keys of different clients apart. Those without an API key share
+// one space.
+func nameOf(on *exchange, key string) request.Name {
+	h := sha256.New()
+	if on.key != nil {
+		h.Write(on.key.ID[:])
+	}
+	h.Write([]byte("\n" + key))
+	return request.Name(h.Sum(nil))
+}
+
+// printOf tells requests apart by all that decides what they do. An authorization
+// that is not an API key does so too: canceling is signed there.
+func printOf(r *http.Request, body []byte) request.Print {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %s\n", r.Method, r.RequestURI) //nolint:errcheck // a hash never fails
+	for _, value := range r.Header["Authorization"] {
+		if scheme, _, _ := strings.Cut(value, " "); !strings.EqualFold(scheme, "Bearer") {
+			fmt.Fprintf(h, "%s\n", value) //nolint:errcheck // likewise
+		}
+	}
+	h.Write([]byte("\n"))
+	h.Write(body)
+	return request.Print(h.Sum(nil))
+}
+
+// keeping remembers what is answered, up to a limit.
+type keeping struct {
+	http.ResponseWriter
+	status  int
+	body    bytes.Buffer
+	tooLong bool
+}
+
+func (w *keeping) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *keeping) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	if w.tooLong = w.tooLong || w.body.Len()+len(b) > answerMax; !w.tooLong {
+		w.body.Write(b)
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *keeping) Unwrap() http.ResponseWriter { return w.ResponseWriter }

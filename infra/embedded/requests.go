@@ -1,0 +1,89 @@
+package embedded
+
+import (
+	"context"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/request"
+)
+
+// Requests remembers requests that clients may repeat, and what was answered.
+type Requests struct{ work *Work }
+
+// found is what is known of a request.
+type found struct {
+	stage  request.Stage
+	answer request.Answer
+}
+
+// Claim asks for a request. The answer is there when the stage is request.Answered.
+func (r Requests) Claim(ctx context.Context, c request.Claim) (request.Stage, request.Answer, error) {
+	f, err := write(ctx, r.work.file, "claim request", func(conn *sqlite.Conn) (found, error) {
+		now := r.work.now()
+		f, err := findRequest(conn, c, micros(now))
+		if err != nil || f.stage != request.Claimed {
+			return f, err
+		}
+		return f, exec(conn, `INSERT OR REPLACE INTO requests (name, print, claim, held_until, expires_at) VALUES (?, ?, ?, ?, ?)`,
+			c.Name[:], c.Print[:], c.ID[:], micros(now.Add(c.Hold)), micros(now.Add(c.Keep)))
+	})
+	return f.stage, f.answer, err
+}
+
+func findRequest(conn *sqlite.Conn, c request.Claim, now int64) (f found, err error) {
+	err = query(conn, `SELECT print, claim, held_until, status, media, body FROM requests WHERE name = ? AND expires_at > ?`, func(s *sqlite.Stmt) bool {
+		var print request.Print
+		var claim event.ID
+		s.ColumnBytes(0, print[:])
+		s.ColumnBytes(1, claim[:])
+		answered := !s.ColumnIsNull(3)
+		switch {
+		case claim == c.ID: // this very one, tried again after a lost answer
+		case print != c.Print:
+			f.stage = request.Differs
+		case answered:
+			f.stage = request.Answered
+			f.answer = request.Answer{Status: s.ColumnInt(3), Media: s.ColumnText(4), Body: columnBytes(s, 5)}
+		case s.ColumnInt64(2) > now:
+			f.stage = request.Running
+		}
+		return false
+	}, c.Name[:], now)
+	return f, err
+}
+
+// Answer keeps what was answered, if the claim is still held; else it does nothing.
+func (r Requests) Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error {
+	_, err := write(ctx, r.work.file, "answer request", func(conn *sqlite.Conn) (struct{}, error) {
+		return struct{}{}, exec(conn, `UPDATE requests SET status = ?3, media = ?4, body = ?5 WHERE name = ?1 AND claim = ?2`,
+			name[:], claim[:], int64(a.Status), a.Media, a.Body)
+	})
+	return err
+}
+
+// Release lets whoever asks next carry a request out, if the claim is still held.
+func (r Requests) Release(ctx context.Context, name request.Name, claim event.ID) error {
+	_, err := write(ctx, r.work.file, "release request", func(conn *sqlite.Conn) (struct{}, error) {
+		return struct{}{}, exec(conn, `DELETE FROM requests WHERE name = ? AND claim = ?`, name[:], claim[:])
+	})
+	return err
+}
+
+// Forget removes at most limit requests that have expired, and as many of the
+// oldest where more than most are kept. It says how many it has removed.
+func (r Requests) Forget(ctx context.Context, most, limit int) (int, error) {
+	return write(ctx, r.work.file, "forget requests", func(conn *sqlite.Conn) (int, error) {
+		err := exec(conn, `DELETE FROM requests WHERE name IN (
+			SELECT name FROM requests WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`, micros(r.work.now()), int64(limit))
+		if err != nil {
+			return 0, err
+		}
+		removed := conn.Changes()
+		err = exec(conn, `DELETE FROM requests WHERE name IN (
+			SELECT name FROM requests ORDER BY expires_at
+			LIMIT min(?2, max(0, (SELECT count(*) FROM requests) - ?1)))`, int64(most), int64(limit))
+		return removed + conn.Changes(), err
+	})
+}

@@ -1,0 +1,140 @@
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/request"
+)
+
+// RequestRows is the port of repeated requests.
+type RequestRows interface {
+	Claim(ctx context.Context, c request.Claim) (request.Stage, request.Answer, error)
+	Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error
+	Release(ctx context.Context, name request.Name, claim event.ID) error
+	Forget(ctx context.Context, most, limit int) (int, error)
+}
+
+// claimOf asks for a request of a name, with a claim of its own.
+func claimOf(name, print byte) request.Claim {
+	c := request.Claim{Name: request.Name{name}, Print: request.Print{print}, Hold: time.Minute, Keep: time.Hour}
+	rand.Read(c.ID[:]) //nolint:errcheck // never fails
+	return c
+}
+
+func claim(t *testing.T, p RequestRows, c request.Claim, want request.Stage) request.Answer {
+	t.Helper()
+	stage, a, err := p.Claim(soon(t), c)
+	if err != nil || stage != want {
+		t.Fatalf("claim: stage %d, %v; want stage %d", stage, err, want)
+	}
+	return a
+}
+
+// Requests is the contract of repeated requests.
+func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
+	answer := request.Answer{Status: 200, Media: "application/json", Body: []byte(`{"a":1}`)}
+	t.Run("once", func(t *testing.T) {
+		o := open(t)
+		p, ctx := o.Port, soon(t)
+		first := claimOf(1, 1)
+		claim(t, p, first, request.Claimed)
+		claim(t, p, first, request.Claimed) // its answer was lost
+		claim(t, p, claimOf(1, 1), request.Running)
+		claim(t, p, claimOf(1, 2), request.Differs)
+		claim(t, p, claimOf(2, 1), request.Claimed)
+		check(t, p.Answer(ctx, request.Name{1}, claimOf(1, 1).ID, request.Answer{Status: 500})) // not the holder
+		check(t, p.Answer(ctx, first.Name, first.ID, answer))
+		p = o.Reopen()
+		if diff := cmp.Diff(answer, claim(t, p, claimOf(1, 1), request.Answered)); diff != "" {
+			t.Error(diff)
+		}
+		claim(t, p, claimOf(1, 2), request.Differs)
+	})
+	t.Run("release", func(t *testing.T) {
+		p, ctx := open(t).Port, soon(t)
+		first := claimOf(1, 1)
+		claim(t, p, first, request.Claimed)
+		check(t, p.Release(ctx, first.Name, claimOf(1, 1).ID)) // not the holder
+		claim(t, p, claimOf(1, 1), request.Running)
+		check(t, p.Release(ctx, first.Name, first.ID))
+		claim(t, p, claimOf(1, 2), request.Claimed) // also for what differs
+	})
+	t.Run("whoever died is followed", func(t *testing.T) {
+		o := open(t)
+		p, ctx, clock := o.Port, soon(t), o.Clock.orReal()
+		dead := claimOf(1, 1)
+		dead.Hold = 300 * time.Millisecond
+		claim(t, p, dead, request.Claimed)
+		claim(t, p, claimOf(1, 1), request.Running)
+		clock.Elapse(400 * time.Millisecond)
+		claim(t, p, claimOf(1, 2), request.Differs)
+		next := claimOf(1, 1)
+		claim(t, p, next, request.Claimed)
+		check(t, p.Answer(ctx, dead.Name, dead.ID, request.Answer{Status: 500})) // it was not dead, only late
+		claim(t, p, claimOf(1, 1), request.Running)
+		check(t, p.Answer(ctx, next.Name, next.ID, answer))
+		claim(t, p, claimOf(1, 1), request.Answered)
+	})
+	t.Run("many at once", func(t *testing.T) {
+		p, ctx := open(t).Port, soon(t)
+		var claimed, running atomic.Int32
+		var asking sync.WaitGroup
+		for range 32 {
+			asking.Go(func() {
+				switch stage, _, err := p.Claim(ctx, claimOf(1, 1)); {
+				case err != nil:
+					t.Error(err)
+				case stage == request.Claimed:
+					claimed.Add(1)
+				case stage == request.Running:
+					running.Add(1)
+				}
+			})
+		}
+		asking.Wait()
+		if claimed.Load() != 1 || running.Load() != 31 {
+			t.Errorf("%d claimed it, %d found it running", claimed.Load(), running.Load())
+		}
+	})
+	t.Run("forget", func(t *testing.T) {
+		o := open(t)
+		p, ctx, clock := o.Port, soon(t), o.Clock.orReal()
+		forget := func(most, limit, want int) {
+			t.Helper()
+			if n, err := p.Forget(ctx, most, limit); err != nil || n != want {
+				t.Fatalf("forgot %d, %v; want %d", n, err, want)
+			}
+		}
+		forget(0, 10, 0)
+		short := claimOf(1, 1)
+		short.Keep = 300 * time.Millisecond
+		claim(t, p, short, request.Claimed)
+		check(t, p.Answer(ctx, short.Name, short.ID, answer))
+		for i := range byte(5) {
+			c := claimOf(2+i, 1)
+			c.Keep += time.Duration(i) * time.Minute
+			claim(t, p, c, request.Claimed)
+		}
+		forget(10, 10, 0)
+		clock.Elapse(400 * time.Millisecond)
+		claim(t, p, claimOf(1, 2), request.Claimed) // forgotten, whether removed or not
+		short = claimOf(9, 1)
+		short.Keep = 300 * time.Millisecond
+		claim(t, p, short, request.Claimed)
+		clock.Elapse(400 * time.Millisecond)
+		forget(10, 10, 1)
+		forget(4, 1, 1)
+		forget(4, 10, 1)
+		forget(4, 10, 0)
+		claim(t, p, claimOf(6, 1), request.Running)
+		claim(t, p, claimOf(5, 1), request.Running)
+	})
+}
