@@ -22,9 +22,47 @@ const (
 )
 
 // Grants returns, for each access key, what the AccountKeychain says of it at a
-// block. The state is pinned as that of [Reader.Nonces].
+// block. The state is pinned as that of [Reader.Nonces]. A key that is known lets
+// transactions into an account's groups, so it counts when other endpoints bear it out.
 func (r *Reader) Grants(ctx context.Context, at chain.Block, keys []chain.AccessKey) ([]chain.Grant, error) {
-	e := r.pool.reader()
+	type source struct {
+		grants []chain.Grant
+		e      *endpoint
+	}
+	from, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (source, error) {
+		grants, err := r.grantsAt(ctx, e, at, keys)
+		return source{grants, e}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var known []chain.AccessKey
+	var said []chain.Grant
+	for i, g := range from.grants {
+		if g.Known {
+			known, said = append(known, keys[i]), append(said, g)
+		}
+	}
+	if len(known) == 0 {
+		return from.grants, nil
+	}
+	same := func(ctx context.Context, other *endpoint) say {
+		found, err := r.grantsAt(ctx, other, at, known)
+		switch {
+		case err != nil:
+			return r.sayOf(ctx, other, at, err)
+		case slices.Equal(found, said):
+			return saysYes
+		}
+		return saysNo
+	}
+	if err := r.pool.borneOut(ctx, from.e, fmt.Sprintf("access keys at block %s", at.Hash), same); err != nil {
+		return nil, err
+	}
+	return from.grants, nil
+}
+
+func (r *Reader) grantsAt(ctx context.Context, e *endpoint, at chain.Block, keys []chain.AccessKey) ([]chain.Grant, error) {
 	grants := make([]chain.Grant, 0, len(keys))
 	for chunk := range slices.Chunk(keys, maxBatch-1) {
 		found, err := r.grants(ctx, e, at, chunk, map[string]any{"blockHash": at.Hash})

@@ -3,6 +3,7 @@ package rpc
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,6 +45,31 @@ func TestGrants(t *testing.T) {
 				t.Errorf("%d grants for %d keys: %v", len(got), len(many), err)
 			}
 		})
+	}
+}
+
+// A granted key lets transactions into somebody's groups, so one endpoint's word is
+// not enough.
+func TestNoGrantOnOneWord(t *testing.T) {
+	word := func(digits string) string { return strings.Repeat("0", 64-len(digits)) + digits }
+	k := chain.AccessKey{Account: alice, Key: bob}
+	lie := `"0x` + word("1") + word(bob.String()[2:]) + word("ffffffff") + word("") + word("") + `"`
+	for _, n := range []int{2, 3} {
+		c := newCourt(t, n, nil)
+		b := mine(t, c.Chain)
+		c.liar.replace(t, "eth_call", `"result":`+lie)
+		r := c.pool.Reader()
+		if got, err := r.Grants(t.Context(), b, []chain.AccessKey{k}); err == nil {
+			t.Errorf("believed %+v", got)
+		}
+		if got, err := r.Grants(t.Context(), b, []chain.AccessKey{k}); err != nil || got[0].Known {
+			t.Errorf("then: %+v, %v", got, err)
+		}
+	}
+	c := newCourt(t, 3, nil)
+	c.SetGrant(k, chain.Grant{Known: true, Kind: chain.P256, Expires: 9})
+	if got, err := c.pool.Reader().Grants(t.Context(), mine(t, c.Chain), []chain.AccessKey{k}); err != nil || !got[0].Known {
+		t.Errorf("the truth: %+v, %v", got, err)
 	}
 }
 
