@@ -27,7 +27,7 @@ const Reader = "grouping"
 
 const (
 	followMax = 1000    // events handled in one go
-	groupsMax = 32      // groups joined at once
+	groupsMax = 128     // groups joined at once
 	memberMax = 250_000 // members of the groups kept in mind
 )
 
