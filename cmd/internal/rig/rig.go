@@ -5,6 +5,7 @@ package rig
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,7 @@ type Service struct {
 	Args    []string // after "serve"
 	Env     []string // beside the process's own
 	Log     string   // path that its output is appended to
+	Listen  string   // where its API is to listen; empty is a free port, another one each time
 
 	URL     string // where its API listens, once started
 	Metrics string // where its metrics listen
@@ -64,7 +66,7 @@ func (s *Service) Launch() error {
 	if info, err := log.Stat(); err == nil {
 		s.from = info.Size()
 	}
-	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--log-format", "json"}, s.Args...)
+	args := append([]string{"serve", "--listen", cmp.Or(s.Listen, "127.0.0.1:0"), "--metrics-listen", "127.0.0.1:0", "--log-format", "json"}, s.Args...)
 	s.cmd = exec.Command(s.Program, args...) //nolint:noctx // ended by Stop or Kill, which wait
 	s.cmd.Env = append(os.Environ(), s.Env...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log

@@ -1,0 +1,158 @@
+package watchtower
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Client speaks to one service. All but URL may be left out. It may be used by
+// several goroutines; its fields may not be changed then.
+type Client struct {
+	URL  string // of the service, such as https://watchtower.example
+	Key  string // an API key, for a service that asks for one
+	HTTP *http.Client
+	// Tries is how often one request is made at most; 0 is [DefaultTries].
+	// Following events has no such end.
+	Tries int
+}
+
+// How a client repeats.
+const (
+	DefaultTries = 6
+	pauseFirst   = 200 * time.Millisecond // before the second try
+	pauseMost    = 10 * time.Second
+	// tryTime is how long one try may take, beside the waiting that it asks for.
+	tryTime = 30 * time.Second
+	// answerMost bounds an answer that is read: a page of 1000 transactions.
+	answerMost = 64 << 20
+)
+
+// request is one request, which may be made again.
+type request struct {
+	method, path string
+	query        url.Values
+	body         []byte // JSON, or nil
+	header       http.Header
+	wait         time.Duration // that the service may take to answer, as it was asked to
+	alsoOK       int           // a status beside 200 whose body is an answer
+}
+
+// call makes a request until it is answered, and decodes the answer.
+func (c *Client) call(ctx context.Context, r request, into any) error {
+	for try := 1; ; try++ {
+		status, body, after, err := c.try(ctx, r)
+		if err == nil {
+			if status == http.StatusOK || r.alsoOK != 0 && status == r.alsoOK {
+				return decode(r, body, into)
+			}
+			err = problemOf(status, body)
+		}
+		if !repeatable(err) || try >= c.tries() || ctx.Err() != nil {
+			return fmt.Errorf("watchtower: %s %s: %w", r.method, r.path, err)
+		}
+		if pause(ctx, max(after, backoff(try))) != nil {
+			return fmt.Errorf("watchtower: %s %s: %w", r.method, r.path, errors.Join(ctx.Err(), err))
+		}
+	}
+}
+
+func (c *Client) tries() int {
+	if c.Tries > 0 {
+		return c.Tries
+	}
+	return DefaultTries
+}
+
+// try makes a request once and reads the whole answer.
+func (c *Client) try(ctx context.Context, r request) (status int, body []byte, after time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, tryTime+r.wait)
+	defer cancel()
+	res, err := c.send(ctx, r)
+	if err != nil {
+		return 0, nil, 0, err
+	}
+	defer res.Body.Close() //nolint:errcheck // read to its end, or of no more use
+	if seconds, err := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 16); err == nil {
+		after = time.Duration(seconds) * time.Second
+	}
+	body, err = io.ReadAll(io.LimitReader(res.Body, answerMost))
+	return res.StatusCode, body, after, err
+}
+
+func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+	target := strings.TrimSuffix(c.URL, "/") + r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	var body io.Reader
+	if r.body != nil {
+		body = bytes.NewReader(r.body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, body)
+	if err != nil {
+		return nil, &misuse{err}
+	}
+	for name, values := range r.header {
+		req.Header[name] = values
+	}
+	if r.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.Key != "" {
+		req.Header.Set("X-Api-Key", c.Key)
+	}
+	client := c.HTTP
+	if client == nil {
+		client = http.DefaultClient
+	}
+	return client.Do(req)
+}
+
+// misuse is an error that no repetition mends.
+type misuse struct{ error }
+
+func (e *misuse) Unwrap() error { return e.error }
+
+func decode(r request, body []byte, into any) error {
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("watchtower: %s %s: answered what is not understood: %w", r.method, r.path, err)
+	}
+	return nil
+}
+
+// repeatable reports whether the same request may succeed later. A lost connection
+// is: whatever it was about, doing it again does no harm.
+func repeatable(err error) bool {
+	if errors.As(err, new(*misuse)) {
+		return false
+	}
+	var p *Problem
+	return !errors.As(err, &p) || p.Temporary()
+}
+
+// backoff doubles with each try, and strays so that clients do not come in step.
+func backoff(try int) time.Duration {
+	d := min(pauseFirst<<min(try-1, 16), pauseMost)
+	return d/2 + rand.N(d/2) //nolint:gosec // nothing secret
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

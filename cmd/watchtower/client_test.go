@@ -1,0 +1,187 @@
+package main_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+)
+
+// lossy loses some replies after the service has given them, and some requests.
+type lossy struct {
+	mu   sync.Mutex
+	dice *rand.Rand
+	lost int
+}
+
+func (l *lossy) loses() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dice.IntN(4) > 0 {
+		return false
+	}
+	l.lost++
+	return true
+}
+
+func (l *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
+	if l.loses() {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, errors.New("the request was lost")
+	}
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err == nil && l.loses() {
+		_ = res.Body.Close()
+		return nil, errors.New("the reply was lost")
+	}
+	return res, err
+}
+
+// The Go client on lossy lines, beside a service that is killed and started again:
+// every payment is made once, and whoever follows the events has each of them once.
+func TestGoClient(t *testing.T) {
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		w := newWorld(t, store, "--block-time", "1")
+		s := w.service(t)
+		s.Listen = freeAddress(t) // the same after each start
+		check(t, s.Start(w.ctx))
+		line := &lossy{dice: rand.New(rand.NewPCG(9, 9))}
+		client := &watchtower.Client{URL: s.URL, HTTP: &http.Client{Transport: line}, Tries: 12}
+		payments, to := rig.Payments(4100, 30)
+
+		following, stop := context.WithCancel(w.ctx)
+		defer stop()
+		followed := make(chan map[string]int, 1)
+		go func() { followed <- follow(following, t, client, len(payments)) }()
+
+		half := len(payments) / 2
+		submitAll(w.ctx, t, client, payments[:half])
+		s.Kill()
+		restarted := make(chan error, 1)
+		go func() { restarted <- s.Start(w.ctx) }()
+		submitAll(w.ctx, t, client, payments[half:]) // begins before it is there again
+		check(t, <-restarted)
+
+		for _, p := range payments {
+			tx, err := client.Wait(w.ctx, p.Hash.String(), watchtower.Final)
+			check(t, err)
+			if tx.Status != watchtower.StatusExecuted || !tx.Finalized || tx.Receipt == nil {
+				t.Errorf("%+v", tx)
+			}
+		}
+		w.paidOnce(t, to, len(payments))
+		for name, n := range <-followed {
+			if n != 1 {
+				t.Errorf("%s came %d times", name, n)
+			}
+		}
+		if line.lost == 0 {
+			t.Error("nothing was lost on the way")
+		}
+		w.asked(t, client, payments)
+		check(t, s.Stop(w.ctx))
+	})
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	check(t, err)
+	defer l.Close() //nolint:errcheck // it only showed a free address
+	return l.Addr().String()
+}
+
+func submitAll(ctx context.Context, t *testing.T, client *watchtower.Client, payments []rig.Payment) {
+	t.Helper()
+	for i := 0; i < len(payments); i += 10 {
+		var raws [][]byte
+		for _, p := range payments[i:min(i+10, len(payments))] {
+			raws = append(raws, p.Raw)
+		}
+		results, err := client.Submit(ctx, uint64(rig.TempoChain), raws...)
+		check(t, err)
+		for j, r := range results {
+			if !r.OK || r.TxHash != payments[i+j].Hash.String() {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+}
+
+// follow counts events until every payment's last one has come.
+func follow(ctx context.Context, t *testing.T, client *watchtower.Client, payments int) map[string]int {
+	seen, ended := map[string]int{}, 0
+	from := uint64(0)
+	for e, err := range client.Events(ctx, watchtower.EventFilter{After: &from, Stream: "tx-", ChainID: uint64(rig.TempoChain)}) {
+		if err != nil {
+			t.Errorf("events: %v", err)
+			break
+		}
+		seen[e.ID+" "+e.Name]++
+		if e.Name == "tx.finalized.v1" {
+			if ended++; ended == payments {
+				break
+			}
+		}
+	}
+	return seen
+}
+
+// asked holds what the client says against what is known.
+func (w *world) asked(t *testing.T, client *watchtower.Client, payments []rig.Payment) {
+	t.Helper()
+	listed := map[string]bool{}
+	for tx, err := range client.List(w.ctx, watchtower.Filters{ChainID: uint64(rig.TempoChain), Statuses: []watchtower.Status{watchtower.StatusExecuted}}) {
+		check(t, err)
+		listed[tx.TxHash] = true
+	}
+	for _, p := range payments {
+		if !listed[p.Hash.String()] {
+			t.Errorf("%s is not listed", p.Hash)
+		}
+	}
+	first := payments[0].Hash.String()
+	var names []string
+	for e, err := range client.Trail(w.ctx, first) {
+		check(t, err)
+		names = append(names, e.Name)
+	}
+	if len(names) < 3 || names[0] != "tx.accepted.v1" || names[len(names)-1] != "tx.finalized.v1" {
+		t.Errorf("trail: %v", names)
+	}
+	tx, err := client.Get(w.ctx, first)
+	check(t, err)
+	if tx.Sender == "" || tx.Version != uint64(len(names)) {
+		t.Errorf("%+v", tx)
+	}
+	looked, err := client.Validate(w.ctx, uint64(rig.TempoChain), payments[0].Raw, []byte("nonsense"))
+	check(t, err)
+	if !looked[0].AlreadyKnown || looked[1].OK || looked[1].Problem.Code != "invalid-transaction" {
+		t.Errorf("%+v", looked)
+	}
+	health, err := client.Health(w.ctx)
+	check(t, err)
+	if health.Status != "ok" || len(health.Endpoints) == 0 {
+		t.Errorf("%+v", health)
+	}
+	var problem *watchtower.Problem
+	if _, err := client.Get(w.ctx, "0x"+first[4:]+"00"); !errors.As(err, &problem) || problem.Code != "unknown-transaction" || problem.RequestID == "" {
+		t.Errorf("an unknown hash: %v", err)
+	}
+	// A wait that is over says how far it was.
+	short, cancel := context.WithTimeout(w.ctx, time.Millisecond)
+	defer cancel()
+	if _, err := client.Wait(short, first, watchtower.Final); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}
