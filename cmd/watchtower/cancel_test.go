@@ -1,26 +1,15 @@
 package main_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/hex"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/commands/canceler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/payload"
-	"github.com/tempo-watchtower/watchtower/infra/embedded"
-	"github.com/tempo-watchtower/watchtower/infra/postgres"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
 // subscription signs the payments of one group, from a nonce on. Each is worth one
@@ -163,221 +152,71 @@ func TestKilledWhileCanceling(t *testing.T) {
 	})
 }
 
-// engine is the store's flag: embedded:DIR or a URL.
-func (w *world) engine() (dir, dsn string) {
-	if dir, embedded := strings.CutPrefix(w.store[1], "embedded:"); embedded {
-		return dir, ""
-	}
-	return "", w.store[1]
-}
-
-// payloads are the sealed payloads that a stopped service has kept of these.
-func (w *world) payloads(t *testing.T, payments []rig.Payment) (kept []payload.Sealed) {
-	t.Helper()
-	var get func(ctx context.Context, id chain.ID, hash chain.Hash) (payload.Sealed, error)
-	dir, dsn := w.engine()
-	if dir != "" {
-		db, err := embedded.Open(dir, embedded.Options{})
+// What one replica has acknowledged, a cancel at another finds, whoever of them makes
+// members of it.
+func TestCancelOnAnotherReplica(t *testing.T) {
+	w := newWorld(t, func(t *testing.T, dir string) []string {
+		return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
+	}, "--block-time", "1")
+	first, second := w.service(t), w.service(t)
+	check(t, first.Start(w.ctx))
+	check(t, second.Start(w.ctx))
+	owner := wallet.Dev(6)
+	key, payments := subscription(owner, 20, 1, 60)
+	const round = 5
+	for from := 0; from < len(payments); from += round {
+		_, err := rig.Submit(w.ctx, first.URL, rig.TempoChain, raws(payments[from:from+round])...)
 		check(t, err)
-		defer func() { check(t, db.Close()) }()
-		get = db.Payloads().Get
-	} else {
-		db, err := postgres.Open(w.ctx, dsn, postgres.Options{})
+		answer, err := rig.Cancel(w.ctx, second.URL, owner, key)
 		check(t, err)
-		defer func() { check(t, db.Close(context.Background())) }()
-		get = db.Payloads.Get
-	}
-	for _, p := range payments {
-		if sealed, err := get(w.ctx, rig.TempoChain, p.Hash); err == nil {
-			kept = append(kept, sealed)
+		if answer.Canceled != from+round {
+			t.Errorf("%d acknowledged, %d canceled", from+round, answer.Canceled)
 		}
-	}
-	return kept
-}
-
-// data is everything that a stopped service has stored: each file of the embedded
-// store, or each table of Postgres as a dump shows it.
-func (w *world) data(t *testing.T) map[string][]byte {
-	t.Helper()
-	all := map[string][]byte{}
-	dir, dsn := w.engine()
-	if dir == "" {
-		return dump(t, w.ctx, dsn)
-	}
-	check(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() {
-			all[entry.Name()] = readFile(t, path)
-		}
-		return err
-	}))
-	return all
-}
-
-// dump copies every table that holds rows itself, as pg_dump does.
-func dump(t *testing.T, ctx context.Context, dsn string) map[string][]byte {
-	t.Helper()
-	db, err := pgx.Connect(ctx, dsn)
-	check(t, err)
-	defer db.Close(ctx) //nolint:errcheck // the test is over with it
-	rows, err := db.Query(ctx, `SELECT c.oid::regclass::text FROM pg_class c
-		JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname IN ('log', 'work', 'view') AND c.relkind = 'r'`)
-	check(t, err)
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	check(t, err)
-	all := map[string][]byte{}
-	for _, table := range tables {
-		var text bytes.Buffer
-		_, err := db.PgConn().CopyTo(ctx, &text, "COPY "+table+" TO STDOUT")
-		check(t, err)
-		all[table] = text.Bytes()
-	}
-	if len(all) < 5 {
-		t.Fatalf("only %d tables: %v", len(all), tables)
-	}
-	return all
-}
-
-func readFile(t *testing.T, path string) []byte {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	check(t, err)
-	return content
-}
-
-// pieces are what a search looks for: the aligned pieces of secrets, as they are and
-// in hex. Whatever holds a longer piece than twice theirs holds one of them.
-type pieces map[string]string
-
-const pieceBytes = 12
-
-// cut cuts a secret up. What is no secret is left out: runs of zeros, and what else
-// is known to be kept on purpose.
-func (p pieces) cut(what string, secret []byte, known ...[]byte) {
-	for i := 0; i+pieceBytes <= len(secret); i += pieceBytes {
-		piece := secret[i : i+pieceBytes]
-		ordinary := bytes.Count(piece, []byte{0}) > pieceBytes/3
-		for _, k := range known {
-			ordinary = ordinary || bytes.Contains(k, piece)
-		}
-		if !ordinary {
-			p[string(piece)] = what
-			p[hex.EncodeToString(piece)] = what
-		}
-	}
-}
-
-// in counts the pieces that are in some data.
-func (p pieces) in(data map[string][]byte) (n int) {
-	for _, content := range data {
-		for _, size := range []int{pieceBytes, 2 * pieceBytes} {
-			for i := 0; i+size <= len(content); i++ {
-				if _, found := p[string(content[i:i+size])]; found {
-					n++
-				}
+		for _, p := range payments[from : from+round] {
+			if got, err := rig.Get(w.ctx, first.URL, p.Hash); err != nil || !canceled(got) {
+				t.Errorf("the first replica shows %+v, %v", got, err)
 			}
 		}
 	}
-	return n
+	check(t, first.Stop(w.ctx))
+	check(t, second.Stop(w.ctx))
 }
 
-// secrets are what must not be left of payments.
-type secrets struct{ raw, sealed pieces }
-
-func newSecrets(t *testing.T, w *world, key chain.NonceKey, payments []rig.Payment) secrets {
-	t.Helper()
-	s := secrets{pieces{}, pieces{}}
-	for _, p := range payments {
-		s.raw.cut("raw", p.Raw, key[:], wallet.PathUSD[:])
-	}
-	kept := w.payloads(t, payments)
-	if len(kept) != len(payments) {
-		t.Fatalf("%d of %d payloads are kept before the cancel", len(kept), len(payments))
-	}
-	for _, sealed := range kept {
-		s.sealed.cut("sealed", sealed.Bytes)
-		s.sealed.cut("key", sealed.Wrapped)
-	}
-	return s
-}
-
-// What is settled is forgotten in two steps: the bytes, then the rows, by an event.
-// Read models made again from the log do not bring the rows back.
-func TestRetiredStaysAway(t *testing.T) {
+// An owner who has used a nonce otherwise has that recorded, when it is so.
+func TestDeleteAsksTheChain(t *testing.T) {
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
-		payments, _ := rig.Payments(9100, 3)
 		s := w.service(t)
-		args := append(s.Args, "--retention-bytes", "1s", "--retention-rows")
-		s.Args = append(args, "1s")
 		check(t, s.Start(w.ctx))
-		load(w.ctx, s, payments, 1)
-		for _, p := range payments {
-			w.retired(t, s.URL, p.Hash)
+		owner, key := wallet.Dev(7), chain.NonceKey{31: 77}
+		calls := []chain.Call{wallet.Transfer(wallet.PathUSD, chain.Address{2}, 1)}
+		later := chain.Window{After: uint64(time.Now().Unix()) + 3600}
+		scheduled := rig.Pay(owner, wallet.Tempo{NonceKey: key, Calls: calls, Window: later})
+		rival := rig.Pay(owner, wallet.Tempo{NonceKey: key, Calls: calls})
+		_, err := rig.Submit(w.ctx, s.URL, rig.TempoChain, scheduled.Raw)
+		check(t, err)
+		if status, says, err := rig.Delete(w.ctx, s.URL, scheduled.Hash); status != 400 || says != "nonce-still-current" {
+			t.Errorf("nonce not used: %d %s, %v", status, says, err)
 		}
-		check(t, s.Stop(w.ctx))
-		for _, sealed := range w.payloads(t, payments) {
-			t.Errorf("the bytes of %s are kept", sealed.Hash)
+		check(t, rig.Call(w.ctx, w.chain.URL(), nil, "eth_sendRawTransaction", hexOf(rival.Raw)))
+		for {
+			status, says, err := rig.Delete(w.ctx, s.URL, scheduled.Hash)
+			if status == 200 && says == "stale_by_nonce" {
+				break
+			}
+			if err != nil || status != 400 {
+				t.Fatalf("nonce used: %d %s, %v", status, says, err)
+			}
+			select { // its block is still to come
+			case <-w.ctx.Done():
+				t.Fatal("never stale")
+			case <-time.After(50 * time.Millisecond):
+			}
 		}
-		w.forget(t)
-
-		fresh, _ := rig.Payments(9101, 1)
-		s.Args = append(slices.Clone(args), "1h") // the fresh one is to be seen
-		check(t, s.Start(w.ctx))
-		load(w.ctx, s, fresh, 1)
-		w.delivered(t, s.URL, fresh, rig.Sealed) // the read models have come that far
-		for _, p := range payments {
-			w.retired(t, s.URL, p.Hash)
+		got, err := rig.Get(w.ctx, s.URL, scheduled.Hash)
+		if err != nil || got.Status != "stale_by_nonce" {
+			t.Errorf("shown as %+v, %v", got, err)
 		}
 		check(t, s.Stop(w.ctx))
 	})
-}
-
-// retired waits until a transaction is unknown though its events are there.
-func (w *world) retired(t *testing.T, url string, hash chain.Hash) {
-	t.Helper()
-	for {
-		_, err := rig.Get(w.ctx, url, hash)
-		if err != nil && strings.Contains(err.Error(), "404") {
-			break
-		}
-		select {
-		case <-w.ctx.Done():
-			t.Fatalf("%s was never retired: %v", hash, err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	events, err := rig.Events(w.ctx, url, hash)
-	check(t, err)
-	var names []string
-	for _, e := range events[max(len(events)-2, 0):] {
-		names = append(names, e.Name)
-	}
-	if got := strings.Join(names, " "); got != "tx.payload_erased.v1 tx.retired.v1" {
-		t.Errorf("the last events of %s are %s", hash, got)
-	}
-}
-
-// forget empties everything that follows from the log.
-func (w *world) forget(t *testing.T) {
-	t.Helper()
-	dir, dsn := w.engine()
-	if dir != "" {
-		for _, pattern := range []string{"work.db*", "view.db*"} {
-			files, err := filepath.Glob(filepath.Join(dir, pattern))
-			check(t, err)
-			for _, file := range files {
-				check(t, os.Remove(file))
-			}
-		}
-		return
-	}
-	db, err := pgx.Connect(w.ctx, dsn)
-	check(t, err)
-	defer db.Close(w.ctx) //nolint:errcheck // the test is over with it
-	_, err = db.Exec(w.ctx, `DO $$ DECLARE t text; BEGIN
-		FOR t IN SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
-			WHERE schemaname IN ('work', 'view') AND tablename <> 'view_migrations' LOOP
-			EXECUTE 'TRUNCATE ' || t || ' CASCADE';
-		END LOOP; END $$`)
-	check(t, err)
 }

@@ -34,56 +34,71 @@ func canceled(s group.State) []group.Member { return s.List()[:s.Canceled] }
 // carry cancels members, erases their bytes, and records that. What it has done
 // before it finds done. One that has ended stays as it is.
 func (c *Canceler) carry(ctx context.Context, id group.ID, found []group.Member, meta event.Meta) ([]Member, error) {
-	members := make([]Member, len(found))
 	at := c.Now()
+	results := make([]commands.Result[tx.State], len(found))
 	err := each(len(found), func(i int) (err error) {
-		members[i].Member = found[i]
-		members[i].State, err = c.command(ctx, id.Chain, found[i].Hash, tx.Cancel{Reason: reason, At: at}, meta)
+		stream := tx.Stream(id.Chain, found[i].Hash)
+		if results[i], err = c.Transactions.Load(ctx, stream); err == nil {
+			results[i], err = c.command(ctx, stream, results[i], tx.Cancel{Reason: reason, At: at}, meta)
+		}
 		c.crash("cancel.member")
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	var unerased []int
-	for i, m := range members {
-		if m.State.Canceled && !m.State.Erased && !m.State.Violated {
-			unerased = append(unerased, i)
-		}
+	if err := c.erase(ctx, id.Chain, found, results, meta); err != nil {
+		return nil, err
 	}
-	for some := range slices.Chunk(unerased, eraseMax) {
-		hashes := make([]chain.Hash, len(some))
-		for i, n := range some {
-			hashes[i] = members[n].Hash
-		}
-		if err := c.Payloads.Erase(ctx, id.Chain, hashes); err != nil {
-			return nil, fmt.Errorf("erase %d payloads: %w", len(hashes), err)
-		}
-		c.crash("cancel.erased")
-		err := each(len(some), func(i int) (err error) {
-			m := &members[some[i]]
-			m.State, err = c.command(ctx, id.Chain, m.Hash, tx.Erase{At: at}, meta)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
+	members := make([]Member, len(found))
+	for i, r := range results {
+		members[i] = Member{found[i], r.State}
 	}
 	return members, nil
 }
 
+// erase takes the bytes of what is canceled out of every medium, then records that.
+func (c *Canceler) erase(ctx context.Context, on chain.ID, found []group.Member, results []commands.Result[tx.State], meta event.Meta) error {
+	wish := tx.Erase{At: c.Now()}
+	var kept []int
+	for i, r := range results {
+		if facts, err := r.State.Decide(wish); r.State.Canceled && err == nil && len(facts) > 0 {
+			kept = append(kept, i)
+		}
+	}
+	for some := range slices.Chunk(kept, eraseMax) {
+		hashes := make([]chain.Hash, len(some))
+		for i, n := range some {
+			hashes[i] = found[n].Hash
+		}
+		if err := c.Payloads.Erase(ctx, on, hashes); err != nil {
+			return fmt.Errorf("erase %d payloads: %w", len(hashes), err)
+		}
+		c.crash("cancel.erased")
+		err := each(len(some), func(i int) (err error) {
+			n := some[i]
+			results[n], err = c.command(ctx, tx.Stream(on, found[n].Hash), results[n], wish, meta)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // command carries one command out. A refusal leaves the state as it is, which then
 // says why.
-func (c *Canceler) command(ctx context.Context, id chain.ID, hash chain.Hash, command tx.Command, meta event.Meta) (tx.State, error) {
+func (c *Canceler) command(ctx context.Context, stream event.Stream, r commands.Result[tx.State], command tx.Command, meta event.Meta) (commands.Result[tx.State], error) {
 	origin, err := commands.Begin(c.Random, meta)
 	if err != nil {
-		return tx.State{}, err
+		return r, err
 	}
-	r, err := c.Transactions.Handle(ctx, tx.Stream(id, hash), command, origin)
+	r, err = c.Transactions.HandleFrom(ctx, stream, r, command, origin)
 	if commands.IsRefusal(err) {
-		return r.State, nil
+		return r, nil
 	}
-	return r.State, err
+	return r, err
 }
 
 // each runs f for each of n, some at a time, so that their appends share commits.

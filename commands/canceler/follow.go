@@ -3,6 +3,7 @@ package canceler
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -42,6 +43,21 @@ func (c *Canceler) Run(ctx context.Context) error {
 	})
 }
 
+// grace is how long whoever recorded a cancel is given to carry it out alone: two who
+// do it at once would only be in each other's way.
+const grace = time.Second
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(max(d, 0))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func (f follower) follow(ctx context.Context, recorded event.Recorded) error {
 	e, err := f.Groups.Codec.Decode(recorded.Name, recorded.Data)
 	if err != nil {
@@ -54,11 +70,14 @@ func (f follower) follow(ctx context.Context, recorded event.Recorded) error {
 	meta := event.Meta{Correlation: recorded.Meta.Correlation, Causation: recorded.ID, Actor: Reader, Trace: recorded.Meta.Trace}
 	switch e := e.(type) {
 	case group.Canceled:
+		f.last[id] = recorded.Position
+		if err := wait(ctx, recorded.At.Add(grace).Sub(f.Now())); err != nil {
+			return err
+		}
 		r, err := f.Groups.Load(ctx, recorded.Stream)
 		if err != nil {
 			return err
 		}
-		f.last[id] = recorded.Position
 		_, err = f.carry(ctx, id, canceled(r.State), meta)
 		return err
 	case group.Joined:

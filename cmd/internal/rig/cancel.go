@@ -47,3 +47,29 @@ func Cancel(ctx context.Context, url string, owner wallet.Key, key chain.NonceKe
 	}
 	return c, json.Unmarshal(answer, &c)
 }
+
+// Delete asks the service to look whether a transaction's nonce is used up. It returns
+// the answer's status code, and the transaction's status or the problem's code.
+func Delete(ctx context.Context, url string, hash chain.Hash) (status int, says string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, url+"/v1/transactions/"+hash.String(), nil)
+	if err != nil {
+		return 0, "", err
+	}
+	res, err := client().Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer res.Body.Close() //nolint:errcheck // read to its end
+	var answer struct {
+		Status json.RawMessage `json:"status"` // a problem's is a number
+		Code   string          `json:"code"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		return res.StatusCode, "", err
+	}
+	if answer.Code != "" {
+		return res.StatusCode, answer.Code, nil
+	}
+	err = json.Unmarshal(answer.Status, &says)
+	return res.StatusCode, says, err
+}
