@@ -170,7 +170,7 @@ func TestTransaction(t *testing.T) {
 // work leases a transaction's row and gives it back with what an attempt came to.
 func (s *stack) work(hash chain.Hash, done tx.Done) {
 	s.t.Helper()
-	leased, _, err := s.db.Work().Lease(s.t.Context(), testChain, "test", time.Minute, 10, 10)
+	leased, _, err := s.db.Work().Lease(s.t.Context(), testChain, "test", time.Minute, 100, 100)
 	if err != nil {
 		s.t.Fatal(err)
 	}

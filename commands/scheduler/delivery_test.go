@@ -115,20 +115,25 @@ func (d *delivery) start() (stop func()) {
 			return broadcaster.Sight(sight), err
 		},
 	}
-	worker := &scheduler.Worker{
-		Chain: id, Queue: d.work, Holder: "a", Attempt: b.Attempt,
-		Lease: 3 * time.Second, Poll: 20 * time.Millisecond, Slots: 64, Log: log,
+	var workers []*scheduler.Worker
+	for _, holder := range []string{"a", "b"} { // as two replicas would
+		workers = append(workers, &scheduler.Worker{
+			Chain: id, Queue: d.work, Holder: holder, Attempt: b.Attempt,
+			Lease: 3 * time.Second, Poll: 20 * time.Millisecond, Slots: 32, Log: log,
+		})
 	}
 	feeder := &scheduler.Feeder{
 		Store: d.log, Queue: d.work, Checkpoints: d.checkpoints, Codec: tx.Codec(), Schedule: d.schedule,
-		Fed: func(event.Position) { worker.Wake() }, Log: log,
+		Fed: func(event.Position) { workers[0].Wake() }, Log: log,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { d.chain.Run(ctx, d.every) })
 	running.Go(func() { w.Run(ctx) })      //nolint:errcheck // it ends with ctx
 	running.Go(func() { feeder.Run(ctx) }) //nolint:errcheck // likewise
-	running.Go(func() { worker.Run(ctx) })
+	for _, worker := range workers {
+		running.Go(func() { worker.Run(ctx) })
+	}
 	stop = sync.OnceFunc(func() {
 		cancel()
 		running.Wait()
@@ -177,7 +182,7 @@ func (d *delivery) row(hash chain.Hash) (row tx.Work) {
 }
 
 // patience bounds how long anything is waited for.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // until waits for something to come true.
 func (d *delivery) until(what string, true func() bool) {

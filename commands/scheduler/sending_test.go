@@ -78,7 +78,7 @@ func TestAccountWithoutFunds(t *testing.T) {
 		d := deliver(t, s, chaintest.Rules{}, nil)
 		d.chain.SetBroke(chain.Address{0xb0}, true)
 		d.start()
-		const broke = 1000
+		const broke = 500
 		var poor []chain.Signed
 		for i := range uint64(broke) {
 			poor = append(poor, transfer(0xb0, i+1, 0))

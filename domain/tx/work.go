@@ -43,7 +43,7 @@ type Work struct {
 	WaitSince time.Time
 	// HeldSince is since when the row is set aside because its account is on hold:
 	// it is not leased, another row of the account probes. Of a row just leased it
-	// is since when the account is on hold that the row probes, if it does.
+	// is since when no row of the account did well, if the row probes for it.
 	HeldSince time.Time
 }
 

@@ -146,7 +146,7 @@ func (l *leasing) release(h hold, limit int) error {
 	var found []row
 	n := min(max(h.grants, 1), limit)
 	err := query(l.conn, "SELECT "+workColumns+` FROM work
-		WHERE account = ? AND held_since IS NOT NULL AND parked = 0 AND due <= ? ORDER BY attempts, nonce LIMIT ?`,
+		WHERE account = ? AND held_since IS NOT NULL AND parked = 0 AND due <= ? ORDER BY attempts, due, nonce LIMIT ?`,
 		func(s *sqlite.Stmt) bool {
 			found = append(found, scanRow(s))
 			return true
@@ -167,7 +167,11 @@ func (l *leasing) release(h hold, limit int) error {
 			return err
 		}
 	}
-	return exec(l.conn, "UPDATE holds SET until = ?2, grants = 0 WHERE account = ?1", h.account[:], micros(l.now.Add(l.ttl)))
+	until, left := l.now.Add(l.ttl), 0
+	if len(found) == n && h.grants > n { // more may go, by the next Lease
+		until, left = l.now, h.grants-n
+	}
+	return exec(l.conn, "UPDATE holds SET until = ?2, grants = ?3 WHERE account = ?1", h.account[:], micros(until), int64(left))
 }
 
 // next finds how long it is until there may be more.
@@ -238,7 +242,7 @@ func noteStanding(conn *sqlite.Conn, now time.Time, d tx.Done) error {
 			ON CONFLICT (account) DO UPDATE SET until = ?4, grants = 0`,
 			d.Account[:], int64(d.Chain), micros(now), micros(d.NextAt))
 	case d.Standing == tx.Able:
-		return exec(conn, "UPDATE holds SET until = min(until, ?2), grants = min(grants + 2, ?3) WHERE account = ?1",
+		return exec(conn, "UPDATE holds SET since = ?2, until = min(until, ?2), grants = min(grants + 2, ?3) WHERE account = ?1",
 			d.Account[:], micros(now), int64(grantsMax))
 	case d.Standing == tx.Unclear:
 		return exec(conn, "UPDATE holds SET until = min(until, ?2) WHERE account = ?1", d.Account[:], micros(d.NextAt))

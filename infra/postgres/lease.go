@@ -138,13 +138,15 @@ WHERE chain = $1 AND until <= (SELECT clock_timestamp()) ORDER BY until LIMIT $2
 WHERE q.chain = $1 AND q.hash = ANY (ARRAY(
   SELECT hash FROM work.queue WHERE account = $4 AND held_since IS NOT NULL AND NOT parked
     AND next_at <= (SELECT clock_timestamp())
-  ORDER BY attempts, nonce LIMIT $5 FOR UPDATE SKIP LOCKED))
+  ORDER BY attempts, next_at, nonce LIMIT $5 FOR UPDATE SKIP LOCKED))
 RETURNING ` + workColumns
 
 	endHolds = `DELETE FROM work.holds h WHERE account = ANY ($1::uuid[])
 AND NOT EXISTS (SELECT FROM work.queue q WHERE q.account = h.account AND q.held_since IS NOT NULL)`
 
-	moveHolds = `UPDATE work.holds SET until = clock_timestamp() + $2, grants = 0 WHERE account = ANY ($1::uuid[])`
+	// Where more may go, they do so by the next Lease.
+	moveHolds = `UPDATE work.holds h SET until = clock_timestamp() + CASE WHEN u.rest > 0 THEN '0' ELSE $3::interval END, grants = u.rest
+FROM unnest($1::uuid[], $2::integer[]) u (account, rest) WHERE h.account = u.account`
 )
 
 // hold is an account whose rows are set aside.
@@ -189,6 +191,7 @@ func (s *Work) probe(ctx context.Context, id chain.ID, holder string, ttl time.D
 func release(ctx context.Context, dbtx pgx.Tx, holds []hold, id int64, holder string, ttl time.Duration, limit int) (work []tx.Work, err error) {
 	q := &pgx.Batch{}
 	var moved, idle []pgtype.UUID
+	var rest []int32
 	for i, h := range holds {
 		n := min(max(h.grants, 1), limit-(len(holds)-1-i)) // one at least for each of the others
 		limit -= n
@@ -198,9 +201,14 @@ func release(ctx context.Context, dbtx pgx.Tx, holds []hold, id int64, holder st
 				w.HeldSince = h.since.UTC()
 				work = append(work, w)
 			}
-			if moved = append(moved, h.account); len(found) == 0 {
+			left := 0
+			switch {
+			case len(found) == 0:
 				idle = append(idle, h.account)
+			case len(found) == n:
+				left = max(h.grants-n, 0)
 			}
+			moved, rest = append(moved, h.account), append(rest, int32(left))
 			return err
 		})
 	}
@@ -209,7 +217,7 @@ func release(ctx context.Context, dbtx pgx.Tx, holds []hold, id int64, holder st
 	}
 	q = &pgx.Batch{}
 	q.Queue(endHolds, idle)
-	q.Queue(moveHolds, moved, ttl)
+	q.Queue(moveHolds, moved, rest, ttl)
 	return work, dbtx.SendBatch(ctx, q).Close()
 }
 
@@ -218,7 +226,8 @@ const (
 SELECT account, chain, clock_timestamp(), until, 0 FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[]) u (account, chain, until)
 ON CONFLICT (account) DO UPDATE SET until = excluded.until, grants = 0`
 
-	easeHold = `UPDATE work.holds h SET until = least(h.until, u.until), grants = least(h.grants::bigint + u.grants, 1000000)
+	easeHold = `UPDATE work.holds h SET until = least(h.until, u.until), grants = least(h.grants::bigint + u.grants, 1000000),
+  since = CASE WHEN u.grants > 0 THEN clock_timestamp() ELSE h.since END
 FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[]) u (account, until, grants)
 WHERE h.account = u.account AND h.account IN (SELECT account FROM work.holds WHERE account = ANY ($1) ORDER BY account FOR UPDATE)`
 )

@@ -67,11 +67,16 @@ func holds(t *testing.T, q *queue) {
 		q.say("a", probe[0], tx.Unable, pause)
 	}
 	q.clock.Elapse(passed)
+	var since time.Time
 	for _, want := range []int{1, 2, 4} {
 		let := q.leaseAll("a", time.Minute)
 		if len(let) != want {
 			t.Fatalf("%d rows let go, want %d", len(let), want)
 		}
+		if !let[0].HeldSince.After(since) {
+			t.Errorf("on hold since %s, though one has done well after %s", let[0].HeldSince, since)
+		}
+		since = let[0].HeldSince
 		for _, w := range let {
 			q.say("a", w, tx.Able, time.Hour)
 		}

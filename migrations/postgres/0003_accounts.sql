@@ -20,7 +20,7 @@ CREATE INDEX queue_first ON work.queue (chain, next_at)
   WHERE phase = 'open' AND NOT parked AND held_since IS NULL AND holder IS NULL AND attempts = 0;
 CREATE INDEX queue_again ON work.queue (chain, next_at)
   WHERE phase = 'open' AND NOT parked AND held_since IS NULL AND holder IS NULL AND attempts > 0;
-CREATE INDEX queue_held  ON work.queue (account, attempts, nonce) WHERE held_since IS NOT NULL;
+CREATE INDEX queue_held  ON work.queue (account, attempts, next_at) WHERE held_since IS NOT NULL;
 
 CREATE OR REPLACE VIEW work.readable AS
 SELECT chain, '0x' || encode(hash, 'hex') AS hash, '0x' || encode(sender, 'hex') AS sender,

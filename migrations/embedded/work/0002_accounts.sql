@@ -16,4 +16,4 @@ CREATE INDEX holds_due ON holds (chain, until);
 DROP INDEX work_due;
 CREATE INDEX work_first ON work (chain, due) WHERE phase = 'open' AND parked = 0 AND held_since IS NULL AND attempts = 0;
 CREATE INDEX work_again ON work (chain, due) WHERE phase = 'open' AND parked = 0 AND held_since IS NULL AND attempts > 0;
-CREATE INDEX work_held  ON work (account, attempts, nonce) WHERE held_since IS NOT NULL;
+CREATE INDEX work_held  ON work (account, attempts, due) WHERE held_since IS NOT NULL;
