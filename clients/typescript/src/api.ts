@@ -338,6 +338,29 @@ export interface Event {
   meta: Meta
 }
 
+export interface FollowedEvent {
+  id: string
+  name: string
+  version: Uint64
+  position: Uint64
+  at: string
+  /** As recorded. */
+  data: unknown
+  meta: Meta
+  stream: string
+  chainId: Uint64
+  /** Of a transaction's event. */
+  txHash?: Hash
+  /** Of a group's event. */
+  sender?: Address
+  /** Of a group's event. */
+  groupId?: GroupId
+}
+
+export interface Mark {
+  position: Uint64
+}
+
 export interface Meta {
   correlation?: string
   causation?: string

@@ -1,4 +1,5 @@
-import type { Address, CanceledGroup, Event, GroupId, Hash, Health, Page, Problem, Refused, Results, Status, Taken, Trail, Transaction, Validated, Waited } from './api.js'
+import type { Address, CanceledGroup, Event, FollowedEvent, GroupId, Hash, Health, Mark, Page, Problem, Refused, Results, Status, Taken, Trail, Transaction, Validated, Waited } from './api.js'
+import { linesOf } from './lines.js'
 
 /** Something in a transaction's life that can be waited for. */
 export type Milestone = Waited['for']
@@ -38,6 +39,17 @@ export type ListFilters = {
   status?: Status | readonly Status[] | undefined
   /** Transactions in one page, 100 when it is left out; at most 1000. */
   limit?: number | undefined
+}
+
+export type FollowOptions = RequestOptions & {
+  /** The position to begin after, 0 for the whole log; with the next event when it is left out. */
+  after?: number | undefined
+  chainId?: number | undefined
+  sender?: Address | undefined
+  groupId?: GroupId | undefined
+  hash?: Hash | undefined
+  /** How the events' names begin, such as tx.mined. */
+  name?: string | readonly string[] | undefined
 }
 
 /**
@@ -106,8 +118,7 @@ export class Client {
         if (!waited || waited.reached || waited.because === 'ended' || Date.now() >= deadline) return found
         if (waited.because === 'timeout') continue
       } catch (error) {
-        const passes = error instanceof WatchtowerError ? error.problem.retryable || error.problem.status === 429 : error instanceof TypeError
-        if (!passes || options.signal?.aborted || Date.now() >= deadline) throw error
+        if (!passes(error) || options.signal?.aborted || Date.now() >= deadline) throw error
       }
       await pause(Math.min(pauseMs, Math.max(deadline - Date.now(), 0)), options.signal)
     }
@@ -141,6 +152,30 @@ export class Client {
   }
 
   /**
+   * Events as they are recorded, for as long as they are asked for. When the stream
+   * breaks off it goes on where it was: nothing is missed, and nothing comes twice.
+   * Aborting the signal ends it.
+   */
+  async *follow({ signal, name, ...filters }: FollowOptions = {}): AsyncGenerator<FollowedEvent, void, undefined> {
+    let after = filters.after
+    while (!signal?.aborted) {
+      try {
+        const query = { ...filters, after, name: typeof name === 'string' ? name : name?.join(',') }
+        const response = await this.#fetch('/v1/events', query, { headers: { Accept: 'application/x-ndjson' }, signal: signal ?? null })
+        for await (const line of linesOf(response.body!)) {
+          const said = JSON.parse(line) as FollowedEvent | Mark
+          after = said.position
+          if ('stream' in said) yield said
+        }
+      } catch (error) {
+        if (signal?.aborted) return
+        if (!passes(error)) throw error
+      }
+      await pause(pauseMs, signal).catch(() => {}) // aborted: the loop ends
+    }
+  }
+
+  /**
    * Stops a group: its members that have not ended are sent no more, and their bytes are
    * erased. Needs the owner's signature; `chainId` only when the group is on several chains.
    */
@@ -168,10 +203,15 @@ export class Client {
   }
 
   async #json<T>(path: string, query: Query, init: RequestInit, alsoStatus?: number): Promise<T> {
+    const response = await this.#fetch(path, query, init, alsoStatus)
+    return (await response.json()) as T
+  }
+
+  async #fetch(path: string, query: Query, init: RequestInit, alsoStatus?: number): Promise<Response> {
     const { apiKey, fetch = globalThis.fetch, headers } = this.#options
     const all = { Accept: 'application/json', ...headers, ...(apiKey ? { 'X-API-Key': apiKey } : {}), ...(init.headers as Record<string, string>) }
     const response = await fetch(this.#base + path + queryOf(query), { ...init, headers: all })
-    if (response.ok || response.status === alsoStatus) return (await response.json()) as T
+    if (response.ok || response.status === alsoStatus) return response
     throw new WatchtowerError(await problemOf(response))
   }
 }
@@ -190,6 +230,12 @@ function queryOf(query: Query): string {
 
 function milliseconds(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : `${Math.ceil(ms)}ms`
+}
+
+// Whether trying again may help. A fetch that got no answer fails with a TypeError.
+function passes(error: unknown): boolean {
+  if (error instanceof WatchtowerError) return error.problem.retryable === true || error.problem.status === 429
+  return error instanceof TypeError
 }
 
 // What stands before the service, a proxy say, answers in its own words.

@@ -95,6 +95,43 @@ test('waits trouble out', async () => {
   assert.ok(calls >= 3)
 })
 
+test('follows events, and goes on where it broke off', async () => {
+  const stop = new AbortController()
+  let streams = 0
+  let hash
+  const fetch = async (...args) => {
+    const response = await globalThis.fetch(...args)
+    if (++streams > 1) return response
+    // The first stream breaks off in the midst of its second event.
+    let events = 0
+    const cut = new TransformStream({
+      transform(chunk, controller) {
+        const text = new TextDecoder().decode(chunk)
+        if (text.includes('"stream"') && ++events === 1) controller.enqueue(chunk)
+        else if (events > 0) controller.error(new TypeError('terminated'))
+        else controller.enqueue(chunk)
+      },
+    })
+    return new Response(response.body.pipeThrough(cut), response)
+  }
+  const seen = []
+  const following = (async () => {
+    const options = { after: 0, chainId: foundry.id, sender: account.address, name: ['tx.accepted', 'tx.mined'], signal: stop.signal }
+    for await (const e of new Client(url, { fetch }).follow(options)) {
+      seen.push(e)
+      if (e.txHash === hash && e.name === 'tx.mined.v1') stop.abort()
+    }
+  })()
+  hash = await wallet.sendTransaction(payment)
+  await following
+  const positions = seen.map((e) => e.position)
+  assert.deepEqual(positions, [...new Set(positions)].sort((a, b) => a - b))
+  assert.ok(streams > 1, `${streams} streams`)
+  const all = []
+  for await (const t of client.list({ chainId: foundry.id, sender: account.address })) all.push(t.txHash)
+  assert.deepEqual(new Set(seen.filter((e) => e.name === 'tx.accepted.v1').map((e) => e.txHash)), new Set(all))
+})
+
 test('lists page by page', async () => {
   await client.wait((await client.page({ limit: 1 })).transactions[0].txHash)
   const all = []

@@ -25,6 +25,7 @@ export async function everything(client: Client): Promise<void> {
   for await (const t of client.list({ sender: account.address, status: ['queued', 'executed'] })) {
     for await (const e of client.events(t.txHash)) void e.name
   }
+  for await (const e of client.follow({ after: 0, name: ['tx.mined'] })) void e.txHash?.length
   const expires = 1n
   const message = cancelMessage({ chainId: 1, deployment: 'here', sender: account.address, groupId: '0x00', expires })
   const { members } = await client.cancelGroup(account.address, '0x00', { signature: await account.signTypedData(message), expires })
