@@ -91,7 +91,10 @@ func (w *world) service(t *testing.T, env ...string) *rig.Service {
 	t.Helper()
 	s := &rig.Service{
 		Program: program, Env: env, Log: filepath.Join(w.dir, "log-"+testenv.Random(4)),
-		Args: append([]string{"--chains", w.chains, "--confirmations", fmt.Sprintf("%d=%d", rig.TempoChain, w.confirmations)}, w.store...),
+		Args: append([]string{"--confirmations", fmt.Sprintf("%d=%d", rig.TempoChain, w.confirmations)}, w.store...),
+	}
+	if w.chains != "" { // else a file among the flags says them
+		s.Args = append(s.Args, "--chains", w.chains)
 	}
 	t.Cleanup(func() {
 		s.Kill()

@@ -22,11 +22,13 @@ const (
 	saysLater   // it has not come so far, or cannot be reached: ask again
 )
 
-// agreePauses are the pauses between rounds of asking those that have not come so
-// far: what one node shows, its neighbours show some moments later.
-func agreePauses() []time.Duration {
-	return []time.Duration{0, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}
-}
+const (
+	// agreeWithin bounds how long others are waited for.
+	agreeWithin = 1500 * time.Millisecond
+	// agreePause is the pause before an endpoint is asked again that has not come so
+	// far: what one node shows, its neighbours show some moments later.
+	agreePause = 75 * time.Millisecond
+)
 
 // borneOut makes sure that what an endpoint said is not its word alone: of the other
 // healthy ones, as many have to agree as configured. check asks one of them. Where
@@ -40,44 +42,99 @@ func (p *Pool) borneOut(ctx context.Context, e *endpoint, what string, check fun
 	if need <= 0 {
 		return nil
 	}
-	var agreed, differed []*endpoint
-	declined := 0
-	for _, pause := range agreePauses() {
-		if !rest(ctx, pause) {
-			break
+	h := hearing{pool: p, ctx: ctx, check: check, said: make(chan said, len(others)), queue: others}
+	late := time.NewTimer(agreeWithin)
+	defer late.Stop()
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for range need {
+		h.callNext()
+	}
+	for up := false; !up && h.open(); {
+		next.Reset(h.pause)
+		select {
+		case <-ctx.Done():
+			up = true
+		case <-late.C:
+			up = true
+		case <-next.C:
+			h.callNext()
+		case heard := <-h.said:
+			h.hear(heard)
 		}
-		waiting := others[:0:0]
-		for _, other := range others {
-			switch check(ctx, other) {
-			case saysYes:
-				agreed = append(agreed, other)
-			case saysNo:
-				differed = append(differed, other)
-			case saysNothing:
-				declined++
-			case saysLater:
-				waiting = append(waiting, other)
-			}
-			if len(agreed) >= need && len(agreed)+1 > len(differed) {
-				p.accuse(differed, what)
-				return nil
-			}
-			if len(differed) > len(agreed)+1 {
-				p.accuse([]*endpoint{e}, what)
-				p.leave(e)
-				return &outvoted{e.name, what}
-			}
-		}
-		if others = waiting; len(others) == 0 {
-			break
+		switch {
+		case len(h.agreed) >= need && len(h.agreed)+1 > len(h.differed):
+			p.accuse(h.differed, what)
+			return nil
+		case len(h.differed) > len(h.agreed)+1:
+			p.accuse([]*endpoint{e}, what)
+			p.leave(e)
+			return &outvoted{e.name, what}
 		}
 	}
-	if len(others) == 0 && len(differed) == 0 {
+	if !h.open() && len(h.differed) == 0 {
 		return nil // all who have a say agree, however few they are
 	}
 	p.leave(e)
-	return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d agree, %d differ, %d decline, %d do not know yet)",
-		what, errAlone, len(agreed), len(differed), declined, len(others))}
+	return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d agree, %d differ, %d decline, %d have not said)",
+		what, errAlone, len(h.agreed), len(h.differed), h.declined, len(others)-len(h.agreed)-len(h.differed)-h.declined)}
+}
+
+// hearing is the asking of witnesses: the best first, another when one takes longer
+// than usual or has nothing to say.
+type hearing struct {
+	pool  *Pool
+	ctx   context.Context
+	check func(ctx context.Context, other *endpoint) say
+
+	queue []*endpoint // to be asked, again those at its end
+	asked int         // that have not said yet
+	said  chan said
+	pause time.Duration // until the next is asked
+
+	agreed, differed []*endpoint
+	declined         int
+}
+
+type said struct {
+	other *endpoint
+	say   say
+}
+
+// open reports whether somebody may still say something.
+func (h *hearing) open() bool { return h.asked > 0 || len(h.queue) > 0 }
+
+// callNext asks the next witness, who may answer when the hearing is over.
+func (h *hearing) callNext() {
+	h.pause = agreeWithin
+	if len(h.queue) == 0 {
+		return
+	}
+	other := h.queue[0]
+	h.queue = h.queue[1:]
+	h.asked++
+	h.pause = h.pool.hedge(other)
+	own, end := h.pool.outlive(h.ctx)
+	h.pool.running.Go(func() {
+		defer end()
+		h.said <- said{other, h.check(own, other)}
+	})
+}
+
+func (h *hearing) hear(heard said) {
+	h.asked--
+	h.pause = 0
+	switch heard.say {
+	case saysYes:
+		h.agreed = append(h.agreed, heard.other)
+	case saysNo:
+		h.differed = append(h.differed, heard.other)
+	case saysNothing:
+		h.declined++
+	case saysLater:
+		h.queue = append(h.queue, heard.other)
+		h.pause = agreePause
+	}
 }
 
 // errAlone means that nobody bears out yet what one endpoint says.
@@ -117,18 +174,6 @@ func (p *Pool) witnesses(e *endpoint) []*endpoint {
 		others[i] = w.endpoint
 	}
 	return others
-}
-
-// rest waits for d; it says no when ctx ends first.
-func rest(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 // sayOf is what an error of an endpoint says that was asked about a block: nothing, if

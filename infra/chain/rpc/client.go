@@ -38,6 +38,8 @@ type client struct {
 	// connects counts the times a connection was made while there was none: the
 	// endpoint may be another node since.
 	connects atomic.Uint64
+	// closes counts the connections that were closed, by whichever side.
+	closes atomic.Uint64
 }
 
 func newClient(name string, u *url.URL, header http.Header, concurrency int) *client {
@@ -232,19 +234,20 @@ func (c *client) counted(dial dialFunc) dialFunc {
 		if c.open.Add(1) == 1 {
 			c.connects.Add(1)
 		}
-		return &countedConn{Conn: conn, open: &c.open}, nil
+		return &countedConn{Conn: conn, client: c}, nil
 	}
 }
 
 type countedConn struct {
 	net.Conn
-	open   *atomic.Int64
+	client *client
 	closed atomic.Bool
 }
 
 func (c *countedConn) Close() error {
 	if c.closed.CompareAndSwap(false, true) {
-		c.open.Add(-1)
+		c.client.open.Add(-1)
+		c.client.closes.Add(1)
 	}
 	return c.Conn.Close()
 }

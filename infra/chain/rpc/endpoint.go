@@ -35,6 +35,7 @@ type identity struct {
 	chain    chain.ID
 	genesis  chain.Hash
 	connects uint64    // the client's count when it was asked
+	closes   uint64    // likewise
 	at       time.Time // when it was asked
 	ejected  string    // why it is not ours; empty when it is
 }
@@ -62,14 +63,14 @@ func (e *endpoint) standing(now time.Time) (stale bool, err error) {
 
 // ask asks the endpoint who it is.
 func (e *endpoint) ask(ctx context.Context, now func() time.Time) (identity, time.Duration, error) {
-	began := now()
+	began, closes := now(), e.closes.Load()
 	replies, err := e.exchange(ctx, maxBlockReply,
 		call{"eth_chainId", nil}, call{"eth_getBlockByNumber", []any{quantity(0), false}})
 	took := now().Sub(began)
 	if err != nil {
 		return identity{}, took, err
 	}
-	id := identity{known: true, connects: e.connects.Load(), at: now()}
+	id := identity{known: true, connects: e.connects.Load(), closes: closes, at: now()}
 	var number quantity
 	if err := replies[0].into(&number); err != nil {
 		return identity{}, took, err

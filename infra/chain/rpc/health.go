@@ -14,6 +14,8 @@ const (
 	coolLast       = 30 * time.Second
 	latencyHalf    = 250 * time.Millisecond // the latency that halves a score
 	lagHalf        = 5                      // the lag in blocks that halves it
+	onTrial        = 0.35                   // the share of failures after a successful probe: one more trips again
+	acquitted      = 0.1                    // the share at which past trips are forgotten
 	maxErrorLength = 200
 
 	liesMax      = 3 // contradictions within lieMemory of each other
@@ -28,7 +30,9 @@ const (
 // The breaker trips when the moving share of failures reaches tripAt: after three
 // failures in a row, or when about every other call fails. It stays tripped for a
 // cool-down, after which one probe is due; a probe that fails doubles the
-// cool-down, any success closes the breaker.
+// cool-down, any success closes the breaker. Until some more have followed it is on
+// trial: one failure trips it again, for twice as long as before. So an endpoint that
+// answers now and then is out of rotation most of the time.
 //
 // Contradictions are counted apart, because one who lies may answer all the rest: a
 // few of them, and the endpoint is distrusted for a while whatever else it says. One
@@ -62,8 +66,11 @@ func (h *health) succeed(took time.Duration) {
 	}
 	h.latency += time.Duration(latencyWeight * float64(took-h.latency))
 	h.failures -= failureWeight * h.failures
-	if h.tripped {
-		h.tripped, h.cool, h.failures = false, 0, 0
+	switch {
+	case h.tripped:
+		h.tripped, h.failures = false, onTrial
+	case h.failures < acquitted:
+		h.cool = 0
 	}
 }
 
@@ -75,7 +82,8 @@ func (h *health) fail(now time.Time, err error) {
 	}
 	switch {
 	case !h.tripped && h.failures >= tripAt:
-		h.tripped, h.cool, h.until = true, coolFirst, now.Add(coolFirst)
+		h.tripped, h.cool = true, min(max(2*h.cool, coolFirst), coolLast)
+		h.until = now.Add(h.cool)
 		h.trips++
 	case h.tripped && !now.Before(h.until):
 		h.cool = min(2*h.cool, coolLast)

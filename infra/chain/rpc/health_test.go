@@ -39,8 +39,24 @@ func TestBreaker(t *testing.T) {
 		}
 	}
 	h.succeed(time.Millisecond)
-	if h.tripped || h.failures != 0 {
+	if h.tripped {
 		t.Errorf("after a probe: %+v", h)
+	}
+	h.fail(now, bad)
+	if !h.tripped || h.until.Sub(now) != coolLast {
+		t.Errorf("on trial: %+v", h)
+	}
+	for range 7 {
+		h.succeed(time.Millisecond)
+	}
+	for range 3 {
+		if h.tripped {
+			t.Errorf("after its trial: %+v", h)
+		}
+		h.fail(now, bad)
+	}
+	if !h.tripped || h.until.Sub(now) != coolFirst {
+		t.Errorf("the first time anew: %+v", h)
 	}
 
 	every := func(n int) bool {

@@ -12,7 +12,7 @@ const (
 	hedgeFirst     = 250 * time.Millisecond // then another is asked as well
 	hedgeLast      = 600 * time.Millisecond
 	patienceFactor = 8
-	patienceFirst  = time.Second // then its answer is given up, for heads and blocks
+	patienceFirst  = time.Second // then its answer is given up, if it is light
 )
 
 // hedge is how long an endpoint is waited for before another is asked as well.
@@ -20,11 +20,14 @@ func (p *Pool) hedge(e *endpoint) time.Duration {
 	return min(max(hedgeFactor*e.usual(), hedgeFirst), hedgeLast)
 }
 
-// patience is how long an endpoint may take for calls. What names no heavy method
-// should come soon, or another is better asked.
+// fewCalls are so few that they should be answered as soon as one.
+const fewCalls = 10
+
+// patience is how long an endpoint may take for calls. What is light should come
+// soon, or another is better asked.
 func (p *Pool) patience(e *endpoint, calls []call) time.Duration {
 	for _, c := range calls {
-		if class := classes[c.method]; class != "block" && class != "head" && class != "identity" {
+		if len(calls) > fewCalls || c.method == "eth_getBlockReceipts" {
 			return p.config.CallTimeout
 		}
 	}

@@ -270,15 +270,23 @@ func (p *Pool) probe(ctx context.Context, e *endpoint) {
 	e.mu.Lock()
 	tripped, due := e.health.tripped, e.health.probeDue(now)
 	quiet := now.Sub(e.health.headAt) >= p.config.Probe
-	known, asked := e.identity.known, e.identity.at
+	known, age := e.identity.known, now.Sub(e.identity.at)
 	distrusted := now.Before(e.health.distrusted)
 	ejected := e.identity.ejected != ""
-	if ejected && now.Sub(asked) >= p.config.Probe {
+	lost := e.identity.closes != e.closes.Load()
+	if ejected && age >= p.config.Probe {
 		e.identity.known = false // it may have been put right: ask again
 		ejected = false
 	}
 	e.mu.Unlock()
-	if ejected || distrusted || tripped && !due || known && !tripped && !quiet {
+	if ejected || distrusted || tripped && !due {
+		return
+	}
+	// A node that is replaced closes its connections, though not all at once.
+	if known && !tripped && age >= p.config.Probe && (lost || age >= identityEvery) {
+		p.reidentify(ctx, e)
+	}
+	if known && !tripped && !quiet {
 		return
 	}
 	var head quantity
@@ -290,5 +298,21 @@ func (p *Pool) probe(ctx context.Context, e *endpoint) {
 	p.sawHead(e, uint64(head))
 	if tripped {
 		p.config.Log.Info("endpoint back in rotation", "chain", p.config.Chain, "endpoint", e.name)
+	}
+}
+
+// identityEvery is how often an endpoint is asked who it is in any case.
+const identityEvery = time.Minute
+
+// reidentify asks an endpoint that is in use who it is. It stays in use meanwhile.
+func (p *Pool) reidentify(ctx context.Context, e *endpoint) {
+	select {
+	case e.gate <- struct{}{}:
+		defer func() { <-e.gate }()
+	default:
+		return // it is being asked
+	}
+	if id, err := p.identify(ctx, e); err == nil {
+		_ = p.admit(e, id) // it has noted what there is to say
 	}
 }

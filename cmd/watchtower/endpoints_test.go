@@ -1,0 +1,261 @@
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// endpoints asks /health how the endpoints do, by name.
+func endpoints(ctx context.Context, t *testing.T, url string) map[string]endpointHealth {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/health", nil)
+	check(t, err)
+	res, err := http.DefaultClient.Do(req)
+	check(t, err)
+	defer res.Body.Close() //nolint:errcheck // read to its end
+	var report struct{ Endpoints []endpointHealth }
+	check(t, json.NewDecoder(res.Body).Decode(&report))
+	byName := map[string]endpointHealth{}
+	for _, e := range report.Endpoints {
+		byName[e.Name] = e
+	}
+	return byName
+}
+
+type endpointHealth struct {
+	Name, State, Breaker, Problem string
+	Healthy, Reading              bool
+	Score                         float64
+	Trips, Contradictions         int
+}
+
+// awaitEndpoint waits until an endpoint is as wanted, and says how long that took.
+func awaitEndpoint(ctx context.Context, t *testing.T, url, name string, want func(endpointHealth) bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		e := endpoints(ctx, t, url)[name]
+		if want(e) {
+			return time.Since(began)
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("endpoint %s is %+v", name, e)
+		case <-tick.C:
+		}
+	}
+}
+
+// withGates writes the configuration of a chain with these endpoints, and has the
+// world use it.
+func (w *world) withGates(t *testing.T, gates map[string]*gate, order ...string) {
+	t.Helper()
+	var text strings.Builder
+	fmt.Fprintf(&text, "chains:\n  - id: %d\n    endpoints:\n", rig.TempoChain)
+	for _, name := range order {
+		fmt.Fprintf(&text, "      - {name: %s, url: %q}\n", name, gates[name].URL)
+	}
+	path := filepath.Join(w.dir, "chains.yaml")
+	check(t, os.WriteFile(path, []byte(text.String()), 0o600))
+	w.chains = ""
+	w.store = append(w.store, "--config", path)
+}
+
+// lateness is how long each of the payments took from its acceptance to the event
+// that says it was mined, sorted.
+func (w *world) lateness(t *testing.T, url string, payments []rig.Payment) []time.Duration {
+	t.Helper()
+	var all []time.Duration
+	for _, p := range payments {
+		events, err := rig.Events(w.ctx, url, p.Hash)
+		check(t, err)
+		for _, e := range events {
+			if strings.HasPrefix(e.Name, "tx.mined.") {
+				all = append(all, e.At.Sub(events[0].At))
+				break
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// trueReceipts checks that what the service says of receipts the node says too, and
+// that nothing was announced and taken back.
+func (w *world) trueReceipts(t *testing.T, url string, payments []rig.Payment) {
+	t.Helper()
+	for _, p := range payments {
+		var truth struct {
+			BlockHash chain.Hash `json:"blockHash"`
+		}
+		check(t, rig.Call(w.ctx, w.chain.URL(), &truth, "eth_getTransactionReceipt", p.Hash))
+		got, err := rig.Get(w.ctx, url, p.Hash)
+		check(t, err)
+		if got.Receipt == nil || got.Receipt.BlockHash != truth.BlockHash || got.Receipt.Status != 1 {
+			t.Errorf("%s: receipt %+v, but it is in block %s", p.Hash, got.Receipt, truth.BlockHash)
+		}
+		for _, name := range w.names(t, url, p.Hash) {
+			if strings.Contains(name, "stale") || strings.Contains(name, "expired") || strings.Contains(name, "violated") || strings.Contains(name, "reorged") {
+				t.Errorf("%s: %s", p.Hash, name)
+			}
+		}
+	}
+}
+
+// peakMemory is the most memory that a process has had, in bytes.
+func peakMemory(t *testing.T, pid int) (peak int64) {
+	t.Helper()
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	check(t, err)
+	defer f.Close() //nolint:errcheck // only read
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if _, err := fmt.Sscanf(lines.Text(), "VmHWM: %d kB", &peak); err == nil {
+			return peak << 10
+		}
+	}
+	t.Fatal("no VmHWM")
+	return 0
+}
+
+// Of four endpoints one lies, one is slow and one is dead: everything is delivered,
+// nothing twice, nothing is announced that is not so, and each is found out.
+func TestOneLyingOneSlowOneDead(t *testing.T) {
+	series := uint32(9000)
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		series++
+		w := newWorld(t, store, "--block-time", "1")
+		lies := &liar{inserted: map[chain.Hash]inserted{}}
+		deadGate, revive := refusing(t, w.chain.URL(), dead)
+		gates := map[string]*gate{
+			"lying": newGate(t, w.chain.URL(), lies.serve), "slow": newGate(t, w.chain.URL(), slow),
+			"dead": deadGate, "honest": newGate(t, w.proxy.URL, honest),
+		}
+		w.withGates(t, gates, "lying", "slow", "dead", "honest")
+		s := w.service(t)
+		check(t, s.Start(w.ctx))
+		payments, to := rig.Payments(series, 200)
+		half := len(payments) / 2
+		if acked := load(w.ctx, s, payments[:half], 16); len(acked) != half {
+			t.Fatalf("%d of %d acknowledged", len(acked), half)
+		}
+		distrusted := awaitEndpoint(w.ctx, t, s.URL, "lying", func(e endpointHealth) bool { return e.State == "distrusted" || e.State == "tripped" })
+		revive()
+		load(w.ctx, s, payments[half:], 16)
+		w.delivered(t, s.URL, payments, rig.Sealed)
+		w.paidOnce(t, to, len(payments))
+		w.trueReceipts(t, s.URL, payments)
+
+		late := w.lateness(t, s.URL, payments)
+		if len(late) != len(payments) {
+			t.Fatalf("%d of %d were mined, says the log", len(late), len(payments))
+		}
+		worst := late[len(late)-1]
+		t.Logf("mined and known after: median %s, p95 %s, worst %s; the liar was found out after %s",
+			late[len(late)/2], late[len(late)*95/100], worst, distrusted)
+		if most := 30 * time.Second; worst > most {
+			t.Errorf("the worst took %s, more than %s", worst, most)
+		}
+		peak := peakMemory(t, s.Pid())
+		t.Logf("peak memory %d MiB (with the race detector)", peak>>20)
+		if peak > 1<<30 {
+			t.Errorf("peak memory %d MiB", peak>>20)
+		}
+		for name, g := range gates {
+			e := endpoints(w.ctx, t, s.URL)[name]
+			t.Logf("%s: %d requests, %d with broadcasts, %+v", name, g.asked.Load(), g.sends.Load(), e)
+			if name != "honest" && e.Trips+e.Contradictions == 0 {
+				t.Errorf("%s was not found out: %+v", name, e)
+			}
+		}
+		check(t, s.Stop(w.ctx))
+	})
+}
+
+// A node is replaced by one of another chain behind the same address: it is asked
+// nothing more, and the other one delivers.
+func TestEndpointChangesItsChain(t *testing.T) {
+	w := newWorld(t, func(_ *testing.T, dir string) []string {
+		return []string{"--store", "embedded:" + filepath.Join(dir, "data")}
+	}, "--block-time", "1")
+	var other turncoat
+	gates := map[string]*gate{"other": newGate(t, w.chain.URL(), other.serve), "honest": newGate(t, w.proxy.URL, honest)}
+	w.withGates(t, gates, "other", "honest")
+	s := w.service(t)
+	check(t, s.Start(w.ctx))
+	before, to := rig.Payments(9200, 10)
+	load(w.ctx, s, before, 4)
+	w.delivered(t, s.URL, before, rig.Executed)
+	other.turned.Store(true)
+	took := awaitEndpoint(w.ctx, t, s.URL, "other", func(e endpointHealth) bool { return e.State == "foreign" })
+	t.Logf("found out after %s", took)
+	if took > 10*time.Second {
+		t.Errorf("it was found out after %s", took)
+	}
+	sends := gates["other"].sends.Load()
+	after, toAfter := rig.Payments(9201, 20)
+	load(w.ctx, s, after, 4)
+	w.delivered(t, s.URL, after, rig.Sealed)
+	w.paidOnce(t, to, len(before))
+	w.paidOnce(t, toAfter, len(after))
+	if got := gates["other"].sends.Load() - sends; got != 0 {
+		t.Errorf("%d broadcasts went to another chain", got)
+	}
+	check(t, s.Stop(w.ctx))
+}
+
+// All endpoints are down when a transaction becomes eligible, and back before its
+// window closes: it is late by the outage and little more.
+func TestAllEndpointsDown(t *testing.T) {
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		w := newWorld(t, store, "--block-time", "1")
+		var down atomic.Bool
+		fails := func(g *gate, w http.ResponseWriter, r *http.Request, body []byte) {
+			if down.Load() {
+				panic(http.ErrAbortHandler)
+			}
+			honest(g, w, r, body)
+		}
+		w.withGates(t, map[string]*gate{"a": newGate(t, w.chain.URL(), fails), "b": newGate(t, w.proxy.URL, fails)}, "a", "b")
+		s := w.service(t)
+		check(t, s.Start(w.ctx))
+		opens := time.Now().Add(3 * time.Second).Truncate(time.Second)
+		to := chain.Address{0: 0x44}
+		p := rig.Pay(wallet.Dev(3), wallet.Tempo{
+			NonceKey: chain.NonceKey{31: 1}, Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, to, 1)},
+			Window: chain.Window{After: uint64(opens.Unix()), Before: uint64(opens.Unix()) + 90},
+		})
+		load(w.ctx, s, []rig.Payment{p}, 1)
+		down.Store(true)
+		// Long enough for several attempts to fail and every breaker to open.
+		_, err := rig.Await(w.ctx, s.URL, p.Hash, func(t rig.Transaction) bool { return t.Attempts >= 4 && time.Since(opens) > 10*time.Second })
+		check(t, err)
+		awaitEndpoint(w.ctx, t, s.URL, "a", func(e endpointHealth) bool { return !e.Healthy })
+		down.Store(false)
+		back := time.Now()
+		w.delivered(t, s.URL, []rig.Payment{p}, rig.Executed)
+		late := time.Since(back)
+		t.Logf("down for %s after it was eligible; executed %s after the end of that", back.Sub(opens), late)
+		if most := 15 * time.Second; late > most {
+			t.Errorf("it was executed %s after the outage, more than %s", late, most)
+		}
+		w.paidOnce(t, to, 1)
+		w.trueReceipts(t, s.URL, []rig.Payment{p})
+		check(t, s.Stop(w.ctx))
+	})
+}
