@@ -147,9 +147,15 @@ func slow(g *gate, w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// dead answers with whatever is no answer, in turns; once in a while a batch comes
-// back, in another order.
-func dead(g *gate, w http.ResponseWriter, r *http.Request, body []byte) {
+// mortal serves until it dies. Then it answers with whatever is no answer, in turns;
+// once in a while there is one, with a batch in another order.
+type mortal struct{ dead atomic.Bool }
+
+func (m *mortal) serve(g *gate, w http.ResponseWriter, r *http.Request, body []byte) {
+	if !m.dead.Load() {
+		honest(g, w, r, body)
+		return
+	}
 	switch g.asked.Load() % 9 {
 	case 0:
 		w.WriteHeader(http.StatusTooManyRequests)
@@ -335,6 +341,41 @@ func (l *liar) block(result json.RawMessage, future bool) json.RawMessage {
 func fakeReceipt(hash, block chain.Hash, number string) json.RawMessage {
 	return fmt.Appendf(nil, `{"transactionHash":"%s","blockHash":"%s","blockNumber":%s,"transactionIndex":"0x0","status":"0x1","gasUsed":"0x5208"}`,
 		hash, block, number)
+}
+
+// backward serves a chain whose time goes back by an hour at a block. The node itself
+// would not mine such a one.
+type backward struct{ from atomic.Uint64 }
+
+func (c *backward) serve(g *gate, w http.ResponseWriter, r *http.Request, body []byte) {
+	text := g.forward(r.Context(), body)
+	var answers []answer
+	if json.Unmarshal(text, &answers) == nil {
+		for i := range answers {
+			answers[i].Result = c.block(answers[i].Result)
+		}
+		text = must(json.Marshal(answers))
+	}
+	var one answer
+	if json.Unmarshal(text, &one) == nil {
+		one.Result = c.block(one.Result)
+		text = must(json.Marshal(one))
+	}
+	_, _ = w.Write(text)
+}
+
+func (c *backward) block(result json.RawMessage) json.RawMessage {
+	var block map[string]json.RawMessage
+	var number, at uint64
+	if json.Unmarshal(result, &block) != nil || block["timestamp"] == nil {
+		return result
+	}
+	_, err := fmt.Sscanf(string(block["number"])+string(block["timestamp"]), `"0x%x""0x%x"`, &number, &at)
+	if from := c.from.Load(); err != nil || from == 0 || number < from {
+		return result
+	}
+	block["timestamp"] = fmt.Appendf(nil, `"0x%x"`, at-3600)
+	return must(json.Marshal(block))
 }
 
 // turncoat serves honestly until it is turned; then it is a node of another chain.

@@ -22,6 +22,7 @@ const (
 	maxSmallReply = 1 << 20  // of calls whose answer is a number or a hash
 	maxBlockReply = 32 << 20 // of blocks and receipts
 	maxBatch      = 100      // calls in one HTTP request
+	maxLarge      = 2        // replies above maxSmallReply that are read at once from one endpoint
 )
 
 // client speaks JSON-RPC to one URL. It keeps connections open, follows no
@@ -34,7 +35,8 @@ type client struct {
 	hidden *strings.Replacer
 	http   *http.Client
 	ids    atomic.Uint64
-	open   atomic.Int64 // connections
+	large  chan struct{} // held while a large reply is read
+	open   atomic.Int64  // connections
 	// connects counts the times a connection was made while there was none: the
 	// endpoint may be another node since.
 	connects atomic.Uint64
@@ -43,7 +45,7 @@ type client struct {
 }
 
 func newClient(name string, u *url.URL, header http.Header, concurrency int) *client {
-	c := &client{name: name, header: header, hidden: hide(u)}
+	c := &client{name: name, header: header, hidden: hide(u), large: make(chan struct{}, maxLarge)}
 	c.url = u.String()
 	conns := concurrency + spareConns
 	dialer := &net.Dialer{
@@ -143,14 +145,30 @@ func (c *client) post(ctx context.Context, body []byte, limit int64) (a answer, 
 	if a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable {
 		a.retryAfter = retryAfter(response.Header)
 	}
-	a.body, err = io.ReadAll(io.LimitReader(response.Body, limit+1))
-	if err != nil {
+	if a.body, err = c.read(ctx, response.Body, limit); err != nil {
 		return a, fmt.Errorf("reply cut: %w", c.conceal(err))
 	}
 	if int64(len(a.body)) > limit {
 		return a, tooLarge(limit)
 	}
 	return a, nil
+}
+
+// read reads one byte more than the limit at most. Of large replies few are read at
+// once, or an endpoint could fill our memory with as many as may be under way.
+func (c *client) read(ctx context.Context, body io.Reader, limit int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(body, min(limit, maxSmallReply)+1))
+	if err != nil || int64(len(text)) <= maxSmallReply || limit <= maxSmallReply {
+		return text, err
+	}
+	select {
+	case c.large <- struct{}{}:
+		defer func() { <-c.large }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	rest, err := io.ReadAll(io.LimitReader(body, limit+1-int64(len(text))))
+	return append(text, rest...), err
 }
 
 // retryAfter is how long an answer asks to wait before the next request; 0 when it

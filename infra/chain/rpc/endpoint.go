@@ -38,6 +38,7 @@ type identity struct {
 	closes   uint64    // likewise
 	at       time.Time // when it was asked
 	ejected  string    // why it is not ours; empty when it is
+	doubted  bool      // since then there was reason to ask again
 }
 
 // recheckAfter bounds how often an endpoint is asked who it is when it drops its
@@ -53,7 +54,7 @@ func (e *endpoint) standing(now time.Time) (stale bool, err error) {
 	switch {
 	case !id.known:
 		return true, nil
-	case id.connects != e.connects.Load() && now.Sub(id.at) >= recheckAfter:
+	case (id.doubted || id.connects != e.connects.Load()) && now.Sub(id.at) >= recheckAfter:
 		return true, nil
 	case id.ejected != "":
 		return false, &Ejected{e.name, id.ejected}
@@ -148,9 +149,24 @@ func (e *endpoint) failed(now time.Time, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.health.fail(now, err)
+	e.identity.doubted = true // a balancer may have another node in its place by now
 	if errors.Is(err, errContradiction) {
 		e.health.contradict(now)
 	}
+}
+
+// doubt has the endpoint asked who it is before it is believed again.
+func (e *endpoint) doubt() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.identity.doubted = true
+}
+
+// headSeen is the number of the newest block it has shown.
+func (e *endpoint) headSeen() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.health.head
 }
 
 // usual is the endpoint's usual latency.

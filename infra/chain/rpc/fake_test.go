@@ -124,14 +124,14 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	g.mu.Lock()
-	method, instead := g.method, g.instead
+	method, instead, node := g.method, g.instead, g.node
 	g.mu.Unlock()
 	if instead != nil && strings.Contains(string(body), method) {
 		instead(w, r, body)
 		return
 	}
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
-	g.node.ServeHTTP(w, r)
+	node.ServeHTTP(w, r)
 }
 
 // idOf is the id of a single call.

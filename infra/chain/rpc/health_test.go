@@ -190,6 +190,50 @@ func TestReconnectAsksWhoItIs(t *testing.T) {
 	}
 }
 
+// A balancer keeps our connections while it puts another chain's node in the place of
+// ours: it is asked again who it is after any failure, and when its head falls far.
+func TestDoubtsAskWhoItIs(t *testing.T) {
+	for name, between := range map[string]func(t *testing.T, g *gateway, r *Reader){
+		"after a failure": func(t *testing.T, g *gateway, r *Reader) {
+			g.misbehave("", func(w http.ResponseWriter, _ *http.Request, _ []byte) { w.WriteHeader(502) })
+			if _, err := r.Head(t.Context()); err == nil {
+				t.Error("no failure")
+			}
+			g.misbehave("", nil)
+		},
+		"after a fall": func(*testing.T, *gateway, *Reader) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ours, theirs := newChain(t, chaintest.Rules{}), newChain(t, chaintest.Rules{})
+			for range 20 {
+				mine(t, ours)
+			}
+			mine(t, theirs)
+			foreign := theirs.Node("b")
+			foreign.Set(chaintest.Faults{Genesis: chain.Hash{7}})
+			clock := newTimer()
+			g := &gateway{node: ours.Node("a")}
+			p := open(t, func(c *Config) { c.Now = clock.now }, serve(t, g))
+			r := p.Reader()
+			if _, err := r.Head(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			clock.advance(recheckAfter)
+			between(t, g, r)
+			clock.advance(recheckAfter)
+			g.mu.Lock()
+			g.node = foreign
+			g.mu.Unlock()
+			if head, err := r.Head(t.Context()); err == nil {
+				t.Errorf("believed another chain: %+v", head)
+			}
+			if got := states(p); got[0] != Foreign {
+				t.Errorf("states %v", got)
+			}
+		})
+	}
+}
+
 // TestComesBack probes a pool by hand through an outage, a chain put right, and
 // an endpoint that was not there at the start.
 func TestComesBack(t *testing.T) {

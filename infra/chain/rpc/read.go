@@ -60,10 +60,18 @@ func (r *Reader) Head(ctx context.Context) (chain.Block, error) {
 
 func (r *Reader) head(ctx context.Context, e *endpoint) (chain.Block, error) {
 	block, _, err := r.block(ctx, e, "latest")
-	if err == nil {
-		r.pool.sawHead(e, block.Number)
+	if err != nil {
+		return block, err
 	}
-	return block, err
+	if before := e.headSeen(); block.Number+r.pool.config.MaxLag < before {
+		// That deep a fall is another chain's head rather than ours.
+		e.doubt()
+		if err := r.pool.verify(ctx, e); err != nil {
+			return chain.Block{}, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("head fell from %d to %d: %v", before, block.Number, err)}
+		}
+	}
+	r.pool.sawHead(e, block.Number)
+	return block, nil
 }
 
 // Final is the newest block that can no longer leave the chain: the one the node

@@ -302,7 +302,7 @@ func (p *Pool) probe(ctx context.Context, e *endpoint) {
 }
 
 // identityEvery is how often an endpoint is asked who it is in any case.
-const identityEvery = time.Minute
+const identityEvery = 30 * time.Second
 
 // reidentify asks an endpoint that is in use who it is. It stays in use meanwhile.
 func (p *Pool) reidentify(ctx context.Context, e *endpoint) {
