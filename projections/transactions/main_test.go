@@ -102,6 +102,9 @@ func accepted(n int) tx.Accept {
 	if n%2 == 0 {
 		a.Group = &chain.GroupID{15: byte(n % 4)}
 	}
+	if n%3 == 0 {
+		a.Signature, a.AccessKey = chain.Keychain, &chain.Address{9}
+	}
 	return tx.Accept{Accepted: a}
 }
 
@@ -117,6 +120,9 @@ func (h *history) command(t *testing.T, n int, c tx.Command) {
 func (h *history) live(t *testing.T, n int) {
 	t.Helper()
 	h.command(t, n, accepted(n))
+	if n%4 == 0 { // of every other one that claims a group, the claim is confirmed
+		h.command(t, n, tx.ConfirmGroup{Block: blockAt(3, "main"), At: epoch})
+	}
 	lives := [][]tx.Command{
 		{},
 		{report(1, tx.Taken)},

@@ -154,8 +154,8 @@ func TestList(t *testing.T) {
 		}{
 			"chain":     {transactions.Filters{Chain: 2}, func(s tx.State) bool { return s.Accepted.Chain == 2 }},
 			"sender":    {transactions.Filters{Sender: &sender}, func(s tx.State) bool { return s.Accepted.Sender == sender }},
-			"group":     {transactions.Filters{Group: &group}, func(s tx.State) bool { return s.Accepted.Group != nil && *s.Accepted.Group == group }},
-			"ungrouped": {transactions.Filters{Ungrouped: true}, func(s tx.State) bool { return s.Accepted.Group == nil }},
+			"group":     {transactions.Filters{Group: &group}, func(s tx.State) bool { return s.Group() != nil && *s.Group() == group }},
+			"ungrouped": {transactions.Filters{Ungrouped: true}, func(s tx.State) bool { return s.Group() == nil }},
 			"statuses": {transactions.Filters{Statuses: []tx.Status{tx.StatusQueued, tx.StatusExecuted}}, func(s tx.State) bool {
 				return s.Status == tx.StatusQueued || s.Status == tx.StatusExecuted
 			}},
