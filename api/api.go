@@ -121,10 +121,12 @@ type api struct {
 	limiter  *limiter
 	follows  chan struct{} // a place for each stream of events
 	accounts accounts
+	// published makes the contract's forms, once.
+	published func() (published, error)
 }
 
 func newAPI(c Config) *api {
-	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients)), follows: make(chan struct{}, c.Limits.Streams)}
+	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients)), follows: make(chan struct{}, c.Limits.Streams), published: publishing()}
 }
 
 // endpoint answers a request, or says with an error why not; then it has written
@@ -151,6 +153,9 @@ func (a *api) routes() []route {
 		{http.MethodGet, "/v1/senders/{sender}/groups/{groupId}", access.Read, a.group},
 		{http.MethodPost, "/v1/senders/{sender}/groups/{groupId}/cancel", access.Cancel, a.once(a.cancelGroup)},
 		{http.MethodGet, "/v1/events", access.Read, a.follow},
+		{http.MethodGet, "/openapi.yaml", public, a.openapi},
+		{http.MethodGet, "/openapi.json", public, a.openapiJSON},
+		{http.MethodGet, "/docs", public, a.docs},
 		{http.MethodGet, "/health", public, a.health},
 		{http.MethodGet, "/livez", probing, a.live},
 		{http.MethodGet, "/readyz", probing, a.ready},
