@@ -25,6 +25,8 @@ type Access struct {
 	// Open lets requests in without a key, whatever keys there are. A key that is
 	// sent all the same is checked, and holds.
 	Open bool
+	// Always asks for a key even before there is one.
+	Always bool
 }
 
 func (a Access) keys() access.State {
@@ -56,7 +58,7 @@ func (a *api) admit(w http.ResponseWriter, r *http.Request, on *exchange, scope 
 		return nil
 	case shown && !known:
 		return unauthorized(w, "the API key is not one, or no longer")
-	case !shown && keys.Closed() && !a.Access.Open:
+	case !shown && (keys.Closed() || a.Access.Always) && !a.Access.Open:
 		return unauthorized(w, "an API key is needed: Authorization: Bearer wt_…, or X-API-Key: wt_…")
 	case !known:
 		return nil

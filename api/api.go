@@ -56,6 +56,8 @@ type Config struct {
 	// such as https://app.example, or "*" for all.
 	Origins []string
 	Access  Access
+	// Admin is for [Internal].
+	Admin Admin
 	// Idempotency says how requests with an Idempotency-Key are remembered.
 	Idempotency Idempotency
 	// Canceler cancels groups.
@@ -179,14 +181,19 @@ func New(c Config) http.Handler {
 }
 
 // Internal makes the handler of the listener that is not for clients: exposition
-// answers GET /metrics. Of the configuration it uses Now, Random, Log and Requested.
+// answers GET /metrics. Of the configuration it does not need what delivers.
 func Internal(c Config, exposition http.Handler) http.Handler {
 	a := newAPI(c)
 	metrics := func(w http.ResponseWriter, r *http.Request) error {
 		exposition.ServeHTTP(w, r)
 		return nil
 	}
-	return a.requests(router([]route{{http.MethodGet, "/metrics", probing, metrics}}))
+	routes := []route{{http.MethodGet, "/metrics", probing, metrics}}
+	if c.Admin.Level != nil {
+		a.Access = Access{Keys: c.Access.Keys, Always: c.Admin.Exposed}
+		routes = append(routes, a.adminRoutes()...)
+	}
+	return a.requests(router(routes))
 }
 
 // router matches paths as they were sent: it mends none and redirects nobody.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/canceler"
+	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/group"
@@ -98,6 +99,9 @@ var kinds = [...]kind{
 	{ErrMethodNotAllowed, http.StatusMethodNotAllowed, "The method is not allowed here"},
 	{ErrInvalidIdempotencyKey, http.StatusBadRequest, "The Idempotency-Key cannot be used"},
 	{ErrIdempotencyConflict, http.StatusUnprocessableEntity, "The Idempotency-Key belongs to another request"},
+	{access.ErrUnknownKey, http.StatusNotFound, "The API key is not known"},
+	{access.ErrInvalidKey, http.StatusUnprocessableEntity, "There cannot be such an API key"},
+	{access.ErrTooManyKeys, http.StatusConflict, "There are too many API keys"},
 	{ErrIdempotencyRunning, http.StatusConflict, "The same request is being carried out"},
 	{ErrUnauthorized, http.StatusUnauthorized, "An API key is needed"},
 	{ErrForbidden, http.StatusForbidden, "The API key is not good for this"},

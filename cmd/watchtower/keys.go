@@ -26,7 +26,7 @@ func keys(stderr io.Writer) *cobra.Command {
 		Long: "Create, list and revoke API keys, in the store that the configuration names.\n" +
 			"Every service on the store takes part at once. From the first key on, the API\n" +
 			"answers nobody without one. An embedded store is its service's alone while that\n" +
-			"runs: stop it first.",
+			"runs: stop it first, or use /admin/keys of its internal listener.",
 	}
 	parent.AddCommand(createKey(stderr), listKeys(stderr), revokeKey(stderr))
 	return parent

@@ -89,7 +89,9 @@ func serve(stderr io.Writer) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return app.Serve(cmd.Context(), c, app.Options{Build: build(), Log: logger(c, stderr), Crash: crash()})
+			level := new(slog.LevelVar)
+			level.Set(c.Log.Level)
+			return app.Serve(cmd.Context(), c, app.Options{Build: build(), Log: leveled(c, stderr, level), Level: level, Crash: crash()})
 		},
 	}
 	config.Flags(cmd.Flags())
@@ -153,8 +155,10 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-func logger(c config.Config, w io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: c.Log.Level}
+func logger(c config.Config, w io.Writer) *slog.Logger { return leveled(c, w, c.Log.Level) }
+
+func leveled(c config.Config, w io.Writer, level slog.Leveler) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
 	if c.Log.Format == config.Text {
 		return slog.New(slog.NewTextHandler(w, options))
 	}

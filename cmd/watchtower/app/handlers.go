@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 
 	"github.com/tempo-watchtower/watchtower/api"
@@ -11,7 +12,7 @@ import (
 )
 
 // handlers makes the servers of both listeners.
-func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool) Handlers {
+func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool, level *slog.LevelVar) Handlers {
 	limits := apiLimits(c.API)
 	public := api.Config{
 		Submit: a.submit, Query: a.query, Groups: a.shownGroups(), Board: a.ports.Storage.Queue, Stale: a.stale(), Canceler: a.canceler(), Tail: a.tail,
@@ -25,9 +26,13 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool) Handlers {
 		Transient: a.ports.Storage.Transient, Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
 		Requested: a.ports.Metrics.Request, Traced: a.ports.Tracing.Request, Submitted: a.ports.Metrics.Submission,
 	}
+	internal := public
+	internal.Admin = api.Admin{
+		Keys: Keys(a.store), Level: level, Drain: a.served.stop, Profiles: c.Profiling, Exposed: !config.IsLoopback(c.MetricsListen),
+	}
 	return Handlers{
 		API:         api.Server(api.New(public), limits, a.ports.Log),
-		Metrics:     api.Server(api.Internal(public, a.ports.Metrics.Handler()), limits, a.ports.Log),
+		Metrics:     api.Server(api.Internal(internal, a.ports.Metrics.Handler()), limits, a.ports.Log),
 		Connections: limits.Connections,
 	}
 }

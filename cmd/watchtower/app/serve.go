@@ -32,6 +32,9 @@ type Build struct {
 type Options struct {
 	Build Build
 	Log   *slog.Logger
+	// Level is the log's, for the operator to change. Without it there are no
+	// operator's routes.
+	Level *slog.LevelVar
 	Crash func(point string)
 	// Listening, when set, is told the addresses once the service listens.
 	Listening func(api, metrics net.Addr)
@@ -95,7 +98,7 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 		return err
 	}
 	a.exportEndpoints(c, ports.pools)
-	handlers := a.handlers(c, o.Build, ports.pools)
+	handlers := a.handlers(c, o.Build, ports.pools, o.Level)
 	if o.Listening != nil {
 		o.Listening(api.Addr(), internal.Addr())
 	}

@@ -58,8 +58,8 @@ func (d *draft) limits() []*setting {
 	}
 }
 
-// isLoopback reports whether only this machine can reach host:port.
-func isLoopback(address string) bool {
+// IsLoopback reports whether only this machine can reach host:port.
+func IsLoopback(address string) bool {
 	host, _, _ := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

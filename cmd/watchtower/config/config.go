@@ -21,6 +21,7 @@ type Config struct {
 	Listen        string
 	MetricsListen string
 	OpenAccess    bool // no API key is needed, wherever the API listens
+	Profiling     bool // CPU and memory may be looked into on the internal listener
 	Store         Store
 	Database      Store  // the store, unless it was set
 	Redis         Secret // the accelerator's URL; zero for none
@@ -129,7 +130,7 @@ func (c Config) CheckServe() error {
 // CheckAccess refuses to let strangers in: beyond this machine the API listens only
 // with API keys, or when it was said that none are wanted.
 func (c Config) CheckAccess(keys bool) error {
-	if keys || c.OpenAccess || isLoopback(c.Listen) {
+	if keys || c.OpenAccess || IsLoopback(c.Listen) {
 		return nil
 	}
 	return Problems{{

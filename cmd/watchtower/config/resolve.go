@@ -165,7 +165,7 @@ func (r *resolver) derive() {
 			d.VaultKeyFile = filepath.Join("watchtower-data", "vault.key")
 		}
 	}
-	if r.setting("rate.address").origin == "default" && (!isLoopback(d.Listen) || len(d.Rates.TrustedProxies) > 0) {
+	if r.setting("rate.address").origin == "default" && (!IsLoopback(d.Listen) || len(d.Rates.TrustedProxies) > 0) {
 		d.Rates.Address.PerSecond = addressRate
 	}
 	confirmations := r.setting("confirmations")

@@ -32,10 +32,12 @@ func (d *draft) places() []*setting {
 	return []*setting{
 		addresses("listen", &d.Listen, "127.0.0.1:8420",
 			"Where the API listens. Anything but a loopback address takes API keys (`watchtower keys create`) or `open-access`."),
+		toggles("profiling", &d.Profiling, false,
+			"Whether the operator may take profiles at `/debug/pprof/` of `metrics-listen`."),
 		toggles("open-access", &d.OpenAccess, false,
 			"Whether requests need no API key, also when there are keys, and wherever the API listens. Only for a service that something else keeps strangers from."),
 		addresses("metrics-listen", &d.MetricsListen, "127.0.0.1:8421",
-			"Where `/metrics` listens; another address than `listen`."),
+			"Where `/metrics` and the operator's routes (`/admin/…`) listen; another address than `listen`. Beyond loopback the latter take an API key with the scope `admin`."),
 		d.store("store", &d.Store, "embedded:./watchtower-data", "",
 			"Where the log of events and the signed bytes are kept: what must never be lost. In the file, quote `\"embedded::memory:\"`."),
 		d.store("database", &d.Database, "", "where the store is",

@@ -1,0 +1,258 @@
+package api
+
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/pprof"
+	"strconv"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Admin is what the operator's routes of the internal listener act on.
+type Admin struct {
+	Keys  commands.Keys
+	Level *slog.LevelVar
+	// Drain has the process say that it is not ready any more, and serve on.
+	Drain func()
+	// Profiles lets CPU and memory be looked into.
+	Profiles bool
+	// Exposed says that other machines reach the listener: then a key is needed
+	// even before there is one.
+	Exposed bool
+}
+
+func (a *api) adminRoutes() []route {
+	routes := []route{
+		{http.MethodGet, "/admin/keys", access.Admin, a.listKeys},
+		{http.MethodPost, "/admin/keys", access.Admin, a.createKey},
+		{http.MethodDelete, "/admin/keys/{id}", access.Admin, a.revokeKey},
+		{http.MethodGet, "/admin/log-level", access.Admin, a.showLevel},
+		{http.MethodPut, "/admin/log-level", access.Admin, a.setLevel},
+		{http.MethodPost, "/admin/drain", access.Admin, a.drain},
+	}
+	if a.Admin.Profiles {
+		routes = append(routes, route{http.MethodGet, "/debug/pprof/{profile}", access.Admin, a.profile})
+	}
+	for i := range routes {
+		routes[i].endpoint = withoutBrowsers(routes[i].endpoint)
+	}
+	return routes
+}
+
+// withoutBrowsers refuses what a page's script sends: somebody who can reach the
+// listener may have a page open that wants to, too. Browsers mark such requests.
+func withoutBrowsers(e endpoint) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		site := r.Header.Get("Sec-Fetch-Site")
+		if r.Header["Origin"] != nil || site != "" && site != "none" {
+			return ErrForbidden.Because("this is not for pages")
+		}
+		return e(w, r)
+	}
+}
+
+// keyShown is a key without its secret.
+type keyShown struct {
+	ID        access.KeyID    `json:"id"`
+	Name      string          `json:"name"`
+	Scopes    []access.Scope  `json:"scopes"`
+	Senders   []chain.Address `json:"senders,omitempty"`
+	Rate      *access.Rate    `json:"rate,omitempty"`
+	ExpiresAt uint64          `json:"expiresAt,omitempty"`
+	CreatedAt int64           `json:"createdAt,omitempty"`
+	RevokedAt int64           `json:"revokedAt,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
+	Token     string          `json:"token,omitempty"` // once, when it is made
+}
+
+func keyShownOf(k access.Key) keyShown {
+	return keyShown{ID: k.ID, Name: k.Name, Scopes: k.Scopes, Senders: k.Senders, Rate: k.Rate, ExpiresAt: k.ExpiresAt}
+}
+
+// listKeys answers GET /admin/keys, the oldest first.
+func (a *api) listKeys(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := a.work(r)
+	defer cancel()
+	entries, err := a.Admin.Keys.List(ctx)
+	if err != nil {
+		return err
+	}
+	shown := make([]keyShown, len(entries))
+	for i, e := range entries {
+		shown[i] = keyShownOf(e.Key)
+		shown[i].CreatedAt, shown[i].Reason = e.CreatedAt.Unix(), e.Reason
+		if !e.RevokedAt.IsZero() {
+			shown[i].RevokedAt = e.RevokedAt.Unix()
+		}
+	}
+	return reply(w, http.StatusOK, map[string]any{"keys": shown})
+}
+
+// createKey answers POST /admin/keys. Every member must be there; an empty list of
+// senders is all of them, and 0 for the rate or the expiry is none.
+func (a *api) createKey(w http.ResponseWriter, r *http.Request) error {
+	body, err := a.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	key, err := readKey(body)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.work(r)
+	defer cancel()
+	token, made, err := a.Admin.Keys.Create(ctx, key, exchangeOf(r).meta())
+	if err != nil {
+		return err
+	}
+	shown := keyShownOf(made)
+	shown.Token = token
+	return reply(w, http.StatusCreated, shown)
+}
+
+func readKey(body []byte) (key access.Key, err error) {
+	r := reader{data: body}
+	var rate access.Rate
+	number := func(into *int) func() error {
+		return func() error {
+			n, err := r.uint64()
+			if err == nil && n > access.BurstMax {
+				return access.ErrInvalidKey.Because("a rate or burst is at most %d", access.BurstMax)
+			}
+			*into = int(n)
+			return err
+		}
+	}
+	err = r.readDocument(
+		member{"name", func() error { text, err := r.string(); key.Name = string(text); return err }},
+		member{"scopes", func() error {
+			return r.list(func(int) error {
+				text, err := r.string()
+				key.Scopes = append(key.Scopes, access.Scope(text))
+				return err
+			})
+		}},
+		member{"senders", func() error {
+			return r.list(func(int) error {
+				text, err := r.string()
+				if err != nil {
+					return err
+				}
+				sender, err := chain.ParseAddress(string(text))
+				if err != nil {
+					return access.ErrInvalidKey.Because("sender: %v", err)
+				}
+				key.Senders = append(key.Senders, sender)
+				return nil
+			})
+		}},
+		member{"ratePerSecond", number(&rate.PerSecond)},
+		member{"rateBurst", number(&rate.Burst)},
+		member{"expiresAt", func() (err error) { key.ExpiresAt, err = r.uint64(); return err }},
+	)
+	if rate != (access.Rate{}) {
+		key.Rate = &rate
+	}
+	return key, err
+}
+
+// revokeKey answers DELETE /admin/keys/{id}.
+func (a *api) revokeKey(w http.ResponseWriter, r *http.Request) error {
+	var id access.KeyID
+	text, err := url.PathUnescape(mux.Vars(r)["id"])
+	if err != nil || id.UnmarshalText([]byte(text)) != nil {
+		return access.ErrUnknownKey
+	}
+	ctx, cancel := a.work(r)
+	defer cancel()
+	if _, err := a.Admin.Keys.Revoke(ctx, id, "", exchangeOf(r).meta()); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+type levelShown struct {
+	Level string `json:"level"`
+}
+
+// showLevel answers GET /admin/log-level.
+func (a *api) showLevel(w http.ResponseWriter, _ *http.Request) error {
+	return reply(w, http.StatusOK, levelShown{a.Admin.Level.Level().String()})
+}
+
+// setLevel answers PUT /admin/log-level. A restart sets it back to the setting.
+func (a *api) setLevel(w http.ResponseWriter, r *http.Request) error {
+	body, err := a.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	var text []byte
+	in := reader{data: body}
+	if err := in.readDocument(member{"level", func() (err error) { text, err = in.string(); return err }}); err != nil {
+		return err
+	}
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	level, ok := levels[string(text)]
+	if !ok {
+		return ErrInvalidRequest.Because("level is debug, info, warn or error")
+	}
+	a.Admin.Level.Set(level)
+	a.Log.Warn("log level set", "level", level, "by", exchangeOf(r).actor())
+	return a.showLevel(w, r)
+}
+
+// drain answers POST /admin/drain: from now on /readyz says no, so that whoever
+// spreads requests sends none here, while those that come are served.
+func (a *api) drain(w http.ResponseWriter, r *http.Request) error {
+	a.Log.Warn("draining", "by", exchangeOf(r).actor())
+	a.Admin.Drain()
+	return reply(w, http.StatusOK, probe{"stopping"})
+}
+
+// profileMax leaves time to answer within the usual limit.
+const (
+	profileDefault = 10
+	profileMax     = 25
+)
+
+// profile answers GET /debug/pprof/{profile}: profile, with seconds=N, is that of the
+// CPU; others are those of runtime/pprof.
+func (a *api) profile(w http.ResponseWriter, r *http.Request) error {
+	q, err := readParameters(r, "seconds", "debug")
+	if err != nil {
+		return err
+	}
+	name := mux.Vars(r)["profile"]
+	w.Header().Set("Content-Type", "application/octet-stream")
+	if name != "profile" {
+		p := pprof.Lookup(name)
+		if p == nil {
+			return ErrNotFound
+		}
+		debug, _ := strconv.Atoi(q.one("debug")) // anything else is the usual format
+		return p.WriteTo(w, min(max(debug, 0), 2))
+	}
+	seconds, err := strconv.Atoi(q.one("seconds"))
+	if err != nil {
+		seconds = profileDefault
+	}
+	if err := pprof.StartCPUProfile(w); err != nil {
+		return ErrInvalidRequest.Because("a profile is being taken already")
+	}
+	defer pprof.StopCPUProfile()
+	t := time.NewTimer(time.Duration(min(max(seconds, 1), profileMax)) * time.Second)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-r.Context().Done():
+	}
+	return nil
+}
