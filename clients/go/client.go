@@ -49,21 +49,36 @@ type request struct {
 
 // call makes a request until it is answered, and decodes the answer.
 func (c *Client) call(ctx context.Context, r request, into any) error {
+	_, err := c.callFor(ctx, r, into)
+	return err
+}
+
+// callFor is call for one who wants the answer's header too.
+func (c *Client) callFor(ctx context.Context, r request, into any) (http.Header, error) {
 	for try := 1; ; try++ {
-		status, body, after, err := c.try(ctx, r)
+		status, header, body, err := c.try(ctx, r)
 		if err == nil {
 			if status == http.StatusOK || r.alsoOK != 0 && status == r.alsoOK {
-				return decode(r, body, into)
+				return header, decode(r, body, into)
 			}
 			err = problemOf(status, body)
 		}
 		if !repeatable(err) || try >= c.tries() || ctx.Err() != nil {
-			return fmt.Errorf("watchtower: %s %s: %w", r.method, r.path, err)
+			return nil, fmt.Errorf("watchtower: %s %s: %w", r.method, r.path, err)
 		}
-		if pause(ctx, max(after, backoff(try))) != nil {
-			return fmt.Errorf("watchtower: %s %s: %w", r.method, r.path, errors.Join(ctx.Err(), err))
+		if pause(ctx, max(retryAfter(header), backoff(try))) != nil {
+			return nil, fmt.Errorf("watchtower: %s %s: %w", r.method, r.path, errors.Join(ctx.Err(), err))
 		}
 	}
+}
+
+// retryAfter is how long the service asks to be left alone.
+func retryAfter(header http.Header) time.Duration {
+	seconds, err := strconv.ParseUint(header.Get("Retry-After"), 10, 16)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 func (c *Client) tries() int {
@@ -74,19 +89,16 @@ func (c *Client) tries() int {
 }
 
 // try makes a request once and reads the whole answer.
-func (c *Client) try(ctx context.Context, r request) (status int, body []byte, after time.Duration, err error) {
+func (c *Client) try(ctx context.Context, r request) (status int, header http.Header, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTime+r.wait)
 	defer cancel()
 	res, err := c.send(ctx, r)
 	if err != nil {
-		return 0, nil, 0, err
+		return 0, nil, nil, err
 	}
 	defer res.Body.Close() //nolint:errcheck // read to its end, or of no more use
-	if seconds, err := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 16); err == nil {
-		after = time.Duration(seconds) * time.Second
-	}
 	body, err = io.ReadAll(io.LimitReader(res.Body, answerMost))
-	return res.StatusCode, body, after, err
+	return res.StatusCode, res.Header, body, err
 }
 
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
 // lossy loses some replies after the service has given them, and some requests.
@@ -183,5 +185,69 @@ func (w *world) asked(t *testing.T, client *watchtower.Client, payments []rig.Pa
 	defer cancel()
 	if _, err := client.Wait(short, first, watchtower.Final); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A group is found, read and stopped by its owner's signature.
+func TestGoClientGroups(t *testing.T) {
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		w := newWorld(t, store, "--block-time", "1")
+		s := w.service(t)
+		check(t, s.Start(w.ctx))
+		client := &watchtower.Client{URL: s.URL}
+		owner, id := wallet.Dev(4), uint64(rig.TempoChain)
+		key, payments := subscription(owner, 9, 1, 3) // nonce 0 is missing: none can be mined
+		results, err := client.Submit(w.ctx, id, raws(payments)...)
+		check(t, err)
+		sender, groupID := results[0].Sender, results[0].GroupID
+
+		plan := w.members(t, client, sender, groupID, len(payments))
+		if plan.NonceKey != key.String() || plan.CancelPlan.AlreadyInvalidated == nil || *plan.CancelPlan.AlreadyInvalidated {
+			t.Errorf("%+v", plan)
+		}
+		var listed []watchtower.Group
+		for g, err := range client.Groups(w.ctx, sender, watchtower.GroupFilters{ChainID: id}) {
+			check(t, err)
+			listed = append(listed, g)
+		}
+		if len(listed) != 1 || listed[0].GroupID != groupID {
+			t.Errorf("%+v", listed)
+		}
+
+		stranger := func(group []byte) ([]byte, error) { return wallet.Dev(5).Sign(chain.Keccak(group)), nil }
+		var problem *watchtower.Problem
+		if _, err := client.CancelGroup(w.ctx, id, sender, groupID, stranger); !errors.As(err, &problem) || problem.Temporary() {
+			t.Errorf("a stranger's signature: %v", err)
+		}
+		sign := func(group []byte) ([]byte, error) { return owner.Sign(chain.Keccak(group)), nil }
+		for range 2 { // once more changes nothing
+			canceled, err := client.CancelGroup(w.ctx, id, sender, groupID, sign)
+			check(t, err)
+			if canceled.Canceled != len(payments) {
+				t.Errorf("%+v", canceled)
+			}
+		}
+		tx, err := client.Wait(w.ctx, results[0].TxHash, watchtower.Executed)
+		check(t, err)
+		if tx.Status != watchtower.Canceled {
+			t.Errorf("%+v", tx)
+		}
+		check(t, s.Stop(w.ctx))
+	})
+}
+
+// members reads a group until all its members have joined.
+func (w *world) members(t *testing.T, client *watchtower.Client, sender, groupID string, n int) watchtower.GroupPlan {
+	t.Helper()
+	for {
+		plan, err := client.Group(w.ctx, uint64(rig.TempoChain), sender, groupID)
+		if err == nil && len(plan.Members) == n {
+			return plan
+		}
+		select {
+		case <-w.ctx.Done():
+			t.Fatalf("%+v, %v", plan, err)
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
 }

@@ -1,0 +1,168 @@
+package watchtower
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Group is a group of one sender's transactions, which share a nonce key.
+type Group struct {
+	ChainID       uint64 `json:"chainId"`
+	GroupID       string `json:"groupId"`
+	NonceKey      string `json:"nonceKey"`
+	StartAt       int64  `json:"startAt"`
+	EndAt         int64  `json:"endAt"`
+	NextPaymentAt *int64 `json:"nextPaymentAt"` // nil when nothing more is to be paid
+}
+
+// GroupPlan is a group with its members and what would make them worthless.
+type GroupPlan struct {
+	Group
+	Sender     string       `json:"sender"`
+	Members    []Member     `json:"members"` // by nonce
+	CancelPlan Invalidation `json:"cancelPlan"`
+}
+
+// Member is a transaction as its group shows it.
+type Member struct {
+	TxHash          string  `json:"txHash"`
+	NonceKey        string  `json:"nonceKey"`
+	Nonce           uint64  `json:"nonce"`
+	Status          Status  `json:"status"`
+	Finalized       bool    `json:"finalized"`
+	Canceled        bool    `json:"canceled"`
+	EligibleAt      int64   `json:"eligibleAt"`
+	ExpiresAt       int64   `json:"expiresAt"` // 0 never
+	WaitingForNonce *uint64 `json:"waitingForNonce"`
+}
+
+// Invalidation says which nonces the owner has to use up on chain, so that nobody
+// can bring the group's transactions to it any more.
+type Invalidation struct {
+	NonceKey string   `json:"nonceKey"`
+	Nonces   []uint64 `json:"nonces"`
+	// AlreadyInvalidated is nil when the chain could not be asked; then Reason says
+	// why.
+	AlreadyInvalidated *bool  `json:"alreadyInvalidated"`
+	Reason             string `json:"reason"`
+}
+
+// GroupFilters narrow a list of groups; the zero value lists all of the sender's.
+type GroupFilters struct {
+	ChainID uint64
+	Active  bool // only groups that end in the future
+}
+
+// Groups yields a sender's groups, page after page. An error is the last thing it
+// yields.
+func (c *Client) Groups(ctx context.Context, sender string, f GroupFilters) iter.Seq2[Group, error] {
+	return func(yield func(Group, error) bool) {
+		r := request{method: http.MethodGet, path: groupsPath(sender), query: onChain(f.ChainID)}
+		r.query.Set("limit", "500")
+		if f.Active {
+			r.query.Set("active", "true")
+		}
+		for more := true; more; {
+			var page []Group
+			header, err := c.callFor(ctx, r, &page)
+			if err != nil {
+				yield(Group{}, err)
+				return
+			}
+			for _, g := range page {
+				if !yield(g, nil) {
+					return
+				}
+			}
+			r.query, more = nextPage(header)
+		}
+	}
+}
+
+// nextPage reads the query of the page that a Link leads to (RFC 8288).
+func nextPage(header http.Header) (url.Values, bool) {
+	target, _, found := strings.Cut(strings.TrimPrefix(header.Get("Link"), "<"), `>; rel="next"`)
+	if !found {
+		return nil, false
+	}
+	next, err := url.Parse(target)
+	if err != nil {
+		return nil, false
+	}
+	return next.Query(), true
+}
+
+func groupsPath(sender string) string { return "/v1/senders/" + url.PathEscape(sender) + "/groups" }
+
+// onChain names a chain in a query; 0 leaves it open.
+func onChain(id uint64) url.Values {
+	if id == 0 {
+		return url.Values{}
+	}
+	return url.Values{"chainId": {strconv.FormatUint(id, 10)}}
+}
+
+// Group asks for one group with all its members. chainID is needed, that is, not 0,
+// when the group is on several chains.
+func (c *Client) Group(ctx context.Context, chainID uint64, sender, groupID string) (GroupPlan, error) {
+	var whole GroupPlan
+	query := onChain(chainID)
+	query.Set("limit", "1000")
+	for {
+		var page struct {
+			GroupPlan
+			NextCursor string
+		}
+		r := request{method: http.MethodGet, path: groupsPath(sender) + "/" + url.PathEscape(groupID), query: query}
+		if err := c.call(ctx, r, &page); err != nil {
+			return GroupPlan{}, err
+		}
+		page.Members = append(whole.Members, page.Members...)
+		if whole = page.GroupPlan; page.NextCursor == "" {
+			return whole, nil
+		}
+		query.Set("cursor", page.NextCursor)
+	}
+}
+
+// CanceledGroup is what became of a group that was canceled.
+type CanceledGroup struct {
+	ChainID  uint64 `json:"chainId"`
+	Sender   string `json:"sender"`
+	GroupID  string `json:"groupId"`
+	Canceled int    `json:"canceled"` // how many members are
+	Members  []struct {
+		TxHash   string `json:"txHash"`
+		Nonce    uint64 `json:"nonce"`
+		Status   Status `json:"status"`
+		Canceled bool   `json:"canceled"`
+	} `json:"members"`
+}
+
+// CancelGroup has the service send a group's transactions no more and forget their
+// bytes. It does not touch the chain: what a node has, a block may still hold. sign
+// returns the sender's signature over the Keccak-256 digest of the group's id, which
+// it is given as bytes: 65 bytes of secp256k1, or P-256 or WebAuthn with their type
+// before them. Canceling again changes nothing.
+func (c *Client) CancelGroup(ctx context.Context, chainID uint64, sender, groupID string, sign func(groupID []byte) ([]byte, error)) (CanceledGroup, error) {
+	var canceled CanceledGroup
+	id, err := hex.DecodeString(strings.TrimPrefix(groupID, "0x"))
+	if err != nil {
+		return canceled, fmt.Errorf("watchtower: group id %q: %w", groupID, err)
+	}
+	signature, err := sign(id)
+	if err != nil {
+		return canceled, fmt.Errorf("watchtower: sign the cancel: %w", err)
+	}
+	err = c.call(ctx, request{
+		method: http.MethodPost, path: groupsPath(sender) + "/" + url.PathEscape(groupID) + "/cancel", query: onChain(chainID),
+		header: http.Header{"Authorization": {"Signature 0x" + hex.EncodeToString(signature)}},
+	}, &canceled)
+	return canceled, err
+}
