@@ -343,6 +343,15 @@ func fakeReceipt(hash, block chain.Hash, number string) json.RawMessage {
 		hash, block, number)
 }
 
+// balancer serves whichever node it was last pointed to.
+type balancer struct{ node atomic.Pointer[string] }
+
+func (b *balancer) to(url string) { b.node.Store(&url) }
+
+func (b *balancer) serve(_ *gate, w http.ResponseWriter, r *http.Request, body []byte) {
+	honest(&gate{node: *b.node.Load()}, w, r, body)
+}
+
 // backward serves a chain whose time goes back by an hour at a block. The node itself
 // would not mine such a one.
 type backward struct{ from atomic.Uint64 }

@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
 // A chain that stalls, comes in bursts, or goes back in time is a chain all the same.
@@ -68,10 +69,11 @@ func TestNodeResets(t *testing.T) {
 		kept := filepath.Join(t.TempDir(), "chain.json")
 		w := newWorld(t, store, "--block-time", "1", "--state", kept)
 		w.confirmations = 6
+		var behind balancer
+		behind.to(w.chain.URL())
+		w.withGates(t, map[string]*gate{"a": newGate(t, "", behind.serve)}, "a")
 		s := w.service(t)
 		check(t, s.Start(w.ctx))
-		name := strings.TrimPrefix(w.proxy.URL, "http://")
-
 		first, toFirst := rig.Payments(9400, 10)
 		load(w.ctx, s, first, 4)
 		w.delivered(t, s.URL, first, rig.Sealed)
@@ -92,18 +94,18 @@ func TestNodeResets(t *testing.T) {
 		w.delivered(t, s.URL, third, rig.Sealed)
 		w.paidOnce(t, toThird, len(third))
 
-		check(t, w.chain.Stop())
-		check(t, os.Rename(kept, kept+".away"))
-		check(t, w.chain.Start(w.ctx)) // another genesis
+		fresh, err := server.NewAnvil(testenv.Need(t, testenv.AnvilVar), append(server.TempoFlags(), "--block-time", "1")...)
+		check(t, err)
+		t.Cleanup(func() { check(t, fresh.Remove()) })
+		check(t, fresh.Start(w.ctx))
+		behind.to(fresh.URL()) // with another genesis, and no connection of ours is cut
 		fourth, toFourth := rig.Payments(9403, 10)
 		load(w.ctx, s, fourth, 4)
-		took := awaitEndpoint(w.ctx, t, s.URL, name, func(e endpointHealth) bool { return e.State == "foreign" })
+		took := awaitEndpoint(w.ctx, t, s.URL, "a", func(e endpointHealth) bool { return e.State == "foreign" })
 		t.Logf("a fresh chain was noticed after %s", took)
 		w.paidOnce(t, toFourth, 0)
-		check(t, w.chain.Stop())
-		check(t, os.Rename(kept+".away", kept))
-		check(t, w.chain.Start(w.ctx))
-		awaitEndpoint(w.ctx, t, s.URL, name, func(e endpointHealth) bool { return e.Healthy })
+		behind.to(w.chain.URL())
+		awaitEndpoint(w.ctx, t, s.URL, "a", func(e endpointHealth) bool { return e.Healthy })
 		began := time.Now()
 		w.delivered(t, s.URL, fourth, rig.Sealed)
 		t.Logf("delivered %s after the chain was back", time.Since(began))
