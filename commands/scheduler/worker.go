@@ -31,6 +31,7 @@ type Worker struct {
 
 	repeats atomic.Int64 // under way
 	capped  atomic.Bool  // the queue was asked for fewer repeats than there were slots
+	resting atomic.Bool  // until there is more to do
 	wake    chan struct{}
 	once    sync.Once
 }
@@ -46,6 +47,9 @@ func (w *Worker) Wake() {
 	default:
 	}
 }
+
+// Idle reports whether the worker has free slots and knows of nothing to do with them.
+func (w *Worker) Idle() bool { return w.resting.Load() }
 
 func (w *Worker) init() { w.once.Do(func() { w.wake = make(chan struct{}, 1) }) }
 
@@ -157,6 +161,8 @@ func (w *Worker) lease(ctx context.Context, limit, repeats int) ([]tx.Work, time
 }
 
 func (w *Worker) rest(ctx context.Context, d time.Duration) {
+	w.resting.Store(true)
+	defer w.resting.Store(false)
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,18 +54,28 @@ func newServer(t *testing.T) *server.Redis {
 type replica struct {
 	*Hints
 	wakes chan chain.ID
+	busy  atomic.Bool
 }
+
+// worker is a chain's worker of a replica.
+type worker struct {
+	chain chain.ID
+	*replica
+}
+
+func (w worker) Wake()      { w.wakes <- w.chain }
+func (w worker) Idle() bool { return !w.busy.Load() }
 
 func newReplica(t *testing.T, url string) *replica {
 	t.Helper()
 	h, err := Open(Options{URL: url, Chains: []chain.ID{1, 2}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
-	r := &replica{h, make(chan chain.ID, 100_000)}
+	r := &replica{Hints: h, wakes: make(chan chain.ID, 100_000)}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		h.Run(ctx, func(id chain.ID) { r.wakes <- id })
+		h.Run(ctx, map[chain.ID]Worker{1: worker{1, r}, 2: worker{2, r}})
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -160,6 +171,20 @@ func TestDueWorkIsHeardOf(t *testing.T) {
 	})
 	if n := a.Stats().Woken + b.Stats().Woken; n != before {
 		t.Errorf("told %d times more of what was told", n-before)
+	}
+}
+
+// A replica that has its hands full leaves what comes due to one that has not.
+func TestBusyReplicaLeavesTheNews(t *testing.T) {
+	s := newServer(t)
+	busy, idle := newReplica(t, s.URL()), newReplica(t, s.URL())
+	busy.busy.Store(true)
+	for n := range 5 {
+		busy.Applied([]tx.Change{opened(n, time.Now())})
+		eventually(t, "the idle one does not hear of it", func() bool { return len(idle.wakes) > n })
+	}
+	if n := len(busy.wakes); n != 0 {
+		t.Errorf("the busy one was told %d times", n)
 	}
 }
 

@@ -23,17 +23,25 @@ func retryKey(id chain.ID) string { return fmt.Sprintf("watchtower:retry:%s", id
 // that nobody looks too early.
 func score(at time.Time) float64 { return math.Ceil(float64(at.UnixMicro())/1000) / 1000 }
 
-// Run writes hints and looks for due ones until ctx ends; wake is called with each
-// chain that has some, and must not wait.
-func (h *Hints) Run(ctx context.Context, wake func(chain.ID)) {
+// Worker is who looks at a chain's due queue. Its methods must not wait.
+type Worker interface {
+	Wake()
+	// Idle reports whether it would take work now. One that would not leaves the
+	// news to others.
+	Idle() bool
+}
+
+// Run writes hints and looks for due ones until ctx ends; it wakes the worker of each
+// chain that has some.
+func (h *Hints) Run(ctx context.Context, workers map[chain.ID]Worker) {
 	var running sync.WaitGroup
 	running.Go(func() { h.write(ctx) })
-	running.Go(func() { h.watch(ctx, wake) })
+	running.Go(func() { h.watch(ctx, workers) })
 	running.Wait()
 }
 
 // watch takes what is due out of the sets, by turns with the other replicas.
-func (h *Hints) watch(ctx context.Context, wake func(chain.ID)) {
+func (h *Hints) watch(ctx context.Context, workers map[chain.ID]Worker) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
@@ -45,30 +53,39 @@ func (h *Hints) watch(ctx context.Context, wake func(chain.ID)) {
 		if !h.breaker.allows() {
 			continue
 		}
-		for _, id := range h.due(ctx) {
+		var idle []chain.ID
+		for id, w := range workers {
+			if w.Idle() {
+				idle = append(idle, id)
+			}
+		}
+		for _, id := range h.due(ctx, idle) {
 			h.woken.Add(1)
-			wake(id)
+			workers[id].Wake()
 		}
 	}
 }
 
-// due removes the members whose time has come and says of which chains there were
-// some. It does not read them: whoever can write to Redis could make them any size.
-func (h *Hints) due(ctx context.Context) (chains []chain.ID) {
-	now := strconv.FormatFloat(score(h.now()), 'f', 3, 64)
-	counts := make([][2]*goredis.IntCmd, len(h.chains))
+// due removes the members whose time has come and says of which of the chains there
+// were some. It does not read them: whoever can write to Redis could make them any size.
+func (h *Hints) due(ctx context.Context, chains []chain.ID) (due []chain.ID) {
+	if len(chains) == 0 {
+		return nil
+	}
+	now := strconv.FormatFloat(float64(h.now().UnixMilli())/1000, 'f', 3, 64)
+	counts := make([][2]*goredis.IntCmd, len(chains))
 	h.ask(ctx, func(p goredis.Pipeliner) {
-		for i, id := range h.chains {
+		for i, id := range chains {
 			counts[i][0] = p.ZRemRangeByScore(ctx, readyKey(id), "-inf", now)
 			counts[i][1] = p.ZRemRangeByScore(ctx, retryKey(id), "-inf", now)
 		}
 	})
-	for i, id := range h.chains {
+	for i, id := range chains {
 		if counts[i][0].Val()+counts[i][1].Val() > 0 {
-			chains = append(chains, id)
+			due = append(due, id)
 		}
 	}
-	return chains
+	return due
 }
 
 // write passes pending hints on.

@@ -58,13 +58,11 @@ func (q hinted) Done(ctx context.Context, holder string, done []tx.Done) error {
 
 // hear has workers look at the queue when Redis says that something is due.
 func (a *App) hear(ctx context.Context) {
-	a.ports.Redis.Run(ctx, func(id chain.ID) {
-		for _, w := range a.workers {
-			if w.Chain == id {
-				w.Wake()
-			}
-		}
-	})
+	workers := map[chain.ID]redis.Worker{}
+	for _, w := range a.workers {
+		workers[w.Chain] = w
+	}
+	a.ports.Redis.Run(ctx, workers)
 }
 
 // rebuild keeps Redis filled from the queue.
