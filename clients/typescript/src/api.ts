@@ -368,6 +368,9 @@ export interface Meta {
   trace?: string
 }
 
+/** An OpenAPI document, version 3.1. */
+export type Contract = Record<string, unknown>
+
 export interface Probe {
   status: string
 }
