@@ -124,9 +124,12 @@ func (b *Broadcaster) look(ctx context.Context, s tx.State, w tx.Work, done *tx.
 func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.State], done tx.Done) tx.Done {
 	raw, err := b.Vault.Bytes(ctx, payload.Ref{Chain: w.Chain, Hash: w.Hash})
 	if err != nil {
+		if errors.Is(err, payload.ErrGone) && b.unwanted(ctx, w) {
+			return b.again(done, tx.Outcome{Class: tx.Taken}, w, "no longer wanted")
+		}
 		done = b.later(done, "payload not read", err)
 		if errors.Is(err, payload.ErrGone) {
-			// It was canceled this very moment, or an operator has to help.
+			// An operator has to help.
 			b.Log.Error("payload of an open transaction is gone", "tx", w.Hash)
 			done.NextAt = b.Now().Add(waitMax)
 		}
@@ -154,6 +157,12 @@ func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.
 		b.look(ctx, r.State, w, &done)
 	}
 	return done
+}
+
+// unwanted reports whether a transaction was canceled this very moment.
+func (b *Broadcaster) unwanted(ctx context.Context, w tx.Work) bool {
+	r, err := b.Transactions.Load(ctx, tx.Stream(w.Chain, w.Hash))
+	return err == nil && !r.State.Sendable()
 }
 
 // Parts of the time that an attempt has left, so that a node that hangs when it is

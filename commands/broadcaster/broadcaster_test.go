@@ -1,9 +1,11 @@
 package broadcaster_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/broadcaster"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
@@ -158,6 +161,36 @@ func TestPayloadGone(t *testing.T) {
 	}
 	if names := w.names(row); len(names) != 1 {
 		t.Errorf("recorded %v", names)
+	}
+}
+
+// overtaken is a store of payloads that is asked for one when its owner has just
+// canceled it and had it erased.
+type overtaken struct {
+	commands.PayloadRows
+	cancel func()
+}
+
+func (o overtaken) Get(ctx context.Context, id chain.ID, hash chain.Hash) (payload.Sealed, error) {
+	o.cancel()
+	return o.PayloadRows.Get(ctx, id, hash)
+}
+
+// That a payload is gone because it was canceled this very moment troubles nobody.
+func TestCanceledThisVeryMoment(t *testing.T) {
+	w := newWorld(t, 2)
+	raw, row := w.accept(plain(0))
+	var log bytes.Buffer
+	w.Log = slog.New(slog.NewTextHandler(&log, nil))
+	w.Vault.Rows = overtaken{w.db.Payloads(), func() {
+		w.command(row, tx.Cancel{At: time.Now()})
+		check(t, w.db.Payloads().Erase(t.Context(), id, []chain.Hash{row.Hash}))
+	}}
+	if done := w.attempt(&row); len(w.sent(raw)) != 0 || done.Attempts != 0 || done.Note != "no longer wanted" {
+		t.Errorf("sent to %v, %+v", w.sent(raw), done)
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged %s", &log)
 	}
 }
 
