@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -86,7 +87,7 @@ func readParameters(r *http.Request, known ...string) (parameters, error) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch {
 		case !slices.Contains(known, name):
-			return parameters{}, ErrInvalidFilter.Because("there is no parameter %s", quote(name))
+			return parameters{}, ErrInvalidFilter.Because("there is no parameter %s, only: %s", quote(name), strings.Join(known, ", "))
 		case len(values[name]) > 1 && name != "status":
 			return parameters{}, ErrInvalidFilter.Because("%s is given more than once", name)
 		}
