@@ -37,7 +37,9 @@ func (r *run) read(ctx context.Context, b block) error {
 		// What is mined is told, and the blocks above are read. The rivals can wait.
 		r.Log.Warn("rivals not settled yet", "chain", r.Chain, "block", b.Number, "err", err)
 		for s := range used {
-			r.unsettled[s] = true
+			if len(r.unsettled) < unsettledMax { // beyond, those that are sent are looked at
+				r.unsettled[s] = true
+			}
 		}
 	}
 	return nil

@@ -31,6 +31,7 @@ const (
 	commandsMax  = 64   // commands under way at once
 	finalityPast = 64   // blocks below the final one in which a contradiction is still noticed
 	orphanSteps  = 16   // steps during which a block that left is checked again
+	unsettledMax = 4096 // sequences kept in mind whose rivals could not be settled
 )
 
 // Watcher watches one chain. One replica at a time runs it, by lease; what it

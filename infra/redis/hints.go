@@ -5,10 +5,10 @@
 // seconds at which they are due: watchtower:ready:{chain} those never attempted,
 // watchtower:retry:{chain} those to be attempted again. A replica whose worker is
 // idle takes members whose time has come out of the sets, and if there were any, has
-// the worker look at the due queue. What is in the sets decides nothing: the worker leases what the queue
-// has, and members are never even read. So whatever happens to Redis, and whatever is
-// put there, changes only how soon the queue is looked at, and no more often than once
-// for each look at the sets.
+// the worker look at the due queue. What is in the sets decides nothing: the worker
+// leases what the queue has, and members are never even read. So whatever happens to
+// Redis, and whatever is put there, changes only how soon the queue is looked at, and
+// no more often than once for each look at the sets.
 //
 // Nothing here makes its callers wait: what they say goes into a bounded memory, from
 // which one goroutine writes. What Redis does not take in time is dropped; the queue
