@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -240,19 +239,19 @@ func TestPipelined(t *testing.T) {
 	}
 }
 
-// Row 17: more connections than allowed wait their turn, and idle ones are closed.
+// Row 17: more connections than allowed wait their turn.
 func TestConnections(t *testing.T) {
 	s := newStack(t, func(c *Config) { c.Limits.Connections = 2 })
 	ask := "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
 	first, second, third := s.dial(), s.dial(), s.dial()
 	defer second.Close() //nolint:errcheck // the test is over with it
 	defer third.Close()  //nolint:errcheck // likewise
-	for i, want := range []int{1, 1, 0} {
-		conn := []net.Conn{first, second, third}[i]
-		_, _ = io.WriteString(conn, ask)
-		if answers, _ := readAnswers(conn, promptly); len(answers) != want {
-			t.Errorf("connection %d: %d answers", i, len(answers))
-		}
+	// Two are in the middle of a request: an idle one would make room.
+	_, _ = io.WriteString(first, ask[:20])
+	_, _ = io.WriteString(second, ask[:20])
+	_, _ = io.WriteString(third, ask)
+	if answers, _ := readAnswers(third, promptly); len(answers) != 0 {
+		t.Errorf("the third was served while there was no room: %v", answers)
 	}
 	first.Close() //nolint:errcheck // makes room
 	if answers, _ := readAnswers(third, time.Second); len(answers) != 1 {

@@ -14,7 +14,15 @@ func Server(h http.Handler, l Limits, log *slog.Logger) *http.Server {
 		Handler: h, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		ReadHeaderTimeout: l.HeaderTimeout, ReadTimeout: l.ReadTimeout,
 		WriteTimeout: l.WriteTimeout, IdleTimeout: l.IdleTimeout,
-		MaxHeaderBytes: l.HeaderBytes,
+		MaxHeaderBytes: l.HeaderBytes, ConnState: shedIdle,
+	}
+}
+
+// shedIdle ends a connection that has nothing to do while no other can be accepted:
+// many that idle must not keep out those who want something.
+func shedIdle(conn net.Conn, state http.ConnState) {
+	if c, ok := conn.(*countedConn); ok && state == http.StateIdle && c.crowded() {
+		conn.Close() //nolint:errcheck,gosec // nobody waits for an answer
 	}
 }
 
@@ -42,7 +50,10 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		<-l.open
 		return nil, err
 	}
-	return &countedConn{Conn: conn, release: func() { <-l.open }}, nil
+	return &countedConn{
+		Conn: conn, release: func() { <-l.open },
+		crowded: func() bool { return len(l.open) == cap(l.open) },
+	}, nil
 }
 
 func (l *limitListener) Close() error {
@@ -54,6 +65,7 @@ type countedConn struct {
 	net.Conn
 	once    sync.Once
 	release func()
+	crowded func() bool // no other connection can be accepted
 }
 
 func (c *countedConn) Close() error {

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"bufio"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"testing"
 	"time"
 )
@@ -64,5 +67,30 @@ func TestLimitListener(t *testing.T) {
 	}
 	if third := <-waiting; !errors.Is(third.err, net.ErrClosed) {
 		t.Errorf("after closing: %v", third.err)
+	}
+}
+
+// Row 17: connections that idle do not keep others out for as long as they may idle,
+// nor those on which nothing ever comes.
+func TestIdleConnectionsDoNotKeepOthersOut(t *testing.T) {
+	const most, idle = 8, 200
+	s := newStack(t, func(c *Config) {
+		c.Limits.Connections, c.Limits.IdleTimeout, c.Limits.HeaderTimeout = most, time.Hour, 300*time.Millisecond
+	})
+	for range most { // silent ones, which hold every place until they are cut
+		defer s.dial().Close() //nolint:errcheck // the test is over with it
+	}
+	for i := range idle {
+		conn := s.dial()
+		defer conn.Close() //nolint:errcheck // likewise
+		if _, err := io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		res.Body.Close() //nolint:errcheck,gosec // the connection idles from here on
 	}
 }

@@ -141,7 +141,9 @@ func serve(t *testing.T, h http.Handler, l Limits) string {
 	}
 	server := Server(h, l, slog.New(slog.DiscardHandler))
 	var open sync.WaitGroup // net/http itself does not wait for closed connections
-	server.ConnState = func(_ net.Conn, state http.ConnState) {
+	own := server.ConnState
+	server.ConnState = func(conn net.Conn, state http.ConnState) {
+		own(conn, state)
 		switch state {
 		case http.StateNew:
 			open.Add(1)

@@ -3,6 +3,7 @@ package retention
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,12 +11,15 @@ import (
 
 // crowd is requests of which so many are to be forgotten.
 type crowd struct {
+	mu    sync.Mutex
 	left  int
 	calls int
 	fails bool
 }
 
 func (c *crowd) Forget(_ context.Context, most, limit int) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.calls++
 	if c.fails {
 		return 0, errors.New("away")
@@ -23,6 +27,12 @@ func (c *crowd) Forget(_ context.Context, most, limit int) (int, error) {
 	n := min(c.left, limit)
 	c.left -= n
 	return n, nil
+}
+
+func (c *crowd) seen() (left, calls int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left, c.calls
 }
 
 // What has piled up is removed at once, a little at a time; then there are pauses.
@@ -33,20 +43,19 @@ func TestRequestsAreForgotten(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- Requests{Rows: rows, Most: 7, Pause: time.Minute}.Run(ctx) }()
 		synctest.Wait()
-		if rows.left != 0 || rows.calls != 3 {
-			t.Errorf("%d left after %d calls", rows.left, rows.calls)
+		if left, calls := rows.seen(); left != 0 || calls != 3 {
+			t.Errorf("%d left after %d calls", left, calls)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if rows.calls != 4 {
-			t.Errorf("%d calls after a pause", rows.calls)
+		if _, calls := rows.seen(); calls != 4 {
+			t.Errorf("%d calls after a pause", calls)
 		}
 		stop()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		rows.fails = true
-		if err := (Requests{Rows: rows, Pause: time.Minute}).Run(t.Context()); err == nil || errors.Is(err, context.Canceled) {
+		if err := (Requests{Rows: &crowd{fails: true}, Pause: time.Minute}).Run(t.Context()); err == nil || errors.Is(err, context.Canceled) {
 			t.Errorf("trouble: %v", err)
 		}
 	})
