@@ -1,0 +1,28 @@
+package main_test
+
+import (
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// A year of monthly payments, three times: paid to the end, stopped half-way by
+// their owner's signature, and invalidated by their owner on the chain.
+func TestSubscription(t *testing.T) {
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		w := newWorld(t, store, "--no-mining")
+		s := w.service(t)
+		check(t, s.Start(w.ctx))
+		became := map[any]int{}
+		for _, line := range w.script(t, "subscription.mjs", s.URL, w.chain.URL()) {
+			became[line["kind"]]++
+		}
+		if became["paid"] != 18 || became["stopped"] != 6 || became["stale"] != 12 {
+			t.Errorf("payments became %v", became)
+		}
+		payee, err := chain.ParseAddress("0x00000000000000000000000000000000000077bb")
+		check(t, err)
+		w.paidOnce(t, payee, 18)
+		check(t, s.Stop(w.ctx))
+	})
+}
