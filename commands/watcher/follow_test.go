@@ -11,6 +11,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -276,5 +277,39 @@ func TestRun(t *testing.T) {
 	}
 	if !slices.IsSorted(seen) || !w.state(hash).Sealed {
 		t.Errorf("seen %v, sealed %v", seen, w.state(hash).Sealed)
+	}
+}
+
+// A stranger's transaction uses the nonce of one that is kept for much later: its
+// owner is told when the block is read, and asking costs nothing while nobody does.
+func TestStrangersUseNonces(t *testing.T) {
+	w := newWorld(t, 0)
+	w.mine()
+	w.step()
+	var hashes []chain.Hash
+	for nonce := range uint64(3) {
+		s := plain(nonce)
+		s.Window.After = uint64(w.clock.now().Unix()) + 1_000_000
+		_, hash := w.accept(s)
+		hashes = append(hashes, hash)
+	}
+	w.ask()
+	w.mine()
+	w.step()
+	if asked := w.ask(); asked["eth_getTransactionCount"]+asked["eth_call"]+asked["eth_getTransactionReceipt"] != 0 {
+		t.Errorf("asked for what is not due: %v", asked)
+	}
+	for nonce := range uint64(2) {
+		w.mine(chaintest.EncodePlain(plain(nonce))) // without the window: another transaction
+		w.step()
+		for n, hash := range hashes {
+			want := tx.StatusQueued
+			if uint64(n) <= nonce {
+				want = tx.StatusStale
+			}
+			if got := w.state(hash).Status; got != want {
+				t.Errorf("nonce %d is %s after %d was used, want %s", n, got, nonce, want)
+			}
+		}
 	}
 }

@@ -73,6 +73,13 @@ func (l *lens) Head(ctx context.Context) (chain.Block, error) {
 	return l.Node.Head(ctx)
 }
 
+func (l *lens) Newest(ctx context.Context) (chain.Block, error) {
+	if l.head != nil {
+		return *l.head, l.fail("Head")
+	}
+	return l.Node.Newest(ctx)
+}
+
 func (l *lens) Final(ctx context.Context) (chain.Block, error) {
 	if l.final != nil {
 		return *l.final, nil
@@ -87,9 +94,9 @@ func (l *lens) Receipts(ctx context.Context, b chain.Block, hashes []chain.Hash)
 	return l.Node.Receipts(ctx, b, hashes)
 }
 
-func (l *lens) BlockByHash(ctx context.Context, hash chain.Hash) (chain.Block, []chain.Hash, error) {
+func (l *lens) BlockByHash(ctx context.Context, hash chain.Hash) (chain.Block, chain.Contents, error) {
 	if err := l.fail("BlockByHash"); err != nil {
-		return chain.Block{}, nil, err
+		return chain.Block{}, chain.Contents{}, err
 	}
 	return l.Node.BlockByHash(ctx, hash)
 }

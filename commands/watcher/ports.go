@@ -49,9 +49,11 @@ type Node interface {
 	Head(ctx context.Context) (chain.Block, error)
 	// Final is the newest block that can no longer leave the chain.
 	Final(ctx context.Context) (chain.Block, error)
-	// BlockByHash returns a block and the hashes of its transactions.
-	BlockByHash(ctx context.Context, hash chain.Hash) (chain.Block, []chain.Hash, error)
-	// BlockAt returns the canonical block of a number.
+	// Newest is Head for whoever goes on to BlockByHash.
+	Newest(ctx context.Context) (chain.Block, error)
+	// BlockByHash returns a block and what it holds.
+	BlockByHash(ctx context.Context, hash chain.Hash) (chain.Block, chain.Contents, error)
+	// BlockAt returns the canonical block of a number, and its transactions' hashes.
 	BlockAt(ctx context.Context, number uint64) (chain.Block, []chain.Hash, error)
 	// Receipts returns the receipts of a block's transactions among these.
 	Receipts(ctx context.Context, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,38 +12,44 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// read takes a new canonical block in: what it mined of ours, and whose nonces
-// that used up.
+// read takes a new canonical block in: what it mined of ours, and which nonces it
+// used up, whoever signed for them.
 func (r *run) read(ctx context.Context, b block) error {
-	rows, err := r.Board.Find(ctx, r.Chain, b.hashes)
-	if err != nil || len(rows) == 0 {
+	rows, err := r.Board.Find(ctx, r.Chain, b.Hashes)
+	if err != nil {
 		return err
 	}
+	used := maps.Clone(b.Used)
+	if used == nil {
+		used = map[chain.Sequence]uint64{}
+	}
 	hashes := make([]chain.Hash, len(rows))
-	used := map[chain.Sequence]uint64{}
 	for i, row := range rows {
 		hashes[i] = row.Hash
 		if !row.NonceKey.IsExpiring() {
 			used[row.Sequence()] = max(used[row.Sequence()], row.Nonce+1)
 		}
 	}
-	receipts, err := r.Node.Receipts(ctx, b.Block, hashes)
-	if err != nil {
-		return fmt.Errorf("receipts: %w", err)
+	receipts := map[chain.Hash]chain.Receipt{}
+	if len(rows) > 0 {
+		if receipts, err = r.Node.Receipts(ctx, b.Block, hashes); err != nil {
+			return fmt.Errorf("receipts: %w", err)
+		}
 	}
 	if err := r.mined(ctx, b.Block, rows, receipts); err != nil {
 		return err
 	}
-	if err := r.outrun(ctx, b.Block, used, receipts); err != nil {
+	if len(used) == 0 {
+		return nil
+	}
+	left, err := r.outrun(ctx, b.Block, used, receipts)
+	if len(left) > 0 {
 		// What is mined is told, and the blocks above are read. The rivals can wait.
 		r.Log.Warn("rivals not settled yet", "chain", r.Chain, "block", b.Number, "err", err)
-		for s := range used {
-			if len(r.unsettled) < unsettledMax { // beyond, those that are sent are looked at
-				r.unsettled[s] = true
-			}
-		}
+		r.postpone(left)
+		return nil
 	}
-	return nil
+	return err
 }
 
 // mined records the receipts of a block's transactions.
@@ -58,11 +65,13 @@ func (r *run) mined(ctx context.Context, b chain.Block, rows []tx.Work, receipts
 
 // outrun settles the rivals whose nonce others have used, and wakes who waited.
 // Those with a receipt are the ones that used it: the board may not show that yet.
-func (r *run) outrun(ctx context.Context, at chain.Block, used map[chain.Sequence]uint64, receipts map[chain.Hash]chain.Receipt) error {
+// left are the sequences in which that did not work out.
+func (r *run) outrun(ctx context.Context, at chain.Block, used map[chain.Sequence]uint64, receipts map[chain.Hash]chain.Receipt) (left []chain.Sequence, err error) {
 	rivals, err := r.Board.Rivals(ctx, used, rowsMax)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	full := len(rivals) == rowsMax // there may be more
 	rivals = slices.DeleteFunc(rivals, func(row tx.Work) bool {
 		_, mined := receipts[row.Hash]
 		return mined || row.Phase == tx.Announced
@@ -70,11 +79,16 @@ func (r *run) outrun(ctx context.Context, at chain.Block, used map[chain.Sequenc
 	err = each(rivals, func(row tx.Work) error {
 		return r.settle(ctx, row.Hash, at, tx.SeeNonce{Block: at, Current: used[row.Sequence()], At: r.Now()})
 	})
-	if err != nil {
-		return err
+	if err != nil || full {
+		for _, row := range rivals {
+			left = append(left, row.Sequence())
+		}
+		if err != nil {
+			return left, err
+		}
 	}
 	_, err = r.Board.Wake(ctx, used)
-	return err
+	return left, err
 }
 
 // settle records a verdict that rests on the absence of a receipt up to a block,
@@ -140,13 +154,25 @@ func (r *run) readWaiting(ctx context.Context, tip chain.Block) error {
 	for i, s := range waiting {
 		now[s] = nonces[i]
 	}
-	if err := r.outrun(ctx, tip, now, nil); err != nil {
+	left, err := r.outrun(ctx, tip, now, nil)
+	if err != nil {
 		return err
 	}
 	for _, s := range waiting {
 		delete(r.unsettled, s)
 	}
+	r.postpone(left)
 	return nil
+}
+
+// postpone keeps sequences in mind whose rivals are not settled yet. Beyond the
+// bound, those that are sent are looked at.
+func (r *run) postpone(left []chain.Sequence) {
+	for _, s := range left {
+		if len(r.unsettled) < unsettledMax {
+			r.unsettled[s] = true
+		}
+	}
 }
 
 // disown un-mines what rests on blocks that left the chain. A transaction that is

@@ -8,10 +8,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// block is a block with the hashes of its transactions.
+// block is a block with what it holds.
 type block struct {
 	chain.Block
-	hashes []chain.Hash
+	chain.Contents
 }
 
 // approach takes in what lies between the tip and a head far above it, stretch by
@@ -49,11 +49,11 @@ func (r *run) walk(ctx context.Context, head chain.Block) (fresh []block, base i
 	}
 	next := head.Hash
 	for len(fresh) < walkMax {
-		b, hashes, err := r.Node.BlockByHash(ctx, next)
+		b, contents, err := r.Node.BlockByHash(ctx, next)
 		if err != nil {
 			return nil, 0, fmt.Errorf("block %s: %w", next, err)
 		}
-		fresh = append(fresh, block{b, hashes})
+		fresh = append(fresh, block{b, contents})
 		if i, ok := known[b.Parent]; ok {
 			slices.Reverse(fresh)
 			return fresh, i + 1, r.doubt(head, i+1, &fresh)

@@ -29,6 +29,7 @@ func (w *world) ask() map[string]int {
 			}
 		}
 	}
+	delete(asked, "eth_blockNumber") // the pool's, who looks after its nodes at its own pace
 	for method, count := range asked {
 		if count == 0 {
 			delete(asked, method)

@@ -116,7 +116,7 @@ func (w *Watcher) start(blocks []chain.Block) *run {
 // step brings the log up to the chain's head and finality. Each part is tried
 // again by the next step; trouble with the head's does not hold up finality.
 func (r *run) step(ctx context.Context) error {
-	head, err := r.Node.Head(ctx)
+	head, err := r.Node.Newest(ctx)
 	if err != nil {
 		return fmt.Errorf("head: %w", err)
 	}

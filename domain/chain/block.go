@@ -11,6 +11,16 @@ type Block struct {
 // IsZero reports whether the block is unset.
 func (b Block) IsZero() bool { return b.Hash.IsZero() }
 
+// Contents is what a block holds, as far as delivery cares for it.
+type Contents struct {
+	Hashes []Hash // of the transactions, in order
+	// Used has, for each sequence in which a transaction of the block counts, the
+	// next nonce that the chain wants after it. It is empty for a node that tells
+	// hashes only, and nonces that a block uses otherwise (EIP-7702 authorities,
+	// contracts that create contracts) are not in it.
+	Used map[Sequence]uint64
+}
+
 // Window is when the chain will take a transaction, in Unix seconds of block
 // time: from After (inclusive) until Before (exclusive). Zero is no bound.
 // Source: Tempo's execution layer compares block.timestamp >= valid_after and

@@ -181,8 +181,17 @@ func checkAnvilBlock(t *testing.T, r *Reader, before chain.Block, sender chain.A
 		t.Fatalf("head %+v %v", head, err)
 	}
 	_, held, err := r.BlockByHash(ctx, head.Hash)
-	if err != nil || len(held) != len(hashes) {
+	if err != nil || len(held.Hashes) != len(hashes) {
 		t.Fatalf("block holds %v %v", held, err)
+	}
+	for sequence, next := range held.Used {
+		wanted, err := r.Nonces(ctx, head, []chain.Sequence{sequence})
+		if err != nil || wanted[0] != next || sequence.Sender != sender {
+			t.Errorf("the block says that %+v goes on at %d, the chain %v, %v", sequence, next, wanted, err)
+		}
+	}
+	if len(held.Used) != len(hashes) {
+		t.Errorf("the block used nonces in %d sequences, want %d", len(held.Used), len(hashes))
 	}
 	for _, asked := range [][]chain.Hash{hashes, hashes[1:2], {hashes[0], {1}}} {
 		receipts, err := r.Receipts(ctx, head, asked)

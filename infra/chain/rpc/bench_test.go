@@ -57,15 +57,20 @@ func BenchmarkClassify(b *testing.B) {
 	}
 }
 
-// BenchmarkParseBlock reads a block of 5,000 transactions.
+// BenchmarkParseBlock reads a block of 5,000 transactions, their hashes and whole.
 func BenchmarkParseBlock(b *testing.B) {
 	hash := chain.Hash{1}.String()
-	text := fmt.Sprintf(`{"number":"0x1","hash":"%s","parentHash":"%s","timestamp":"0x1","transactions":["%s"]}`,
-		hash, hash, strings.Join(strings.Split(strings.Repeat(hash+" ", 4_999)+hash, " "), `","`))
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, hashes, err := parseBlock(reply{result: json.RawMessage(text)}); err != nil || len(hashes) != 5_000 {
-			b.Fatal(err)
-		}
+	whole := fmt.Sprintf(`{"hash":"%s","from":"%s","nonce":"0x7","nonceKey":"0x5","type":"0x76","input":"0x%0512d"}`, hash, chain.Address{1}, 0)
+	for name, transaction := range map[string]string{"hashes": `"` + hash + `"`, "whole": whole} {
+		b.Run(name, func(b *testing.B) {
+			text := fmt.Sprintf(`{"number":"0x1","hash":"%s","parentHash":"%s","timestamp":"0x1","transactions":[%s]}`,
+				hash, hash, strings.Repeat(transaction+",", 4_999)+transaction)
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if seen, err := parseBlock(reply{result: json.RawMessage(text)}, 1); err != nil || len(seen.contents.Hashes) != 5_000 {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

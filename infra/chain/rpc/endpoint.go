@@ -77,10 +77,11 @@ func (e *endpoint) ask(ctx context.Context, now func() time.Time) (identity, tim
 		return identity{}, took, err
 	}
 	id.chain = chain.ID(number)
-	genesis, _, err := parseBlock(replies[1])
+	first, err := parseBlock(replies[1], id.chain)
 	if err != nil {
 		return identity{}, took, err
 	}
+	genesis := first.block
 	if genesis.Number != 0 {
 		return identity{}, took, &Unreachable{Endpoint: e.name, Err: contradiction("block 0 has number %d", genesis.Number)}
 	}

@@ -26,11 +26,11 @@ var (
 
 func mustBlock(t *testing.T, text string) chain.Block {
 	t.Helper()
-	b, _, err := parseBlock(reply{result: json.RawMessage(text)})
+	seen, err := parseBlock(reply{result: json.RawMessage(text)}, id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b
+	return seen.block
 }
 
 // newChain is a chain in memory whose clock stands still.

@@ -88,9 +88,9 @@ func (r *Reader) nonces(ctx context.Context, e *endpoint, at chain.Block, sequen
 		return nil, err
 	}
 	if byNumber {
-		block, _, err := parseBlock(replies[len(replies)-1])
-		if err == nil && block.Hash != at.Hash {
-			err = fmt.Errorf("block %d is %s there, not %s", at.Number, block.Hash, at.Hash)
+		seen, err := parseBlock(replies[len(replies)-1], r.pool.config.Chain)
+		if err == nil && seen.block.Hash != at.Hash {
+			err = fmt.Errorf("block %d is %s there, not %s", at.Number, seen.block.Hash, at.Hash)
 		}
 		if err != nil {
 			return nil, &Unreachable{Endpoint: e.name, Err: err}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -25,8 +26,8 @@ type Reader struct {
 }
 
 type seenBlock struct {
-	block  chain.Block
-	hashes []chain.Hash
+	block    chain.Block
+	contents chain.Contents
 }
 
 // recentMax bounds the blocks a reader remembers.
@@ -58,11 +59,22 @@ func (r *Reader) Head(ctx context.Context) (chain.Block, error) {
 	return hedged(ctx, r.pool, r.head)
 }
 
+// Newest is Head for whoever goes on to BlockByHash: the block is read whole, so
+// that it need not be asked for again.
+func (r *Reader) Newest(ctx context.Context) (chain.Block, error) {
+	return hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (chain.Block, error) { return r.newest(ctx, e, true) })
+}
+
 func (r *Reader) head(ctx context.Context, e *endpoint) (chain.Block, error) {
-	block, _, err := r.block(ctx, e, "latest")
+	return r.newest(ctx, e, false)
+}
+
+func (r *Reader) newest(ctx context.Context, e *endpoint, whole bool) (chain.Block, error) {
+	seen, err := r.read(ctx, e, "latest", whole)
 	if err != nil {
-		return block, err
+		return seen.block, err
 	}
+	block := seen.block
 	if before := e.headSeen(); block.Number+r.pool.config.MaxLag < before {
 		// That deep a fall is another chain's head rather than ours.
 		e.doubt()
@@ -95,69 +107,76 @@ func (r *Reader) final(ctx context.Context, e *endpoint) (chain.Block, error) {
 	return block, err
 }
 
-// BlockByHash returns a block and the hashes of its transactions, in order.
-func (r *Reader) BlockByHash(ctx context.Context, hash chain.Hash) (chain.Block, []chain.Hash, error) {
+// BlockByHash returns a block and what it holds.
+func (r *Reader) BlockByHash(ctx context.Context, hash chain.Hash) (chain.Block, chain.Contents, error) {
 	if seen, ok := r.recall(hash); ok {
-		return seen.block, slices.Clone(seen.hashes), nil
+		return seen.block, seen.contents, nil
 	}
-	seen, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (s seenBlock, err error) {
-		s.block, s.hashes, err = r.blockByHash(ctx, e, hash)
-		return s, err
+	seen, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (seenBlock, error) {
+		return r.blockByHash(ctx, e, hash)
 	})
-	return seen.block, seen.hashes, err
+	return seen.block, seen.contents, err
 }
 
 // BlockAt returns the canonical block of a number, and the hashes of its
 // transactions, in order.
 func (r *Reader) BlockAt(ctx context.Context, number uint64) (chain.Block, []chain.Hash, error) {
-	seen, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (s seenBlock, err error) {
-		s.block, s.hashes, err = r.block(ctx, e, quantity(number))
-		return s, err
+	seen, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (seenBlock, error) {
+		return r.read(ctx, e, quantity(number), false)
 	})
-	return seen.block, seen.hashes, err
+	return seen.block, seen.contents.Hashes, err
 }
 
-// block reads a block by tag or number.
+// block reads a block by tag or number, and the hashes of its transactions.
 func (r *Reader) block(ctx context.Context, e *endpoint, which any) (chain.Block, []chain.Hash, error) {
-	replies, err := r.ask(ctx, e, call{"eth_getBlockByNumber", []any{which, false}})
-	if err != nil {
-		return chain.Block{}, nil, err
-	}
-	block, hashes, err := parseBlock(replies[0])
-	if number, ok := which.(quantity); err == nil && ok && block.Number != uint64(number) {
-		err = contradiction("asked for block %d, got %d", number, block.Number)
-	}
-	return r.checked(e, block, hashes, err, fmt.Sprint(which))
+	seen, err := r.read(ctx, e, which, false)
+	return seen.block, seen.contents.Hashes, err
 }
 
-func (r *Reader) blockByHash(ctx context.Context, e *endpoint, hash chain.Hash) (chain.Block, []chain.Hash, error) {
-	replies, err := r.ask(ctx, e, call{"eth_getBlockByHash", []any{hash, false}})
+// read reads a block by tag or number, whole or with its transactions' hashes only.
+func (r *Reader) read(ctx context.Context, e *endpoint, which any, whole bool) (seenBlock, error) {
+	replies, err := r.ask(ctx, e, call{"eth_getBlockByNumber", []any{which, whole}})
 	if err != nil {
-		return chain.Block{}, nil, err
+		return seenBlock{}, err
 	}
-	block, hashes, err := parseBlock(replies[0])
-	if err == nil && block.Hash != hash {
-		err = contradiction("asked for block %s, got %s", hash, block.Hash)
+	seen, err := parseBlock(replies[0], r.pool.config.Chain)
+	if number, ok := which.(quantity); err == nil && ok && seen.block.Number != uint64(number) {
+		err = contradiction("asked for block %d, got %d", number, seen.block.Number)
 	}
-	return r.checked(e, block, hashes, err, hash.String())
+	return r.checked(e, seen, whole, err, fmt.Sprint(which))
 }
 
-// checked remembers a block, or says what is wrong with the answer and whose
-// fault it is.
-func (r *Reader) checked(e *endpoint, block chain.Block, hashes []chain.Hash, err error, what string) (chain.Block, []chain.Hash, error) {
+func (r *Reader) blockByHash(ctx context.Context, e *endpoint, hash chain.Hash) (seenBlock, error) {
+	replies, err := r.ask(ctx, e, call{"eth_getBlockByHash", []any{hash, true}})
 	if err != nil {
-		return chain.Block{}, nil, r.pool.dispute(e, fmt.Errorf("block %s: %w", what, err))
+		return seenBlock{}, err
+	}
+	seen, err := parseBlock(replies[0], r.pool.config.Chain)
+	if err == nil && seen.block.Hash != hash {
+		err = contradiction("asked for block %s, got %s", hash, seen.block.Hash)
+	}
+	return r.checked(e, seen, true, err, hash.String())
+}
+
+// checked remembers a block that was read whole, or says what is wrong with the
+// answer and whose fault it is.
+func (r *Reader) checked(e *endpoint, seen seenBlock, whole bool, err error, what string) (seenBlock, error) {
+	if err != nil {
+		return seenBlock{}, r.pool.dispute(e, fmt.Errorf("block %s: %w", what, err))
+	}
+	if !whole {
+		return seen, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if slices.ContainsFunc(r.recent, func(seen seenBlock) bool { return seen.block.Hash == block.Hash }) {
-		return block, hashes, nil
+	if slices.ContainsFunc(r.recent, func(known seenBlock) bool { return known.block.Hash == seen.block.Hash }) {
+		return seen, nil
 	}
-	r.recent = append(r.recent, seenBlock{block, slices.Clone(hashes)})
+	r.recent = append(r.recent, seen)
 	if len(r.recent) > recentMax {
 		r.recent = slices.Delete(r.recent, 0, 1)
 	}
-	return block, hashes, nil
+	return seen, nil
 }
 
 func (r *Reader) recall(hash chain.Hash) (seenBlock, bool) {
@@ -192,25 +211,60 @@ func (p *Pool) dispute(e *endpoint, err error) error {
 	return &Unreachable{Endpoint: e.name, Err: err}
 }
 
-// parseBlock reads a block with the hashes of its transactions.
-func parseBlock(r reply) (chain.Block, []chain.Hash, error) {
-	if r.null() {
-		return chain.Block{}, nil, errNotFound
+// parseBlock reads a block with its transactions, or with their hashes.
+func parseBlock(answer reply, id chain.ID) (seenBlock, error) {
+	if answer.null() {
+		return seenBlock{}, errNotFound
 	}
 	var b struct {
-		Number       *quantity    `json:"number"`
-		Hash         *chain.Hash  `json:"hash"`
-		Parent       *chain.Hash  `json:"parentHash"`
-		Time         *quantity    `json:"timestamp"`
-		Transactions []chain.Hash `json:"transactions"`
+		Number       *quantity   `json:"number"`
+		Hash         *chain.Hash `json:"hash"`
+		Parent       *chain.Hash `json:"parentHash"`
+		Time         *quantity   `json:"timestamp"`
+		Transactions []entry     `json:"transactions"`
 	}
-	if err := r.into(&b); err != nil {
-		return chain.Block{}, nil, err
+	if err := answer.into(&b); err != nil {
+		return seenBlock{}, err
 	}
 	if b.Number == nil || b.Hash == nil || b.Hash.IsZero() || b.Parent == nil || b.Time == nil {
-		return chain.Block{}, nil, contradiction("a block without number, hash, parent or time")
+		return seenBlock{}, contradiction("a block without number, hash, parent or time")
 	}
-	return chain.Block{Number: uint64(*b.Number), Hash: *b.Hash, Parent: *b.Parent, Time: uint64(*b.Time)}, b.Transactions, nil
+	seen := seenBlock{block: chain.Block{Number: uint64(*b.Number), Hash: *b.Hash, Parent: *b.Parent, Time: uint64(*b.Time)}}
+	seen.contents.Hashes = make([]chain.Hash, len(b.Transactions))
+	for i, t := range b.Transactions {
+		seen.contents.Hashes[i] = t.Hash
+		if t.From == nil || t.Nonce == nil || t.NonceKey.IsExpiring() || *t.Nonce == math.MaxUint64 {
+			continue
+		}
+		if seen.contents.Used == nil {
+			seen.contents.Used = map[chain.Sequence]uint64{}
+		}
+		sequence := chain.Sequence{Chain: id, Sender: *t.From, Key: t.NonceKey}
+		seen.contents.Used[sequence] = max(seen.contents.Used[sequence], uint64(*t.Nonce)+1)
+	}
+	return seen, nil
+}
+
+// entry is a transaction in a block: its hash, and what it says of itself when it
+// is told whole.
+type entry struct {
+	Hash     chain.Hash     `json:"hash"`
+	From     *chain.Address `json:"from"`
+	NonceKey chain.NonceKey `json:"nonceKey"`
+	Nonce    *quantity      `json:"nonce"`
+}
+
+// UnmarshalJSON reads a transaction, or a hash alone.
+func (t *entry) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, &t.Hash)
+	}
+	type whole entry // without this method
+	err := json.Unmarshal(b, (*whole)(t))
+	if err == nil && t.Hash.IsZero() {
+		err = contradiction("a transaction without hash")
+	}
+	return err
 }
 
 // nodeReceipt is a receipt as nodes write it; what delivery does not care for,

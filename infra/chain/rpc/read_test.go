@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -47,8 +48,14 @@ func TestReadsAChain(t *testing.T) {
 	if b, got, err := r.BlockAt(ctx, 2); err != nil || b != second || !slices.Equal(got, want) {
 		t.Errorf("block 2: %+v %v %v", b, got, err)
 	}
-	if b, got, err := r.BlockByHash(ctx, second.Hash); err != nil || b != second || !slices.Equal(got, want) {
+	if b, got, err := r.BlockByHash(ctx, second.Hash); err != nil || b != second || !slices.Equal(got.Hashes, want) {
 		t.Errorf("block by hash: %+v %v %v", b, got, err)
+	}
+	used := map[chain.Sequence]uint64{
+		{Chain: id, Sender: alice, Key: key5}: 3, {Chain: id, Sender: alice}: 1,
+	}
+	if _, got, err := r.BlockByHash(ctx, second.Hash); err != nil || !maps.Equal(got.Used, used) {
+		t.Errorf("the block used %v, %v, want %v", got.Used, err, used)
 	}
 	if _, _, err := r.BlockAt(ctx, 9); err == nil {
 		t.Error("a block that does not exist")
@@ -109,11 +116,11 @@ func TestReadsFewCalls(t *testing.T) {
 	}
 	mine(t, c, raws...)
 	before := n.Calls()
-	head, err := r.Head(ctx)
+	head, err := r.Newest(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, got, err := r.BlockByHash(ctx, head.Hash); err != nil || len(got) != 50 {
+	if _, got, err := r.BlockByHash(ctx, head.Hash); err != nil || len(got.Hashes) != 50 {
 		t.Fatal(got, err)
 	}
 	if got, err := r.Receipts(ctx, head, hashes); err != nil || len(got) != 50 {

@@ -157,11 +157,11 @@ func (r *Reader) absent(ctx context.Context, e *endpoint, block chain.Block, has
 	seen, ok := r.recall(block.Hash)
 	if !ok {
 		var err error
-		if seen.block, seen.hashes, err = r.blockByHash(ctx, e, block.Hash); err != nil {
+		if seen, err = r.blockByHash(ctx, e, block.Hash); err != nil {
 			return err
 		}
 	}
-	held := setOf(seen.hashes)
+	held := setOf(seen.contents.Hashes)
 	for _, hash := range hashes {
 		if _, ok := found[hash]; !ok && held[hash] {
 			r.pool.leave(e)

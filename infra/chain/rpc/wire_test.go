@@ -88,8 +88,8 @@ func TestParseBlockAndReceiptNeedTheirFields(t *testing.T) {
 	block := `{"number":"0x5","hash":` + hash + `,"parentHash":` + hash + `,"timestamp":"0x6","transactions":[` + hash + `],"type":"0x76"}`
 	receipt := `{"transactionHash":` + hash + `,"blockHash":` + hash + `,"blockNumber":"0x5","transactionIndex":"0x0",
 		"status":"0x0","gasUsed":"0x5208","type":"0x76","effectiveGasPrice":"0xffffffffffffffffffff"}`
-	if b, hashes, err := parseBlock(reply{result: json.RawMessage(block)}); err != nil || b.Number != 5 || b.Time != 6 || len(hashes) != 1 {
-		t.Errorf("%+v %v %v", b, hashes, err)
+	if seen, err := parseBlock(reply{result: json.RawMessage(block)}, id); err != nil || seen.block.Number != 5 || seen.block.Time != 6 || len(seen.contents.Hashes) != 1 {
+		t.Errorf("%+v %v", seen, err)
 	}
 	n, err := parseReceipt(json.RawMessage(receipt))
 	if err != nil {
@@ -100,7 +100,7 @@ func TestParseBlockAndReceiptNeedTheirFields(t *testing.T) {
 	}
 	for _, broken := range []string{"number", "hash", "parentHash", "timestamp"} {
 		text := strings.Replace(block, `"`+broken+`"`, `"x"`, 1)
-		if _, _, err := parseBlock(reply{result: json.RawMessage(text)}); err == nil {
+		if _, err := parseBlock(reply{result: json.RawMessage(text)}, id); err == nil {
 			t.Errorf("a block without %s", broken)
 		}
 	}
