@@ -185,9 +185,7 @@ func newWorld(t *testing.T, confirmations uint64) *world {
 		Chain: moderato, Decode: chaintest.DecodePlain, Now: w.clock.now, Rules: chaintest.Rules{Finality: finality},
 	})
 	t.Cleanup(w.chain.Close)
-	// One endpoint's word will do: the watcher's own questions are counted, not those that
-	// bear the answers out.
-	config := rpc.Config{Chain: moderato, Confirmations: confirmations, Probe: time.Hour, Agree: 1}
+	config := rpc.Config{Chain: moderato, Confirmations: confirmations, Probe: time.Hour}
 	for _, name := range []string{"a", "b"} {
 		w.nodes[name] = w.chain.Node(name)
 		server := httptest.NewServer(w.nodes[name])
