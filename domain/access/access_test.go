@@ -3,11 +3,8 @@ package access
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +13,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
 )
 
 var (
@@ -150,43 +148,9 @@ func TestTokensAreWholeOrNot(t *testing.T) {
 	}
 }
 
-// Every event has a frozen sample which is what is written today.
+// What is written today equals its frozen sample, and every name ever written is read.
 func TestFrozenSamples(t *testing.T) {
-	codec := Codec()
-	for _, e := range []Event{KeyCreated(sound()), KeyRevoked{ID: KeyID{1}, Reason: "leaked", At: now}} {
-		name, data, err := codec.Encode(e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var pretty bytes.Buffer
-		if err := json.Indent(&pretty, data, "", "  "); err != nil {
-			t.Fatal(err)
-		}
-		pretty.WriteByte('\n')
-		path := filepath.Join("testdata", "events", name+".json")
-		if _, err := os.Stat(path); os.IsNotExist(err) && *update {
-			if err := os.WriteFile(path, pretty.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		frozen, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(frozen), pretty.String()); diff != "" {
-			t.Errorf("%s is written in another shape than the frozen one:\n%s", name, diff)
-		}
-		back, err := codec.Decode(name, frozen)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(e, back); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
-	if files, _ := filepath.Glob("testdata/events/*.json"); len(files) != len(codec.Names()) {
-		t.Errorf("%d samples of %d names", len(files), len(codec.Names()))
-	}
+	eventtest.Frozen(t, Codec(), []Event{KeyCreated(sound()), KeyRevoked{ID: KeyID{1}, Reason: "leaked", At: now}}, *update)
 	if len(Stream) > event.MaxStreamBytes {
 		t.Error("the stream's name is too long")
 	}

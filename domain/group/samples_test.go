@@ -1,19 +1,12 @@
 package group
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
-	"os"
-	"path/filepath"
-	"reflect"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
 )
 
 var update = flag.Bool("update", false, "write samples of events that have none yet")
@@ -36,76 +29,5 @@ func samples() []Event {
 	}
 }
 
-func samplePath(name string) string { return filepath.Join("testdata", "events", name+".json") }
-
-// Every name ever written has a frozen sample, and every sample decodes for ever.
-func TestFrozenSamples(t *testing.T) {
-	codec := Codec()
-	for _, name := range codec.Names() {
-		data, err := os.ReadFile(samplePath(name))
-		if os.IsNotExist(err) && *update {
-			continue
-		}
-		if err != nil {
-			t.Errorf("%s has no frozen sample: %v", name, err)
-			continue
-		}
-		if _, err := codec.Decode(name, data); err != nil {
-			t.Errorf("frozen sample: %v", err)
-		}
-	}
-	files, err := filepath.Glob(samplePath("*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".json")
-		if data, err := os.ReadFile(file); err != nil {
-			t.Error(err)
-		} else if _, err := codec.Decode(name, data); err != nil {
-			t.Errorf("a name once written must be read for ever: %v", err)
-		}
-	}
-}
-
-// What is written today equals its frozen sample byte for byte, and no field of a
-// sample is left at zero.
-func TestWrittenShapes(t *testing.T) {
-	codec := Codec()
-	for _, e := range samples() {
-		name, data, err := codec.Encode(e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if value := reflect.ValueOf(e); true {
-			for i := range value.NumField() {
-				if value.Field(i).IsZero() {
-					t.Errorf("sample %s leaves %s unset", name, value.Type().Field(i).Name)
-				}
-			}
-		}
-		var pretty bytes.Buffer
-		if err := json.Indent(&pretty, data, "", "  "); err != nil {
-			t.Fatal(err)
-		}
-		pretty.WriteByte('\n')
-		frozen, err := os.ReadFile(samplePath(name))
-		if os.IsNotExist(err) && *update {
-			err = os.WriteFile(samplePath(name), pretty.Bytes(), 0o644)
-			frozen = pretty.Bytes()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(string(frozen), pretty.String()); d != "" {
-			t.Errorf("%s is written in another shape than the frozen one (-frozen +written); give the new shape a new name:\n%s", name, d)
-		}
-		back, err := codec.Decode(name, data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(e, back); d != "" {
-			t.Errorf("%s does not survive being written and read (-before +after):\n%s", name, d)
-		}
-	}
-}
+// What is written today equals its frozen sample, and every name ever written is read.
+func TestFrozenSamples(t *testing.T) { eventtest.Frozen(t, Codec(), samples(), *update) }

@@ -1,0 +1,92 @@
+// Package eventtest holds a codec to what was promised of stored events: a name once
+// written is read for ever, and its shape never changes.
+package eventtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// folder holds one JSON file for each name ever written.
+var folder = filepath.Join("testdata", "events")
+
+// Frozen checks a codec against its frozen samples. written has one fact of every
+// shape that is written today, every field set. With update, names that have none
+// yet get a sample; one that is there is never changed.
+func Frozen[E any](t *testing.T, codec event.Codec[E], written []E, update bool) {
+	t.Run("written as frozen", func(t *testing.T) {
+		for _, e := range written {
+			asFrozen(t, codec, e, update)
+		}
+	})
+	t.Run("read for ever", func(t *testing.T) { readable(t, codec) })
+}
+
+// readable checks that every name has a sample, and every sample is read.
+func readable[E any](t *testing.T, codec event.Codec[E]) {
+	for _, name := range codec.Names() {
+		if _, err := os.Stat(path(name)); err != nil {
+			t.Errorf("%s has no frozen sample: %v", name, err)
+		}
+	}
+	files, err := filepath.Glob(path("*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		if data, err := os.ReadFile(file); err != nil {
+			t.Error(err)
+		} else if _, err := codec.Decode(name, data); err != nil {
+			t.Errorf("a name once written must be read for ever: %v", err)
+		}
+	}
+}
+
+// asFrozen checks that a fact is written byte for byte as its sample is, that it
+// survives that, and that the sample leaves no field at zero.
+func asFrozen[E any](t *testing.T, codec event.Codec[E], e E, update bool) {
+	name, data, err := codec.Encode(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := reflect.ValueOf(e)
+	for i := range value.NumField() {
+		if value.Field(i).IsZero() {
+			t.Errorf("sample %s leaves %s unset", name, value.Type().Field(i).Name)
+		}
+	}
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, data, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	pretty.WriteByte('\n')
+	frozen, err := os.ReadFile(path(name))
+	if os.IsNotExist(err) && update {
+		frozen, err = pretty.Bytes(), os.WriteFile(path(name), pretty.Bytes(), 0o644) //nolint:gosec // a sample is for everybody
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(frozen), pretty.String()); d != "" {
+		t.Errorf("%s is written in another shape than the frozen one (-frozen +written); give the new shape a new name:\n%s", name, d)
+	}
+	back, err := codec.Decode(name, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(e, back); d != "" {
+		t.Errorf("%s does not survive being written and read (-before +after):\n%s", name, d)
+	}
+}
+
+func path(name string) string { return filepath.Join(folder, name+".json") }
