@@ -108,12 +108,17 @@ func TestLayers(t *testing.T) {
 			continue
 		}
 		for _, imported := range p.Imports {
-			report(t, from, imported, false)
+			report(t, from, imported, isTests(from))
 		}
 		for _, imported := range slices.Concat(p.TestImports, p.XTestImports) {
 			report(t, from, imported, true)
 		}
 	}
+}
+
+// isTests reports whether a package of the domain is for tests, as its name says.
+func isTests(name string) bool {
+	return strings.HasPrefix(name, "domain/") && strings.HasSuffix(name, "test")
 }
 
 func report(t *testing.T, from, imported string, test bool) {

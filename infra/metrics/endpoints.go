@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,12 +39,7 @@ type endpoints struct {
 // Endpoints exports how the nodes do, whose states and breakers' states are these.
 func (m *Metrics) Endpoints(states, breakers []string, status func() []Endpoint) {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		d := Description{prefix + "rpc_endpoint_" + name, "gauge", append([]string{"chain", "endpoint"}, labels...), help}
-		if strings.HasSuffix(name, "_total") {
-			d.Kind = "counter"
-		}
-		m.described = append(m.described, d)
-		return prometheus.NewDesc(d.Name, d.Help, d.Labels, nil)
+		return m.describe("rpc_endpoint_"+name, help, append([]string{"chain", "endpoint"}, labels...)...)
 	}
 	m.registry.MustRegister(&endpoints{
 		status: status, states: states, breakers: breakers,

@@ -94,6 +94,16 @@ func (m *Metrics) register(c prometheus.Collector, d Description) {
 	m.described = append(m.described, d)
 }
 
+// describe is for figures that are asked for when the metrics are gathered.
+func (m *Metrics) describe(name, help string, labels ...string) *prometheus.Desc {
+	d := Description{prefix + name, "gauge", labels, help}
+	if strings.HasSuffix(name, "_total") {
+		d.Kind = "counter"
+	}
+	m.described = append(m.described, d)
+	return prometheus.NewDesc(d.Name, d.Help, d.Labels, nil)
+}
+
 // Described lists the metrics of ours, in the order of their names.
 func (m *Metrics) Described() []Description {
 	return slices.SortedFunc(slices.Values(m.described), func(a, b Description) int { return strings.Compare(a.Name, b.Name) })

@@ -18,7 +18,7 @@ type redis struct {
 // Redis exports how the accelerator does, where there is one.
 func (m *Metrics) Redis(status func() RedisStatus) {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("watchtower_redis_"+name, help, labels, nil)
+		return m.describe("redis_"+name, help, labels...)
 	}
 	m.registry.MustRegister(&redis{
 		status:   status,
