@@ -68,6 +68,17 @@ func (a *api) admit(w http.ResponseWriter, r *http.Request, on *exchange, scope 
 	return a.within(r, on, key)
 }
 
+// still reports whether whoever was let in for a scope would be let in now: keys are
+// revoked, they expire, and where there was none the first one shuts the others out.
+func (a *api) still(on *exchange, scope access.Scope) bool {
+	keys := a.Access.keys()
+	if on.key == nil {
+		return !keys.Closed() && !a.Access.Always || a.Access.Open
+	}
+	entry, known := keys.Keys[on.key.ID]
+	return known && entry.InForce(a.Now()) && entry.Key.May(scope)
+}
+
 // unauthorized says how to come in (RFC 9110, section 11.6.1).
 func unauthorized(w http.ResponseWriter, detail string) error {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="watchtower"`)

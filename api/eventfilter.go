@@ -19,6 +19,8 @@ type eventFilter struct {
 	hash   *chain.Hash
 	names  []string // prefixes
 	stream string   // prefix
+	// sees, when set, says whose transactions and groups the client may see.
+	sees func(chain.Address) bool
 }
 
 // shownStreams begin the names of the streams that clients may follow. What else
@@ -94,7 +96,7 @@ func (a *api) passes(ctx context.Context, f eventFilter, e event.Recorded) (bool
 	if !ok || f.chain != 0 && f.chain != s.chain || f.hash != nil && (s.hash == nil || *s.hash != *f.hash) {
 		return false, nil
 	}
-	if f.sender == nil && f.group == nil {
+	if f.sender == nil && f.group == nil && f.sees == nil {
 		return true, nil
 	}
 	if s.hash != nil {
@@ -102,6 +104,9 @@ func (a *api) passes(ctx context.Context, f eventFilter, e event.Recorded) (bool
 		if s, err = a.complete(ctx, e, s); err != nil {
 			return false, err
 		}
+	}
+	if f.sees != nil && (s.sender == nil || !f.sees(*s.sender)) {
+		return false, nil
 	}
 	return (f.sender == nil || s.sender != nil && *s.sender == *f.sender) &&
 		(f.group == nil || s.group != nil && *s.group == *f.group), nil

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
@@ -43,27 +44,36 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
 		return ErrTooManyStreams.Because("%d are open", cap(a.follows))
 	}
 	defer a.idle(w, r)()
-	f := &following{api: a, filter: wanted, at: *after, out: newFeed(w, r, a.Limits.StreamWrite)}
+	on := exchangeOf(r)
+	if on.key != nil && len(on.key.Senders) > 0 {
+		wanted.sees = on.key.Sees
+	}
+	f := &following{api: a, on: on, filter: wanted, at: *after, out: newFeed(w, r, a.Limits.StreamWrite)}
 	if r.Method == http.MethodHead {
 		return nil
 	}
 	ended, err := f.run(r.Context())
-	exchangeOf(r).err = err // it is too late for a problem
-	exchangeOf(r).note(slog.Int("sent", f.sent), slog.Uint64("position", uint64(f.at)), slog.String("ended", ended))
+	on.err = err // it is too late for a problem
+	on.note(slog.Int("sent", f.sent), slog.Uint64("position", uint64(f.at)), slog.String("ended", ended))
 	return nil
 }
+
+// errShutOut ends a stream whose client may not come in any more.
+var errShutOut = errors.New("the client may not come in any more")
 
 // following is one client's way along the log.
 type following struct {
 	*api
+	on     *exchange
 	filter eventFilter
 	at     event.Position // everything up to here was sent or did not pass
 	out    *feed
 	sent   int
 }
 
-// run sends until the client has gone, the process is about to stop, or the log
-// cannot be read, and says which. However it ends, the client can go on from there.
+// run sends until the client has gone, the process is about to stop, the client may
+// not come in any more, or the log cannot be read, and says which. However it ends,
+// the client can go on from there.
 func (f *following) run(ctx context.Context) (ended string, err error) {
 	const gone, slow = "client has gone", "client is too slow"
 	heartbeat := time.NewTicker(f.Limits.StreamSilence)
@@ -80,6 +90,8 @@ func (f *following) run(ctx context.Context) (ended string, err error) {
 			return slow, nil
 		case left != nil, ctx.Err() != nil:
 			return gone, nil
+		case errors.Is(err, errShutOut):
+			return "client is shut out", nil
 		case err != nil:
 			return "log cannot be read", err
 		case f.sent > before:
@@ -95,6 +107,9 @@ func (f *following) run(ctx context.Context) (ended string, err error) {
 			_ = f.out.mark(f.at) // the client learns it anyhow
 			return "stopping", nil
 		case <-heartbeat.C:
+			if !f.still(f.on, access.Read) {
+				return "client is shut out", nil
+			}
 			if f.out.mark(f.at) != nil {
 				return gone, nil
 			}
@@ -114,6 +129,9 @@ func (f *following) step(ctx context.Context) (live bool, err error) {
 	}
 	before := f.sent
 	for _, e := range batch.Events {
+		if !f.still(f.on, access.Read) {
+			return false, errShutOut
+		}
 		passes, err := f.passes(reading, f.filter, e)
 		if err != nil {
 			return false, err

@@ -183,13 +183,13 @@ func (s *stack) append(stream event.Stream, name string) event.Position {
 
 // allThat is what a stream from the beginning shows, up to the log's end: lines of
 // JSON, of which the marks say how far it has come.
-func (s *stack) allThat(query string) (all []object) {
+func (s *stack) allThat(query string, header ...string) (all []object) {
 	s.t.Helper()
 	head, err := s.db.Log().Head(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	c := s.tune("after=0&"+query, "Accept", "application/x-ndjson")
+	c := s.tune("after=0&"+query, append(header, "Accept", "application/x-ndjson")...)
 	defer c.close()
 	if kind := c.res.Header.Get("Content-Type"); kind != "application/x-ndjson" {
 		s.t.Errorf("answered %s", kind)

@@ -25,6 +25,7 @@ var keepsToSenders = []string{ //nolint:gochecknoglobals // a constant, if Go ha
 	"GET /v1/transactions",  // tenantFilters
 	"POST /rpc",             // RPCRequest.Submit and Sees
 	"POST /rpc/{chainId}",
+	"GET /v1/events", // eventFilter.sees
 }
 
 // within keeps a bound key to what it may see.
