@@ -37,7 +37,7 @@ func tiny() scale {
 
 func measure(t *testing.T, o options) *bench {
 	t.Helper()
-	o.scale = tiny()
+	o.scale, o.fanout = tiny(), 1
 	b := &bench{options: o, sheet: newSheet(), dir: t.TempDir(), say: io.Discard}
 	if err := b.all(t.Context()); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestStatistics(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	for _, args := range [][]string{{"-store", "redis"}, {"-only", "lunch"}, {"more"}, {"-nope"}} {
+	for _, args := range [][]string{{"-store", "redis"}, {"-only", "lunch"}, {"more"}, {"-nope"}, {"-fanout", "0"}} {
 		if o, err := parse(args, io.Discard); err == nil {
 			t.Errorf("%v is taken: %+v", args, o)
 		}
@@ -178,7 +178,7 @@ func TestFlags(t *testing.T) {
 
 // What is not taken is an error, and not a high rate.
 func TestRefusalsAreNoAcceptances(t *testing.T) {
-	b := &bench{options: options{scale: tiny()}, dir: t.TempDir(), say: io.Discard}
+	b := &bench{options: options{scale: tiny(), fanout: 1}, dir: t.TempDir(), say: io.Discard}
 	if err := b.build(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func (b *bench) gather(ctx context.Context, s *served, of func(what, unit string
 
 // idle is what waiting costs.
 func (b *bench) idle(ctx context.Context, s *served, of func(what, unit string) figure, size int) error {
-	calls := s.node.door.Calls()
+	calls := s.node.called()
 	took, used, err := s.phase(ctx, fmt.Sprintf("idle-%d", size), func(ctx context.Context) error {
 		select {
 		case <-time.After(b.scale.idleFor):

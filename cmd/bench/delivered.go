@@ -59,7 +59,7 @@ func (b *bench) burst(ctx context.Context, s *served, what, name string, payment
 	if err := s.node.block(ctx); err != nil {
 		return err
 	}
-	calls := s.node.door.Calls()
+	calls := s.node.called()
 	began := time.Now()
 	var last time.Time
 	_, used, err := s.phase(ctx, "deliver-"+name, func(ctx context.Context) error {
@@ -123,7 +123,7 @@ func (b *bench) steady(ctx context.Context, s *served, payments []rig.Payment) e
 	if err := s.node.block(ctx); err != nil {
 		return err
 	}
-	calls := s.node.door.Calls()
+	calls := s.node.called()
 	var journeys []*journey
 	_, used, err := s.phase(ctx, "steady", func(ctx context.Context) (err error) {
 		if journeys, err = s.trickle(ctx, payments, b.scale.rate); err != nil {

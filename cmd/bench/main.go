@@ -3,7 +3,7 @@
 // generator and the chain on the same processors. Each figure stands beside a
 // yardstick that is named, so that ratios can be compared where rates cannot.
 //
-//	bench [-quick] [-store embedded,postgres] [-only accept,deliver] [-runs 3] [-json] [-profile DIR]
+//	bench [-quick] [-store embedded,postgres] [-only accept,deliver] [-runs 3] [-fanout 1] [-json] [-profile DIR]
 //
 // The section crowd, a million scheduled transactions, runs only when -only names it.
 // Postgres is measured when WATCHTOWER_TEST_POSTGRES names a server, as it does
@@ -69,6 +69,7 @@ type options struct {
 	engines []string
 	only    []string
 	json    bool
+	fanout  int    // endpoints, and how many of them each attempt asks
 	profile string // folder for profiles; empty takes none
 }
 
@@ -85,6 +86,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	engines := flags.String("store", "", "embedded, postgres, or both (default: both, Postgres where "+testenv.PostgresVar+" is set)")
 	only := flags.String("only", "", "of "+strings.Join(sections(), ","))
 	runs := flags.Int("runs", 0, "how often each is measured; the median is told (default 3, quick 1)")
+	flags.IntVar(&o.fanout, "fanout", 1, "how many endpoints the chain has, all of which each attempt asks")
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of a table")
 	flags.StringVar(&o.profile, "profile", "", "run the service with a profiler and leave its CPU profiles in this `folder`")
 	if err := flags.Parse(args); err != nil {
@@ -98,6 +100,9 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	}
 	if *runs > 0 {
 		o.scale.runs = *runs
+	}
+	if o.fanout < 1 {
+		return o, fmt.Errorf("-fanout %d: at least one endpoint is needed", o.fanout)
 	}
 	if o.engines, err = chooseEngines(*engines); err != nil {
 		return o, err

@@ -19,15 +19,15 @@ import (
 // blockTime is the pause between blocks.
 const blockTime = time.Second
 
-// node is a simulated Tempo chain behind one endpoint, which counts the calls and
-// notes when it was handed what. It lives in this process.
+// node is a simulated Tempo chain behind some endpoints, which count the calls and
+// note when they were handed what. It lives in this process.
 type node struct {
 	*chaintest.Chain
-	door   *chaintest.Node
-	url    string
-	server *http.Server
-	stop   context.CancelFunc
-	parts  sync.WaitGroup
+	doors   []*chaintest.Node
+	urls    []string
+	servers []*http.Server
+	stop    context.CancelFunc
+	parts   sync.WaitGroup
 
 	mu     sync.Mutex
 	known  map[chain.Hash]chain.Signed // so that it need not check signatures that we made
@@ -35,21 +35,22 @@ type node struct {
 	blocks chan struct{}               // closed and replaced with each block
 }
 
-func startNode(ctx context.Context) (*node, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	n := &node{
-		url: "http://" + listener.Addr().String(), known: map[chain.Hash]chain.Signed{},
-		made: map[uint64]time.Time{}, blocks: make(chan struct{}),
-	}
+// startNode starts a chain with so many endpoints, all of which show the same.
+func startNode(ctx context.Context, doors int) (*node, error) {
+	n := &node{known: map[chain.Hash]chain.Signed{}, made: map[uint64]time.Time{}, blocks: make(chan struct{})}
 	n.Chain = chaintest.New(chaintest.Options{Chain: rig.TempoChain, Decode: n.decode})
-	n.door = n.Node("node")
-	n.server = &http.Server{Handler: n.door} //nolint:gosec // our own, on loopback
 	mining, stop := context.WithCancel(context.WithoutCancel(ctx))
 	n.stop = stop
-	n.parts.Go(func() { n.server.Serve(listener) }) //nolint:errcheck // always that it was closed
+	for i := range doors {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, errors.Join(err, n.close())
+		}
+		door := n.Node(fmt.Sprintf("node-%d", i+1))
+		server := &http.Server{Handler: door} //nolint:gosec // our own, on loopback
+		n.doors, n.urls, n.servers = append(n.doors, door), append(n.urls, "http://"+listener.Addr().String()), append(n.servers, server)
+		n.parts.Go(func() { server.Serve(listener) }) //nolint:errcheck // always that it was closed
+	}
 	n.parts.Go(func() { n.mine(mining) })
 	return n, nil
 }
@@ -58,9 +59,12 @@ func startNode(ctx context.Context) (*node, error) {
 func (n *node) close() error {
 	n.stop()
 	n.Close()
-	err := n.server.Close()
+	var errs []error
+	for _, server := range n.servers {
+		errs = append(errs, server.Close())
+	}
 	n.parts.Wait()
-	return err
+	return errors.Join(errs...)
 }
 
 // expect tells the node what it will be handed.
@@ -201,9 +205,20 @@ func (n *node) once(payments []rig.Payment) error {
 	return errors.Join(errs...)
 }
 
+// called is how often each method was called so far, at all endpoints together.
+func (n *node) called() map[string]int {
+	all := map[string]int{}
+	for _, door := range n.doors {
+		for method, count := range door.Calls() {
+			all[method] += count
+		}
+	}
+	return all
+}
+
 // calls is how often each method was called since an earlier count.
 func (n *node) calls(since map[string]int) map[string]int {
-	now := n.door.Calls()
+	now := n.called()
 	for method, count := range since {
 		if now[method] -= count; now[method] == 0 {
 			delete(now, method)

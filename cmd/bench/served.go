@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
@@ -21,8 +23,8 @@ type served struct {
 	control control
 }
 
-// serve starts a service as its users do: with the defaults, but one endpoint for
-// each attempt, so that calls can be counted.
+// serve starts a service as its users do: with the defaults, but as many endpoints
+// as are asked at each attempt, so that calls can be counted.
 func (b *bench) serve(ctx context.Context, engine string) (s *served, err error) {
 	s = &served{}
 	defer func() {
@@ -33,12 +35,12 @@ func (b *bench) serve(ctx context.Context, engine string) (s *served, err error)
 	if s.place, err = b.fresh(ctx, engine); err != nil {
 		return s, err
 	}
-	if s.node, err = startNode(ctx); err != nil {
+	if s.node, err = startNode(ctx, b.fanout); err != nil {
 		return s, err
 	}
 	s.Service = &rig.Service{
 		Program: b.program, Log: filepath.Join(s.place.dir, "log"),
-		Args: append([]string{"--chains", fmt.Sprintf("%d=%s", rig.TempoChain, s.node.url), "--broadcaster-fanout", "1"}, s.place.flags()...),
+		Args: append([]string{"--chains", fmt.Sprintf("%d=%s", rig.TempoChain, strings.Join(s.node.urls, ",")), "--broadcaster-fanout", strconv.Itoa(b.fanout)}, s.place.flags()...),
 	}
 	if b.profile != "" {
 		s.control = control{socket: filepath.Join(s.place.dir, "control"), dir: b.profile, engine: engine}
