@@ -20,6 +20,7 @@ const (
 	saysNo
 	saysNothing // it declines the question, and will go on doing so
 	saysLater   // it has not come so far, or cannot be reached: ask again
+	saysHeld    // it has the block that holds the transaction, and no receipt of it (yet): ask again
 )
 
 const (
@@ -28,6 +29,9 @@ const (
 	// agreePause is the pause before an endpoint is asked again that has not come so
 	// far: what one node shows, its neighbours show some moments later.
 	agreePause = 75 * time.Millisecond
+	// bareFor is for how long an endpoint is not waited for that had a block all the
+	// time and never the receipts: it keeps none.
+	bareFor = time.Minute
 )
 
 // borneOut makes sure that what an endpoint said is not its word alone: of the other
@@ -42,7 +46,7 @@ func (p *Pool) borneOut(ctx context.Context, e *endpoint, what string, check fun
 	if need <= 0 {
 		return nil
 	}
-	h := hearing{pool: p, ctx: ctx, check: check, said: make(chan said, len(others)), queue: others}
+	h := hearing{pool: p, ctx: ctx, check: check, said: make(chan said, len(others)), queue: others, held: map[*endpoint]bool{}}
 	late := time.NewTimer(agreeWithin)
 	defer late.Stop()
 	next := time.NewTimer(0)
@@ -57,6 +61,7 @@ func (p *Pool) borneOut(ctx context.Context, e *endpoint, what string, check fun
 			up = true
 		case <-late.C:
 			up = true
+			h.dismiss()
 		case <-next.C:
 			h.callNext()
 		case heard := <-h.said:
@@ -72,12 +77,13 @@ func (p *Pool) borneOut(ctx context.Context, e *endpoint, what string, check fun
 			return &outvoted{e.name, what}
 		}
 	}
-	if !h.open() && len(h.differed) == 0 {
+	mute := len(others) - len(h.agreed) - len(h.differed) - h.declined
+	if mute == 0 && len(h.differed) == 0 {
 		return nil // all who have a say agree, however few they are
 	}
 	p.leave(e)
 	return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d agree, %d differ, %d decline, %d have not said)",
-		what, errAlone, len(h.agreed), len(h.differed), h.declined, len(others)-len(h.agreed)-len(h.differed)-h.declined)}
+		what, errAlone, len(h.agreed), len(h.differed), h.declined, mute)}
 }
 
 // hearing is the asking of witnesses: the best first, another when one takes longer
@@ -93,6 +99,7 @@ type hearing struct {
 	pause time.Duration // until the next is asked
 
 	agreed, differed []*endpoint
+	held             map[*endpoint]bool // whose last word was saysHeld
 	declined         int
 }
 
@@ -124,6 +131,7 @@ func (h *hearing) callNext() {
 func (h *hearing) hear(heard said) {
 	h.asked--
 	h.pause = 0
+	delete(h.held, heard.other)
 	switch heard.say {
 	case saysYes:
 		h.agreed = append(h.agreed, heard.other)
@@ -131,9 +139,22 @@ func (h *hearing) hear(heard said) {
 		h.differed = append(h.differed, heard.other)
 	case saysNothing:
 		h.declined++
-	case saysLater:
+	case saysLater, saysHeld:
 		h.queue = append(h.queue, heard.other)
 		h.pause = agreePause
+		if heard.say == saysHeld {
+			h.held[heard.other] = true
+		}
+	}
+}
+
+// dismiss takes it that those keep no receipts who have had the block with the
+// transaction and no receipt all the time. They bear the block out, and are not
+// waited for again for a while.
+func (h *hearing) dismiss() {
+	for other := range h.held {
+		h.declined++
+		other.bare.Store(h.pool.config.Now().Add(bareFor).UnixNano())
 	}
 }
 
@@ -203,6 +224,9 @@ func (r *Reader) sameReceipts(block chain.Block, want map[chain.Hash]chain.Recei
 		if elsewhere := (*inAnotherBlock)(nil); errors.As(err, &elsewhere) {
 			return saysNo
 		}
+		if errors.Is(err, errNotFound) { // of the whole block
+			return r.lacksIn(ctx, other, block, hashes[0])
+		}
 		if err != nil {
 			return r.sayOf(ctx, other, block, err)
 		}
@@ -220,13 +244,18 @@ func (r *Reader) sameReceipts(block chain.Block, want map[chain.Hash]chain.Recei
 
 // lacksIn says what it means that an endpoint has no receipt of a transaction that is
 // said to be in a block: it has the block without the transaction, or another block
-// at its height, or it has not come so far.
+// at its height, or it has not come so far, or it keeps no receipts.
 func (r *Reader) lacksIn(ctx context.Context, other *endpoint, block chain.Block, hash chain.Hash) say {
 	at, hashes, err := r.block(ctx, other, quantity(block.Number))
-	if err == nil && (at.Hash != block.Hash || !slices.Contains(hashes, hash)) {
+	switch {
+	case err != nil:
+		return saysLater
+	case at.Hash != block.Hash || !slices.Contains(hashes, hash):
 		return saysNo
+	case r.pool.config.Now().UnixNano() < other.bare.Load():
+		return saysNothing
 	}
-	return saysLater // or the block is there and its receipts are not yet
+	return saysHeld
 }
 
 // sameNonces asks another endpoint for nonces at a block.

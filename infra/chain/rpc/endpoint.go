@@ -23,6 +23,7 @@ type endpoint struct {
 
 	// What it has shown not to support.
 	noBatch, noBlockReceipts atomic.Bool
+	bare                     atomic.Int64 // until then it keeps no receipts, in Unix nanoseconds
 
 	mu       sync.Mutex
 	identity identity
