@@ -48,8 +48,8 @@ const batchMax = 500
 func (r *Retention) Parts() []Part {
 	parts := []Part{
 		// The owner's wish is carried out at once; so is what can never be sent.
-		r.part("retention.canceled", 0, r.erase, "tx.canceled_locally.", "tx.rejected."),
-		r.part("retention.settled", r.Settings.Bytes, r.erase, "tx.finalized."),
+		r.part("retention.canceled", 0, r.eraseUnwanted, "tx.canceled_locally.", "tx.rejected."),
+		r.part("retention.settled", r.Settings.Bytes, r.eraseSettled, "tx.finalized."),
 		{"retention.orphans", r.sweepForEver},
 	}
 	if r.Settings.Rows > 0 {
@@ -88,9 +88,21 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// eraseUnwanted erases what its owner canceled or every node refused for good. A
+// refusal that was not for good makes nothing of it, though the transaction may have
+// been settled by the time that the refusal is read.
+func (r *Retention) eraseUnwanted(ctx context.Context, events []event.Recorded) error {
+	return r.erase(ctx, events, func(s tx.State) bool { return s.Canceled || s.Refused })
+}
+
+// eraseSettled erases what is settled.
+func (r *Retention) eraseSettled(ctx context.Context, events []event.Recorded) error {
+	return r.erase(ctx, events, func(tx.State) bool { return true })
+}
+
 // erase takes the bytes out of every medium, then records that they are gone: a
 // crash between the two erases again, which is harmless.
-func (r *Retention) erase(ctx context.Context, events []event.Recorded) error {
+func (r *Retention) erase(ctx context.Context, events []event.Recorded, due func(tx.State) bool) error {
 	byChain := map[chain.ID][]chain.Hash{}
 	for _, e := range events {
 		id, hash, err := tx.ParseStream(e.Stream)
@@ -103,7 +115,8 @@ func (r *Retention) erase(ctx context.Context, events []event.Recorded) error {
 		}
 		// Asked of the state as it is now: a rejection may not be permanent, what was
 		// settled may have been erased before, and a violated one is an operator's.
-		if facts, err := result.State.Decide(tx.Erase{At: r.Now()}); err != nil || len(facts) == 0 {
+		facts, err := result.State.Decide(tx.Erase{At: r.Now()})
+		if err != nil || len(facts) == 0 || !due(result.State) {
 			continue
 		}
 		byChain[id] = append(byChain[id], hash)

@@ -232,6 +232,23 @@ func TestErasedIsNotSaidBefore(t *testing.T) {
 	})
 }
 
+// What a node refused once and the chain has executed since keeps its bytes for the
+// window, though the refusal is read only now, as it is when checkpoints were lost.
+func TestRefusalReadLate(t *testing.T) {
+	inBubble(t, Settings{Bytes: day}, func(t *testing.T, a archive) {
+		hash := a.live(1, refused(false), executed, finalized)
+		part, ended := a.part("retention.again", 0, a.eraseUnwanted, "tx.rejected."), make(chan error, 1)
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { ended <- part.Run(ctx) }()
+		a.want(day-time.Second, hash, true, false, false)
+		a.want(2*time.Second, hash, false, true, false)
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
 // What is retired leaves the queue, and a queue made again from the log does not have it.
 func TestRetiredStaysAway(t *testing.T) {
 	inBubble(t, Settings{Bytes: day, Rows: day}, func(t *testing.T, a archive) {
