@@ -33,7 +33,7 @@ func (s *stack) tune(query string, header ...string) *tuned {
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := http.DefaultClient.Do(req) //nolint:bodyclose // close does it
 	if err != nil {
 		s.t.Fatal(err)
 	}

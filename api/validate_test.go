@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 
@@ -44,7 +45,7 @@ func TestValidateOnly(t *testing.T) {
 	if events := s.recorded(); len(events) != 0 {
 		t.Fatalf("%d events", len(events))
 	}
-	if _, err := s.db.Payloads().Get(t.Context(), testChain, chain.Keccak(raws[0])); err == nil || err != payload.ErrGone {
+	if _, err := s.db.Payloads().Get(t.Context(), testChain, chain.Keccak(raws[0])); !errors.Is(err, payload.ErrGone) {
 		t.Errorf("bytes were kept: %v", err)
 	}
 

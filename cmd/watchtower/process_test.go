@@ -32,7 +32,10 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		os.Setenv("GORACE", "atexit_sleep_ms=0") // the detector would have every process linger for a second
+		// The detector would have every process linger for a second.
+		if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+			panic(err)
+		}
 		return m.Run()
 	}())
 }

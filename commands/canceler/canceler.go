@@ -86,7 +86,7 @@ func (c *Canceler) Cancel(ctx context.Context, r Request, meta event.Meta) (Answ
 	if err != nil {
 		return Answer{}, err
 	}
-	id, by, err := c.locate(ctx, r, authorities)
+	id, by, err := c.locate(ctx, authorities)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -171,7 +171,7 @@ func detail(err error) string {
 }
 
 // locate finds the one group that is meant, with everybody in it who was accepted.
-func (c *Canceler) locate(ctx context.Context, r Request, verified map[group.ID]group.Authority) (group.ID, group.Authority, error) {
+func (c *Canceler) locate(ctx context.Context, verified map[group.ID]group.Authority) (group.ID, group.Authority, error) {
 	ids := make([]group.ID, 0, len(verified))
 	for id := range verified {
 		ids = append(ids, id)

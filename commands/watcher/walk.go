@@ -56,7 +56,10 @@ func (r *run) walk(ctx context.Context, head chain.Block) (fresh []block, base i
 		fresh = append(fresh, block{b, contents})
 		if i, ok := known[b.Parent]; ok {
 			slices.Reverse(fresh)
-			return fresh, i + 1, r.doubt(head, i+1, &fresh)
+			if r.doubts(head, i+1) {
+				fresh = nil
+			}
+			return fresh, i + 1, nil
 		}
 		if len(r.blocks) == 0 || b.Number == 0 {
 			break // nothing to meet: this is where watching begins
@@ -66,18 +69,19 @@ func (r *run) walk(ctx context.Context, head chain.Block) (fresh []block, base i
 	return r.restart(ctx, head, fresh)
 }
 
-// doubt holds a fork back until it is certain: a lower head is a lagging node,
+// doubts holds a fork back until it is certain: a lower head is a lagging node,
 // and one of equal height must be seen twice.
-func (r *run) doubt(head chain.Block, base int, fresh *[]block) error {
+func (r *run) doubts(head chain.Block, base int) bool {
 	tip := r.tip()
 	if base == len(r.blocks) {
 		r.doubted = chain.Hash{}
-		return nil // no fork
+		return false // no fork
 	}
 	if head.Number < tip.Number || head.Number == tip.Number && r.doubted != head.Hash {
-		r.doubted, *fresh = head.Hash, nil
+		r.doubted = head.Hash
+		return true
 	}
-	return nil
+	return false
 }
 
 // restart is for a head that does not meet the known blocks within walkMax: at

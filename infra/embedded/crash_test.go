@@ -28,7 +28,7 @@ const (
 )
 
 func child(play string) int {
-	err := errors.New("no such play")
+	var err error
 	if play == "full" {
 		err = playFullDisk(os.Getenv(dirVar))
 	} else {

@@ -125,7 +125,7 @@ func Open(o Options) (*Hints, error) {
 	client.ContextTimeoutEnabled = true
 	client.MaxRetries = -1 // the next look, or the next hint, is the retry
 	client.DialerRetries = 1
-	client.Protocol, client.DisableIdentity, client.UnstableResp3 = 2, true, false
+	client.Protocol, client.DisableIdentity = 2, true
 	client.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	client.PoolSize, client.MaxIdleConns = 4, 4
 	return &Hints{

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -216,7 +217,9 @@ func TestKilled(t *testing.T) {
 		return fmt.Sprint(ready, retry) == fmt.Sprintf("[%s] [%s]", hash(7), hash(8))
 	})
 	stop()
-	<-ended
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("refilling ended: %v", err)
+	}
 }
 
 // Nothing that Redis does makes a caller wait, grows memory without bound, or keeps

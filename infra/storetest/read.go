@@ -145,7 +145,10 @@ func readAllPages(t *testing.T, o Opened[Log]) {
 			t.Fatalf("after position %d: %s", all[i].Position, diff)
 		}
 	}
-	for range s.ReadAll(ctx, 0, event.Filter{}, 1) { // leaving early is no trouble
+	for _, err := range s.ReadAll(ctx, 0, event.Filter{}, 1) { // leaving early is no trouble
+		if err != nil {
+			t.Fatal(err)
+		}
 		break
 	}
 	if _, next := from(t, s, end, event.Filter{}, 1); next != end {

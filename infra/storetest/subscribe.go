@@ -191,13 +191,13 @@ func follow(t *testing.T, sub *subscription, at event.Position, finish <-chan ev
 			events = append(events, b.Events...)
 		case err := <-sub.ended:
 			t.Error("the subscription ended:", err)
-			finish = drain(finish)
+			drain(finish)
 			return events
 		case end = <-finish:
 			finish = nil
 		case <-time.After(patience):
 			t.Errorf("a subscription stopped at %d", at)
-			finish = drain(finish)
+			drain(finish)
 			return events
 		}
 	}
@@ -205,11 +205,10 @@ func follow(t *testing.T, sub *subscription, at event.Position, finish <-chan ev
 }
 
 // drain keeps whoever sends on c from waiting for ever.
-func drain(c <-chan event.Position) <-chan event.Position {
+func drain(c <-chan event.Position) {
 	if c != nil {
 		go func() { <-c }()
 	}
-	return nil
 }
 
 func subscribeFiltered(t *testing.T, o Opened[Log]) {

@@ -70,9 +70,13 @@ const request = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 // life tells a transaction's life as the service does, command by command.
 func life(t *testing.T, traces *tracing.Tracing, hash chain.Hash, commands ...tx.Command) {
 	t.Helper()
+	tell(t, traces, append([]tx.Command{tx.Accept{Accepted: tx.Accepted{Chain: 42431, Hash: hash, Nonce: 7, At: began}}}, commands...))
+}
+
+func tell(t *testing.T, traces *tracing.Tracing, commands []tx.Command) {
+	t.Helper()
 	var s tx.State
-	accept := tx.Accept{Accepted: tx.Accepted{Chain: 42431, Hash: hash, Nonce: 7, At: began}}
-	for _, c := range append([]tx.Command{accept}, commands...) {
+	for _, c := range commands {
 		facts, err := s.Decide(c)
 		if err != nil {
 			t.Fatal(err)
@@ -163,6 +167,26 @@ func TestBadEnds(t *testing.T) {
 				t.Errorf("root spans %v", roots)
 			}
 		})
+	}
+}
+
+// What the chain says of an access key is told too.
+func TestClaim(t *testing.T) {
+	c := newCollector(t)
+	traces := open(t, c, 100)
+	tell(t, traces, []tx.Command{
+		tx.Accept{Accepted: tx.Accepted{
+			Chain: 42431, Hash: chain.Keccak([]byte("claim")), Signature: chain.Keychain,
+			AccessKey: &chain.Address{3}, Group: &chain.GroupID{4}, At: began,
+		}},
+		tx.DoubtGroup{Reason: "no such key", Block: chain.Block{Number: 5}, At: began.Add(time.Second)},
+		tx.ConfirmGroup{Block: chain.Block{Number: 6}, At: began.Add(2 * time.Second)},
+	})
+	closed(t, traces)
+	for name, want := range map[string]int{"accepted": 1, "group doubted": 1, "group confirmed": 1} {
+		if got := len(c.Named(name)); got != want {
+			t.Errorf("%d spans %q, want %d", got, name, want)
+		}
 	}
 }
 

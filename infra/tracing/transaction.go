@@ -67,6 +67,10 @@ func (t *Tracing) fact(ctx context.Context, fact tx.Event, meta event.Meta) {
 		point("canceled", attribute.String("watchtower.reason", e.Reason))
 	case tx.PayloadErased:
 		point("payload erased")
+	case tx.GroupDoubted:
+		point("group doubted", attribute.String("watchtower.reason", e.Reason))
+	case tx.GroupConfirmed:
+		point("group confirmed", block(e.Block)...)
 	case tx.Retired:
 		point("retired")
 	}
@@ -185,6 +189,10 @@ func at(fact tx.Event) time.Time {
 	case tx.CanceledLocally:
 		return e.At
 	case tx.PayloadErased:
+		return e.At
+	case tx.GroupDoubted:
+		return e.At
+	case tx.GroupConfirmed:
 		return e.At
 	case tx.Retired:
 		return e.At

@@ -113,6 +113,7 @@ func (p Projection) gather(c *change, r event.Recorded) error {
 		c.settle(hash)
 		delete(c.joined, hash)
 		c.retired[hash] = true
+	default: // the others change neither membership nor a claim
 	}
 	return nil
 }

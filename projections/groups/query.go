@@ -139,6 +139,7 @@ func (q Query) Members(ctx context.Context, id group.ID, after *Member, limit in
 // Nonces returns the members' nonces, the highest ones if there are more than limit,
 // each once, falling.
 func (q Query) Nonces(ctx context.Context, id group.ID, limit int) ([]uint64, error) {
+	//nolint:sqlclosecheck // scan closes them
 	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`SELECT DISTINCT nonce `+ofGroup+` ORDER BY nonce DESC LIMIT %d`, limit),
 		id.Sender[:], id.Group[:], int64(id.Chain))
 	if err != nil {

@@ -175,7 +175,7 @@ func dump(t *testing.T, db *sql.DB) string {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), `SELECT chain, hash, position, version, sender, nonce_key, group_id, status, data FROM transactions ORDER BY chain, hash`)
 	check(t, err)
-	defer rows.Close()
+	defer rows.Close() //nolint:errcheck // Err tells
 	var all strings.Builder
 	for rows.Next() {
 		var id, position, version int64

@@ -46,6 +46,7 @@ func (r Row) Evolve(recorded event.Recorded, codec event.Codec[tx.Event]) (Row, 
 	case tx.Rejected:
 		o := tx.Outcome{Class: e.Class, Cause: e.Cause, Message: e.Reason}
 		r.LastAnswers, r.LastError, r.LastBroadcastAt = e.Answers, o.String(), e.At
+	default: // the state has all that the others say
 	}
 	return r, nil
 }

@@ -98,7 +98,7 @@ func Events(ctx context.Context, url string, hash chain.Hash) ([]Event, error) {
 }
 
 func getJSON(ctx context.Context, url string, into any) error {
-	res, err := get(ctx, url)
+	res, err := get(ctx, url) //nolint:bodyclose // get has read it
 	if err != nil {
 		return err
 	}

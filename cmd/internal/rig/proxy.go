@@ -35,7 +35,7 @@ type Proxy struct {
 
 // NewProxy starts a proxy before the node at a URL. seed decides which replies are cut.
 func NewProxy(node string, seed uint64) (*Proxy, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens until it is closed
 	if err != nil {
 		return nil, err
 	}

@@ -93,6 +93,7 @@ func (s *Service) Ready(ctx context.Context) error {
 			s.URL, s.Metrics = s.listening()
 		}
 		if s.URL != "" {
+			//nolint:bodyclose // get has read it
 			if res, err := get(ctx, s.URL+"/readyz"); err == nil && res.StatusCode == http.StatusOK {
 				return nil
 			}

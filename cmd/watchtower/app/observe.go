@@ -47,6 +47,7 @@ func importance(fact tx.Event) slog.Level {
 		if e.Permanent {
 			return slog.LevelInfo
 		}
+	default: // the ordinary course
 	}
 	return slog.LevelDebug
 }

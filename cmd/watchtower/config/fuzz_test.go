@@ -29,10 +29,12 @@ func FuzzResolve(f *testing.F) {
 		}
 		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 		Flags(flags)
-		flags.Set("config", "f")
+		if err := flags.Set("config", "f"); err != nil {
+			t.Fatal(err)
+		}
 		for line := range strings.SplitSeq(given, "\n") {
 			if name, value, ok := strings.Cut(line, "="); ok && flags.Lookup(name) != nil {
-				flags.Set(name, value)
+				_ = flags.Set(name, value) // a refused one stays as it was
 			}
 		}
 		read := func(string) ([]byte, error) { return []byte(file), nil }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -63,7 +62,7 @@ func (s Secret) String() string {
 func (s Secret) GoString() string { return s.String() }
 
 // Format prints [Secret.String], whatever the verb.
-func (s Secret) Format(f fmt.State, _ rune) { io.WriteString(f, s.String()) }
+func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.String()) }
 
 // MarshalText is [Secret.String]; JSON and YAML use it.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -49,7 +49,7 @@ func parseStore(text string) (Store, error) {
 		case dir == "":
 			return Store{}, errors.New("names no folder: write embedded:DIR")
 		case strings.HasPrefix(dir, ":"):
-			return Store{}, errors.New("is neither embedded:DIR nor embedded::memory:")
+			return Store{}, errors.New("is neither embedded:DIR nor embedded::memory:") //nolint:staticcheck // the colon is part of the name
 		case strings.HasPrefix(dir, "//"):
 			return Store{}, errors.New("is not a URL: write embedded:DIR")
 		case strings.ContainsRune(dir, 0):

@@ -266,7 +266,7 @@ func TestSubscription(t *testing.T) {
 	url := serve(t, n)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	conn, _, err := websocket.Dial(ctx, strings.Replace(url, "http", "ws", 1), nil)
+	conn, _, err := websocket.Dial(ctx, strings.Replace(url, "http", "ws", 1), nil) //nolint:bodyclose // its answer has none
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,6 +305,7 @@ func TestSubscription(t *testing.T) {
 	if _, _, err := conn.Read(ctx); err == nil || ctx.Err() != nil {
 		t.Errorf("after Close: %v", err)
 	}
+	//nolint:bodyclose // there is none
 	if _, _, err := websocket.Dial(ctx, strings.Replace(url, "http", "ws", 1), nil); err == nil {
 		t.Error("a closed chain takes connections")
 	}

@@ -47,17 +47,6 @@ func receiptText(hash chain.Hash, b chain.Block, status int) string {
 		hash, b.Hash, b.Number, status)
 }
 
-func blockText(b chain.Block, hashes ...chain.Hash) string {
-	list := ""
-	for i, hash := range hashes {
-		if i > 0 {
-			list += ","
-		}
-		list += `"` + hash.String() + `"`
-	}
-	return fmt.Sprintf(`{"number":"0x%x","hash":"%s","parentHash":"%s","timestamp":"0x%x","transactions":[%s]}`, b.Number, b.Hash, b.Parent, b.Time, list)
-}
-
 // A receipt counts only when others bear it out, whoever serves it.
 func TestNoReceiptOnOneWord(t *testing.T) {
 	raw, hash := plain(alice, key5, 0)

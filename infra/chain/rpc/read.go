@@ -79,7 +79,7 @@ func (r *Reader) newest(ctx context.Context, e *endpoint, whole bool) (chain.Blo
 		// That deep a fall is another chain's head rather than ours.
 		e.doubt()
 		if err := r.pool.verify(ctx, e); err != nil {
-			return chain.Block{}, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("head fell from %d to %d: %v", before, block.Number, err)}
+			return chain.Block{}, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("head fell from %d to %d: %w", before, block.Number, err)}
 		}
 	}
 	r.pool.sawHead(e, block.Number)
