@@ -133,8 +133,8 @@ func TestContractKnowsEveryStatus(t *testing.T) {
 func checkAnswer(t *testing.T, method, path string, res response) {
 	t.Helper()
 	doc := contract(t)
-	schema := at(t, doc, "paths", path, strings.ToLower(method), "responses", fmt.Sprint(res.status),
-		"content", res.header.Get("Content-Type"), "schema")
+	place := []string{"paths", path, strings.ToLower(method), "responses", fmt.Sprint(res.status), "content", res.header.Get("Content-Type"), "schema"}
+	schema := at(t, doc, place...)
 	var v any
 	d := json.NewDecoder(bytes.NewReader(res.body))
 	d.UseNumber()
@@ -143,6 +143,9 @@ func checkAnswer(t *testing.T, method, path string, res response) {
 	}
 	for _, fault := range conforms(t, doc, schema, v, "") {
 		t.Errorf("%s %s answered %d: %s", method, path, res.status, fault)
+	}
+	if err := matches(t, v, place...); err != nil {
+		t.Errorf("%s %s answered %d: %v: %s", method, path, res.status, err, res.body)
 	}
 }
 

@@ -201,6 +201,9 @@ func (s *stack) allThat(query string, header ...string) (all []object) {
 		}
 		var shown object
 		unmarshal(s.t, line, &shown)
+		if err := matches(s.t, asNumbers(s.t, line), "paths", "/v1/events", "get", "responses", "200", "content", "application/x-ndjson", "schema"); err != nil {
+			s.t.Errorf("%s: %v", line, err)
+		}
 		if shown["name"] != nil {
 			if err := checkFollowed(s.t, line); err != nil {
 				s.t.Error(err)
