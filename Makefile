@@ -26,9 +26,9 @@ check: ## format, vet, lint, layers, then every test
 layering: ## who may import whom, and what else holds for every file
 	go test -count=1 ./cmd
 
-lint: ## golangci-lint, where it is installed
+lint: ## golangci-lint v2.15, where it is installed
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; \
-	else echo "lint: golangci-lint is not in PATH (CI has v2.15.0); only go vet was run"; fi
+	else echo "lint: golangci-lint v2.15 is not in PATH: nothing was linted"; fi
 
 bench: ## measure throughput and latency on Postgres and embedded
 	go run ./cmd/testrun -- go run ./cmd/bench

@@ -67,7 +67,7 @@ var exceptions = []exception{
 	{from: "cmd/internal", to: "cmd/devnet/wallet", reason: "the rig's clients sign as the playground's do"},
 	{from: "cmd/devnet", to: "cmd/watchtower", reason: "the playground runs the service in its own process"},
 	{from: "cmd/bench", to: "cmd/devnet/wallet", reason: "the load is signed as the playground signs"},
-	{from: "cmd/bench", to: "cmd/watchtower", reason: "to profile the service, which has no profiler, it runs it in a process of its own"},
+	{from: "cmd/bench", to: "cmd/watchtower", reason: "to profile the service and the load alike, it runs it in a process of its own"},
 	{from: "cmd", to: "cmd", test: true, reason: "tests of programs run other programs"},
 }
 

@@ -1,6 +1,6 @@
 // Package watchtower is a client of Watchtower, which delivers signed transactions.
 //
-//	client := &watchtower.Client{URL: "http://127.0.0.1:3000"}
+//	client := &watchtower.Client{URL: "http://127.0.0.1:8420"}
 //	results, err := client.Submit(ctx, 42431, raw)
 //	…
 //	tx, err := client.Wait(ctx, results[0].TxHash, watchtower.Executed)

@@ -141,6 +141,7 @@ const rowsPerStatement = 32
 func groupsOf(ctx context.Context, dbtx *sql.Tx, hashes [][]byte) (map[group.ID]chain.NonceKey, error) {
 	found := map[group.ID]chain.NonceKey{}
 	for some := range slices.Chunk(hashes, rowsPerStatement) {
+		//nolint:sqlclosecheck // scan closes them
 		rows, err := dbtx.QueryContext(ctx, `SELECT chain, sender, group_id, nonce_key FROM group_members
 			WHERE hash IN (`+places(1, len(some))+`)`, anys(some)...)
 		if err != nil {

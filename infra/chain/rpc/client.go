@@ -104,7 +104,7 @@ func (c *client) do(ctx context.Context, limit int64, calls ...call) ([]reply, e
 	}
 	for i := range replies {
 		if node := (*NodeError)(nil); errors.As(replies[i].err, &node) {
-			_ = c.sign(node, calls[i].method) // in its place
+			_ = c.sign(node, calls[i].method) //nolint:gosec // in its place; there is one reply for each call
 		}
 	}
 	return replies, nil
