@@ -16,8 +16,8 @@ import (
 
 // RPC answers what is posted to /rpc; package jsonrpc makes one.
 type RPC struct {
-	// Answer answers a request. No answer (nil) is due to notifications alone; the
-	// error is Charge's.
+	// Answer answers a request; its context ends when the answer has been sent. No
+	// answer (nil) is due to notifications alone; the error is Charge's.
 	Answer func(ctx context.Context, r RPCRequest) ([]byte, error)
 	// Within bounds how long an answer may take.
 	Within time.Duration
@@ -49,9 +49,10 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), a.RPC.Within)
 	defer cancel()
-	// Who waits for a receipt waits longer than others do.
-	until := time.Now().Add(a.RPC.Within + a.Limits.WriteTimeout)
-	if err := http.NewResponseController(w).SetWriteDeadline(until); err != nil {
+	// Who waits for a receipt waits longer than others do, and may take no longer to
+	// read the answer.
+	conn := http.NewResponseController(w)
+	if err := conn.SetWriteDeadline(time.Now().Add(a.RPC.Within + a.Limits.WriteTimeout)); err != nil {
 		return fmt.Errorf("move the deadline of the answer: %w", err)
 	}
 	on := exchangeOf(r)
@@ -69,6 +70,7 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	_ = conn.SetWriteDeadline(time.Now().Add(a.Limits.WriteTimeout)) // else the later one holds
 	if answer == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return nil

@@ -36,14 +36,15 @@ func TestDocumentation(t *testing.T) {
 	}
 	if diff := cmp.Diff(codes, []int{
 		codeParse, codeInvalidRequest, codeUnknownMethod, codeInvalidParams, codeInternal,
-		codeServer, codeNotFound, codeTimeout, codeTooLarge, codeStillWaiting,
+		codeServer, codeNotFound, codeTimeout, codeTooLarge, codeLimit, codeStillWaiting,
 	}); diff != "" {
 		t.Errorf("docs/jsonrpc.md (-) and the codes (+) differ:\n%s", diff)
 	}
 	l := DefaultLimits()
 	for _, figure := range []string{
 		fmt.Sprintf("%g s, or what the second parameter says", l.SyncDefault.Seconds()), fmt.Sprintf("at most %g s", l.SyncMax.Seconds()),
-		fmt.Sprintf("more than %d calls", l.BatchItems), fmt.Sprintf("more than %d MiB", l.AnswerBytes>>20),
+		fmt.Sprintf("more than %d calls", l.BatchItems), fmt.Sprintf("more than %d MiB together", l.AnswerBytes>>20),
+		fmt.Sprintf("more than %d MiB are on their way", l.HeldBytes>>20),
 	} {
 		if !strings.Contains(string(text), figure) {
 			t.Errorf("docs/jsonrpc.md does not say %q", figure)

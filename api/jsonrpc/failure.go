@@ -25,6 +25,7 @@ const (
 	codeNotFound       = -32001
 	codeTimeout        = -32002
 	codeTooLarge       = -32003
+	codeLimit          = -32005
 	codeStillWaiting   = 4
 )
 
@@ -36,6 +37,11 @@ type failure struct {
 }
 
 func tooLarge() *failure { return &failure{code: codeTooLarge, message: "response too large"} }
+
+// noRoom: libraries try again after this code.
+func noRoom() *failure {
+	return &failure{code: codeLimit, message: "too many large responses are on their way: try again"}
+}
 
 func (f *failure) encode() json.RawMessage {
 	return jsonOf(struct {

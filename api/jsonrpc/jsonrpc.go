@@ -64,6 +64,7 @@ type Limits struct {
 	Parallel         int           // calls of one request that are answered at once
 	TransactionBytes int           // of one raw transaction
 	AnswerBytes      int64         // of all results of one request together
+	HeldBytes        int64         // of all requests' results, beyond [smallAnswer] of each, until they are sent
 	CallTimeout      time.Duration // for one call, save for what a client waits on purpose
 	// SyncDefault and SyncMax bound how long eth_sendRawTransactionSync waits for a
 	// receipt: unless the client says, and at most.
@@ -74,7 +75,7 @@ type Limits struct {
 // go-ethereum's.
 func DefaultLimits() Limits {
 	return Limits{
-		BatchItems: 100, Parallel: 8, TransactionBytes: 128 << 10, AnswerBytes: 10 << 20,
+		BatchItems: 100, Parallel: 8, TransactionBytes: 128 << 10, AnswerBytes: 10 << 20, HeldBytes: 128 << 20,
 		CallTimeout: 10 * time.Second, SyncDefault: 20 * time.Second, SyncMax: time.Minute,
 	}
 }
@@ -82,15 +83,18 @@ func DefaultLimits() Limits {
 // New makes what answers /rpc. A configuration that cannot work panics.
 func New(c Config) api.RPC {
 	l := c.Limits
-	if min(l.BatchItems, l.Parallel, l.TransactionBytes) <= 0 || min(l.CallTimeout, l.SyncDefault, l.SyncMax) <= 0 || l.AnswerBytes <= 0 {
+	if min(l.BatchItems, l.Parallel, l.TransactionBytes) <= 0 || min(l.CallTimeout, l.SyncDefault, l.SyncMax) <= 0 || min(l.AnswerBytes, l.HeldBytes) <= 0 {
 		panic("jsonrpc: a limit is not set")
 	}
-	s := &server{c}
+	s := &server{Config: c, held: &budget{left: l.HeldBytes}}
 	return api.RPC{Answer: s.answer, Within: l.SyncMax + 2*l.CallTimeout}
 }
 
 // server is the configuration with the methods.
-type server struct{ Config }
+type server struct {
+	Config
+	held *budget // for what is on its way to clients, who may be slow to take it
+}
 
 // exchange is one request with what its calls share.
 type exchange struct {
@@ -102,32 +106,11 @@ type exchange struct {
 	meta    event.Meta
 	problem func(error) api.Problem
 	room    *budget
+	held    *holding
 }
 
-// budget is how many bytes of results a request may still bring.
-type budget struct {
-	mu   sync.Mutex
-	left int64
-}
-
-func (b *budget) rest() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.left
-}
-
-// take reports whether there was room for n bytes more.
-func (b *budget) take(n int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if n > b.left {
-		return false
-	}
-	b.left -= n
-	return true
-}
-
-// answer answers a request, one call or a batch; nil when nobody wants an answer.
+// answer answers a request, one call or a batch; nil when nobody wants an answer. It
+// counts as held until ctx ends.
 func (s *server) answer(ctx context.Context, r api.RPCRequest) ([]byte, error) {
 	calls, batch, refused := parse(r.Body, s.Limits.BatchItems)
 	if refused != nil {
@@ -136,7 +119,8 @@ func (s *server) answer(ctx context.Context, r api.RPCRequest) ([]byte, error) {
 	if err := r.Charge(len(calls) - 1); err != nil {
 		return nil, err
 	}
-	x := &exchange{submit: r.Submit, sees: r.Sees, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}}
+	x := &exchange{submit: r.Submit, sees: r.Sees, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: &holding{of: s.held}}
+	context.AfterFunc(ctx, x.held.release)
 	x.chain, x.err = s.chain(r.Chain)
 	x.proxy = s.Proxies[x.chain]
 	answers := make([][]byte, len(calls))
@@ -174,6 +158,8 @@ func (s *server) one(ctx context.Context, x *exchange, c call) []byte {
 		return nil
 	case refused == nil && !x.room.take(int64(len(result))):
 		refused = tooLarge()
+	case refused == nil && !x.held.take(int64(len(result))):
+		refused = noRoom()
 	}
 	return encode(c.id, result, refused)
 }

@@ -1,0 +1,80 @@
+package jsonrpc
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/api"
+)
+
+// Answers that clients are slow to take are held in bounded memory: others are told
+// to try again, those who want little are served, and what was taken is room again.
+func TestHeldAnswersAreBounded(t *testing.T) {
+	const large = 9 << 20 // more than sockets take
+	s := newStack(t, func(c *Config, _ *api.Config) { c.Limits.HeldBytes = large })
+	s.node.does("eth_getLogs", func(json.RawMessage, int64) (json.RawMessage, error) {
+		return json.RawMessage(`"` + strings.Repeat("x", large) + `"`), nil
+	})
+	s.node.says("eth_blockNumber", `"0x1"`)
+	ask := func() reply { return s.call("eth_getLogs", `[{}]`) }
+
+	slow, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	check(t, err)
+	defer slow.Close() //nolint:errcheck // the test is over with it
+	const body = `{"jsonrpc":"2.0","id":7,"method":"eth_getLogs","params":[{}]}`
+	_, err = fmt.Fprintf(slow, "POST /rpc HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	check(t, err)
+	res, err := http.ReadResponse(bufio.NewReader(slow), nil) // its beginning: it is under way
+	check(t, err)
+	if res.StatusCode != http.StatusOK {
+		t.Fatal(res.Status)
+	}
+	ask().wantError(t, codeLimit, "too many large responses are on their way: try again")
+	s.call("eth_blockNumber", `[]`).wantResult(t, `"0x1"`)
+
+	_, err = io.Copy(io.Discard, res.Body)
+	check(t, err)
+	deadline := time.After(30 * time.Second)
+	for ask().Error != nil {
+		select {
+		case <-deadline:
+			t.Fatal("what was sent is not room again")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// However a request takes and gives back, the budget is whole in the end.
+func TestHolding(t *testing.T) {
+	shared := &budget{left: 100}
+	a, b := &holding{of: shared}, &holding{of: shared}
+	for _, step := range []struct {
+		h    *holding
+		n    int64
+		want bool
+		left int64
+	}{
+		{a, smallAnswer, true, 100}, {a, 60, true, 40}, {b, smallAnswer + 41, false, 40}, {b, smallAnswer, true, 40},
+		{b, 40, true, 0}, {a, 1, false, 0}, {a, 0, true, 0},
+	} {
+		if got := step.h.take(step.n); got != step.want || shared.rest() != step.left {
+			t.Errorf("%d: %v, %d left; want %v, %d", step.n, got, shared.rest(), step.want, step.left)
+		}
+	}
+	a.release()
+	a.release()
+	if shared.rest() != 60 || a.take(1) {
+		t.Errorf("%d left", shared.rest())
+	}
+	b.release()
+	if shared.rest() != 100 {
+		t.Errorf("%d left", shared.rest())
+	}
+}
