@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
 func TestMain(m *testing.M) {
@@ -30,7 +32,7 @@ func tiny() scale {
 		runs: 1, spin: 10 * time.Millisecond, alone: 40, lives: 100,
 		scheduled: 300, oneByOne: 100, due: 10, dueFor: 2,
 		payments: 100, senders: 10, rate: 20, steadyFor: 1,
-		fleet:  200,
+		anvil: 20, fleet: 200,
 		crowds: []int{100}, herd: 100, idleFor: 100 * time.Millisecond,
 	}
 }
@@ -54,7 +56,8 @@ func TestEverySection(t *testing.T) {
 	b := measure(t, options{engines: engines})
 	for _, engine := range engines {
 		for _, section := range sections() {
-			if section == sectionCrowd || section == sectionReplicas && engine == embeddedEngine {
+			if section == sectionCrowd || section == sectionReplicas && engine == embeddedEngine ||
+				section == sectionAnvil && os.Getenv(testenv.AnvilVar) == "" {
 				continue
 			}
 			of := func(r *row) bool { return r.Section == section && (r.Store == engine || section == sectionLimits) }

@@ -52,6 +52,7 @@ const (
 	sectionEligible = "eligible"
 	sectionDeliver  = "deliver"
 	sectionSteady   = "steady"
+	sectionAnvil    = "anvil"
 	sectionReplicas = "replicas"
 	sectionCrowd    = "crowd" // only when it is asked for: it takes a quarter of an hour
 )
@@ -59,7 +60,7 @@ const (
 func sections() []string {
 	return []string{
 		sectionLimits, sectionLog, sectionRebuild, sectionAccept, sectionEligible, sectionDeliver, sectionSteady,
-		sectionReplicas, sectionCrowd,
+		sectionAnvil, sectionReplicas, sectionCrowd,
 	}
 }
 
@@ -179,7 +180,7 @@ func (b *bench) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if b.wantsAny(sectionAccept, sectionEligible, sectionDeliver, sectionSteady, sectionReplicas, sectionCrowd) {
+	if b.wantsAny(sectionAccept, sectionEligible, sectionDeliver, sectionSteady, sectionAnvil, sectionReplicas, sectionCrowd) {
 		if err := b.build(ctx); err != nil {
 			return err
 		}
@@ -204,6 +205,7 @@ func (b *bench) once(ctx context.Context, engine string, l loads) error {
 		{b.logs, []string{sectionLog, sectionRebuild}},
 		{b.scheduled, []string{sectionAccept, sectionEligible}},
 		{b.delivered, []string{sectionDeliver, sectionSteady}},
+		{b.onAnvil, []string{sectionAnvil}},
 		{b.replicas, []string{sectionReplicas}},
 		{b.crowds, []string{sectionCrowd}},
 	} {

@@ -21,6 +21,7 @@ type scale struct {
 	rate      int // payments a second
 	steadyFor int // seconds
 
+	anvil int // delivered at once by a real node
 	fleet int // accepted for later by one replica, and by several
 
 	crowds  []int         // scheduled transactions, each number with a service of its own
@@ -35,7 +36,7 @@ func full() scale {
 		alone: 4000, lives: 50_000,
 		scheduled: 100_000, oneByOne: 20_000, due: 150, dueFor: 20,
 		payments: 2000, senders: 10, rate: 20, steadyFor: 20,
-		fleet:  20_000,
+		anvil: 500, fleet: 20_000,
 		crowds: []int{10_000, 1_000_000}, herd: 100_000, idleFor: 30 * time.Second,
 	}
 }
@@ -47,7 +48,7 @@ func small() scale {
 		alone: 200, lives: 1000,
 		scheduled: 3000, oneByOne: 1000, due: 50, dueFor: 3,
 		payments: 200, senders: 10, rate: 20, steadyFor: 3,
-		fleet:  2000,
+		anvil: 100, fleet: 2000,
 		crowds: []int{300, 3000}, herd: 500, idleFor: time.Second,
 	}
 }

@@ -21,6 +21,7 @@ const (
 	seriesSteady
 	seriesHerd
 	seriesFleet
+	seriesAnvil
 )
 
 // loads are what is posted, signed before anything is measured. Every run has a
@@ -29,6 +30,7 @@ type loads struct {
 	singles, batches       [][]byte // requests, for far later
 	fleet                  [][]byte // likewise, for several replicas
 	burst, inOrder, steady []rig.Payment
+	anvil                  []rig.Payment
 }
 
 // later is how far ahead validAfter is of what must not be sent yet.
@@ -62,7 +64,10 @@ func (b *bench) sign() (l loads) {
 			return i % s.senders, t
 		})
 	}
-	if b.wants(sectionSteady) {
+	if b.wants(sectionAnvil) {
+		l.anvil = sign(s.anvil, independent(seriesAnvil))
+	}
+	if b.wantsAny(sectionSteady, sectionAnvil) {
 		l.steady = sign(s.rate*s.steadyFor, independent(seriesSteady))
 	}
 	return l

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -33,9 +34,8 @@ func TestTypeScriptClient(t *testing.T) {
 	t.Cleanup(func() { check(t, plain.Remove()) })
 	check(t, plain.Start(w.ctx))
 	w.chains = fmt.Sprintf("31337=%s;%s", plain.URL(), w.chains)
-	s := w.service(t, "WATCHTOWER_CONFIRMATIONS=42431=2;31337=2")
-	s.Args = s.Args[:2:2] // the store's flags and the confirmations stand behind the chains
-	s.Args = append(s.Args, w.store...)
+	s := w.service(t)
+	s.Args[slices.Index(s.Args, "--confirmations")+1] = "42431=2;31337=2"
 	check(t, s.Start(w.ctx))
 
 	tsc := filepath.Join("node_modules", "typescript", "bin", "tsc")
