@@ -25,11 +25,11 @@ type instant struct {
 	atOnce bool
 }
 
-func (n *instant) Final(ctx context.Context) (chain.Block, error) {
+func (n *instant) Final(ctx context.Context, tip chain.Block) (chain.Block, error) {
 	if n.atOnce {
 		return n.Head(ctx)
 	}
-	return n.Reader.Final(ctx)
+	return n.Reader.Final(ctx, tip)
 }
 
 // place is a chain, a node, and a watcher of a real store.

@@ -80,11 +80,11 @@ func (l *lens) Newest(ctx context.Context) (chain.Block, error) {
 	return l.Node.Newest(ctx)
 }
 
-func (l *lens) Final(ctx context.Context) (chain.Block, error) {
+func (l *lens) Final(ctx context.Context, tip chain.Block) (chain.Block, error) {
 	if l.final != nil {
 		return *l.final, nil
 	}
-	return l.Node.Final(ctx)
+	return l.Node.Final(ctx, tip)
 }
 
 func (l *lens) Receipts(ctx context.Context, b chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error) {

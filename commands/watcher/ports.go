@@ -47,8 +47,8 @@ type Board interface {
 type Node interface {
 	// Head is the newest block.
 	Head(ctx context.Context) (chain.Block, error)
-	// Final is the newest block that can no longer leave the chain.
-	Final(ctx context.Context) (chain.Block, error)
+	// Final is the newest block that can no longer leave the chain, as of a tip.
+	Final(ctx context.Context, tip chain.Block) (chain.Block, error)
 	// Newest is Head for whoever goes on to BlockByHash.
 	Newest(ctx context.Context) (chain.Block, error)
 	// BlockByHash returns a block and what it holds.

@@ -231,12 +231,12 @@ type asked struct {
 // finalize seals the verdicts whose block can no longer leave the chain: some in each
 // step, by turns, so that those which cannot be sealed yet keep no others from it.
 func (r *run) finalize(ctx context.Context) error {
-	if head := r.tip().Hash; r.asked.head != head || r.Now().Sub(r.asked.at) >= finalAgain {
-		final, err := r.Node.Final(ctx)
+	if tip := r.tip(); r.asked.head != tip.Hash || r.Now().Sub(r.asked.at) >= finalAgain {
+		final, err := r.Node.Final(ctx, tip)
 		if err != nil {
 			return fmt.Errorf("final block: %w", err)
 		}
-		r.asked = asked{head, final, r.Now()}
+		r.asked = asked{tip.Hash, final, r.Now()}
 	}
 	final := r.asked.final
 	if final.Number < r.final.Number || final.Number > r.tip().Number || r.elsewhere(final) {

@@ -227,7 +227,7 @@ func checkAnvilBlock(t *testing.T, r *Reader, before chain.Block, sender chain.A
 	if got, err := r.FindReceipt(ctx, chain.Hash{1}, chain.Block{}); err != nil || got != nil {
 		t.Errorf("receipt %+v %v", got, err)
 	}
-	if final, err := r.Final(ctx); err != nil || final.Number >= head.Number {
+	if final, err := r.Final(ctx, head); err != nil || final.Number >= head.Number {
 		t.Errorf("final %+v %v", final, err)
 	}
 }

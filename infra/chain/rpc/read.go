@@ -19,7 +19,8 @@ import (
 // one chain; when it changes between two of them, block hashes still pin what
 // they speak of. An error says nothing about the chain.
 type Reader struct {
-	pool *Pool
+	pool  *Pool
+	heads shared[chain.Block]
 
 	mu     sync.Mutex
 	recent []seenBlock // blocks read lately, newest last: a block of a hash never changes
@@ -54,19 +55,18 @@ func declined(r reply) bool {
 	return ok && code != codeUnknownMethod && code != codeUnsupported && code != codeInvalidParams
 }
 
-// Head is the newest block.
+// Head is the newest block. Those who ask while it is being read wait for the next
+// reading, which they share: many looks at once cost little more than one.
 func (r *Reader) Head(ctx context.Context) (chain.Block, error) {
-	return hedged(ctx, r.pool, r.head)
+	return r.heads.do(ctx, func(ctx context.Context) (chain.Block, error) {
+		return hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (chain.Block, error) { return r.newest(ctx, e, false) })
+	})
 }
 
 // Newest is Head for whoever goes on to BlockByHash: the block is read whole, so
 // that it need not be asked for again.
 func (r *Reader) Newest(ctx context.Context) (chain.Block, error) {
 	return hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (chain.Block, error) { return r.newest(ctx, e, true) })
-}
-
-func (r *Reader) head(ctx context.Context, e *endpoint) (chain.Block, error) {
-	return r.newest(ctx, e, false)
 }
 
 func (r *Reader) newest(ctx context.Context, e *endpoint, whole bool) (chain.Block, error) {
@@ -87,24 +87,36 @@ func (r *Reader) newest(ctx context.Context, e *endpoint, whole bool) (chain.Blo
 }
 
 // Final is the newest block that can no longer leave the chain: the one the node
-// calls finalized, or the one with as many confirmations as configured (the block
-// itself counts as the first), at least the genesis.
-func (r *Reader) Final(ctx context.Context) (chain.Block, error) {
-	return hedged(ctx, r.pool, r.final)
+// calls finalized, or the one that has as many confirmations as configured below a
+// tip that was read (the block itself counts as the first), at least the genesis.
+func (r *Reader) Final(ctx context.Context, tip chain.Block) (chain.Block, error) {
+	if r.pool.config.Confirmations == 0 {
+		return hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (chain.Block, error) {
+			block, _, err := r.block(ctx, e, "finalized")
+			return block, err
+		})
+	}
+	depth := min(r.pool.config.Confirmations-1, tip.Number)
+	if below, ok := r.ancestor(tip, depth); ok {
+		return below, nil
+	}
+	return hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (chain.Block, error) {
+		block, _, err := r.block(ctx, e, quantity(tip.Number-depth))
+		return block, err
+	})
 }
 
-func (r *Reader) final(ctx context.Context, e *endpoint) (chain.Block, error) {
-	if r.pool.config.Confirmations == 0 {
-		block, _, err := r.block(ctx, e, "finalized")
-		return block, err
+// ancestor goes from a block by parents to the one so far below it, as long as all
+// between them were read lately.
+func (r *Reader) ancestor(of chain.Block, depth uint64) (chain.Block, bool) {
+	for ; depth > 0; depth-- {
+		parent, ok := r.recall(of.Parent)
+		if !ok {
+			return chain.Block{}, false
+		}
+		of = parent.block
 	}
-	head, err := r.head(ctx, e)
-	depth := r.pool.config.Confirmations - 1
-	if err != nil || depth == 0 {
-		return head, err
-	}
-	block, _, err := r.block(ctx, e, quantity(head.Number-min(depth, head.Number)))
-	return block, err
+	return of, true
 }
 
 // BlockByHash returns a block and what it holds.

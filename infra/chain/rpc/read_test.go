@@ -38,7 +38,7 @@ func TestReadsAChain(t *testing.T) {
 	if head, err := r.Head(ctx); err != nil || head != third {
 		t.Errorf("head %+v %v", head, err)
 	}
-	if final, err := r.Final(ctx); err != nil || final != first {
+	if final, err := r.Final(ctx, third); err != nil || final != first {
 		t.Errorf("final %+v %v", final, err)
 	}
 	want := []chain.Hash{hashes[1], hashes[2], accountHash}
@@ -167,7 +167,7 @@ func TestFinalByConfirmations(t *testing.T) {
 	for range 4 {
 		blocks = append(blocks, mine(t, c))
 		want := blocks[max(0, len(blocks)-3)]
-		if got, err := r.Final(t.Context()); err != nil || got != want {
+		if got, err := r.Final(t.Context(), c.Head()); err != nil || got != want {
 			t.Errorf("at head %d: final %+v %v", len(blocks)-1, got, err)
 		}
 	}
