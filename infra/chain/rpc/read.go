@@ -20,7 +20,7 @@ import (
 // they speak of. An error says nothing about the chain.
 type Reader struct {
 	pool  *Pool
-	heads shared[chain.Block]
+	heads chorus[chain.Block]
 
 	mu     sync.Mutex
 	recent []seenBlock // blocks read lately, newest last: a block of a hash never changes

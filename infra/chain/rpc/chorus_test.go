@@ -12,9 +12,9 @@ import (
 
 // Whoever asks gets an answer to a question that was put after that, and many at
 // once cost few questions.
-func TestShared(t *testing.T) {
+func TestChorus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s shared[time.Time]
+		var s chorus[time.Time]
 		var questions atomic.Int64
 		ask := func(context.Context) (time.Time, error) {
 			questions.Add(1)
@@ -44,9 +44,9 @@ func TestShared(t *testing.T) {
 }
 
 // One who gives up takes nobody along, and nothing gets stuck.
-func TestSharedGivesUp(t *testing.T) {
+func TestChorusGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s shared[int]
+		var s chorus[int]
 		ask := func(ctx context.Context) (int, error) {
 			select {
 			case <-ctx.Done():
@@ -78,8 +78,8 @@ func TestSharedGivesUp(t *testing.T) {
 }
 
 // Trouble is told to all who asked.
-func TestSharedTrouble(t *testing.T) {
-	var s shared[int]
+func TestChorusTrouble(t *testing.T) {
+	var s chorus[int]
 	trouble := errors.New("trouble")
 	if _, err := s.do(t.Context(), func(context.Context) (int, error) { return 0, trouble }); !errors.Is(err, trouble) {
 		t.Error(err)

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// shared gives callers who ask the same thing at the same time one answer: that of
+// chorus gives callers who ask the same thing at the same time one answer: that of
 // a question which was put after each of them had asked. The zero value is ready.
-type shared[T any] struct {
+type chorus[T any] struct {
 	mu    sync.Mutex
 	asked bool         // a question is under way, or its right to be lies in next
 	next  *question[T] // those who came since
@@ -24,7 +24,7 @@ type question[T any] struct {
 
 // do returns the answer to a question that was put after do was called: by ask
 // here, or by another caller's.
-func (s *shared[T]) do(ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+func (s *chorus[T]) do(ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	for {
 		q := s.join()
 		select {
@@ -44,7 +44,7 @@ func (s *shared[T]) do(ctx context.Context, ask func(context.Context) (T, error)
 }
 
 // join is the question that is put next.
-func (s *shared[T]) join() *question[T] {
+func (s *chorus[T]) join() *question[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.next == nil {
@@ -58,7 +58,7 @@ func (s *shared[T]) join() *question[T] {
 }
 
 // put asks, and lets those who came meanwhile ask next.
-func (s *shared[T]) put(ctx context.Context, q *question[T], ask func(context.Context) (T, error)) {
+func (s *chorus[T]) put(ctx context.Context, q *question[T], ask func(context.Context) (T, error)) {
 	s.mu.Lock()
 	s.next = nil
 	s.mu.Unlock()
