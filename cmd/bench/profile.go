@@ -23,8 +23,9 @@ import (
 const controlVar = "BENCH_CONTROL"
 
 // serveProfiled is "watchtower serve" in a process of this program, with a CPU
-// profiler that the benchmark turns on and off: the service itself has none, and
-// a profile of the benchmark would show its generator and its chain.
+// profiler that the benchmark turns on and off: the service's own is asked for a
+// number of seconds, and a profile of the benchmark would show its generator and its
+// chain.
 func serveProfiled(ctx context.Context, args []string, stderr io.Writer) (err error) {
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	config.Flags(flags)

@@ -89,20 +89,14 @@ func (d *demo) run(ctx context.Context) error {
 func (d *demo) sign(now time.Time) (journeys []*journey, predecessor []byte, err error) {
 	var keys [3]chain.NonceKey
 	for i := range keys {
-		// The first byte stays 0: other values can mean something to Tempo.
-		if _, err := io.ReadFull(d.random, keys[i][1:]); err != nil {
+		if keys[i], err = newNonceKey(d.random); err != nil {
 			return nil, nil, err
 		}
 	}
-	key := wallet.Dev(0)
-	payment := wallet.Tempo{
-		Chain: chainID, Gas: 2_000_000, MaxFee: 40e9, MaxPriorityFee: 1e9, // a key's first use takes most of the gas
-		Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, wallet.Dev(1).Address(), 1)},
-	}
 	signed := func(label string, k chain.NonceKey, nonce, after uint64) *journey {
-		p := payment
-		p.NonceKey, p.Nonce, p.Window.After = k, nonce, after
-		raw := p.Sign(key)
+		p := payment(k)
+		p.Nonce, p.Window.After = nonce, after
+		raw := p.Sign(wallet.Dev(0))
 		return &journey{label: label, raw: raw, hash: chain.Keccak(raw)}
 	}
 	opens := uint64(now.Add(d.after).Unix())
@@ -111,6 +105,29 @@ func (d *demo) sign(now time.Time) (journeys []*journey, predecessor []byte, err
 		signed(fmt.Sprintf("valid in %.0f s", d.after.Seconds()), keys[1], 0, opens),
 		signed("nonce 1 before nonce 0", keys[2], 1, 0),
 	}, signed("", keys[2], 0, 0).raw, nil
+}
+
+// newNonceKey begins a sequence of nonces that nobody has used.
+func newNonceKey(random io.Reader) (k chain.NonceKey, err error) {
+	_, err = io.ReadFull(random, k[1:]) // the first byte stays 0: other values can mean something to Tempo
+	return k, err
+}
+
+// payment moves one unit from the first of the public keys to the second.
+func payment(k chain.NonceKey) wallet.Tempo {
+	return wallet.Tempo{
+		Chain: chainID, NonceKey: k, Gas: 2_000_000, MaxFee: 40e9, MaxPriorityFee: 1e9, // a key's first use takes most of the gas
+		Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, wallet.Dev(1).Address(), 1)},
+	}
+}
+
+// signOne is a payment for whoever wants to post one by hand.
+func signOne(random io.Reader) ([]byte, error) {
+	k, err := newNonceKey(random)
+	if err != nil {
+		return nil, err
+	}
+	return payment(k).Sign(wallet.Dev(0)), nil
 }
 
 const labelWidth = len("nonce 1 before nonce 0")

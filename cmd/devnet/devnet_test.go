@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -173,6 +175,25 @@ func TestJourneys(t *testing.T) {
 		what, _ := j.take(c.event)
 		if what != c.what || j.ended != c.ended || j.good != c.good {
 			t.Errorf("%T: %q, ended %v, good %v", c.event, what, j.ended, j.good)
+		}
+	}
+}
+
+// Each payment that is signed for the user is one that a service takes, and new.
+func TestSign(t *testing.T) {
+	_, s := bring(t)
+	for range 2 {
+		var out, errs bytes.Buffer
+		if status := run(t.Context(), []string{"--sign"}, &out, &errs); status != 0 {
+			t.Fatalf("status %d: %s", status, errs.String())
+		}
+		raw, err := hex.DecodeString(strings.TrimPrefix(strings.TrimSpace(out.String()), "0x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		results, err := rig.Submit(t.Context(), s.url, chainID, raw)
+		if err != nil || !results[0].OK || results[0].AlreadyKnown {
+			t.Errorf("%+v, %v", results, err)
 		}
 	}
 }

@@ -5,10 +5,12 @@
 //	devnet                 chain and service, until Ctrl-C
 //	devnet --demo          also signs three transactions and shows how they fare
 //	devnet --demo --exit   then ends: with status 0 only if all three were executed
+//	devnet --sign          prints a signed payment, to hand to a service that runs
 package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -37,6 +39,7 @@ func main() {
 // options are what the command line says.
 type options struct {
 	demo, exit bool
+	sign       bool
 	chain      chainKind
 	data       string // folder to keep everything in; empty keeps nothing
 	tools      string // folder for fetched programs
@@ -53,6 +56,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		fmt.Fprintf(stderr, "devnet: %v\n", err)
 		return statusUsage
+	}
+	if o.sign {
+		raw, err := signOne(rand.Reader)
+		if err != nil {
+			fmt.Fprintf(stderr, "devnet: %v\n", err)
+			return statusFailed
+		}
+		fmt.Fprintf(stdout, "0x%x\n", raw)
+		return 0
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	orphaned := endWithGoRun(ctx, cancel)
@@ -76,6 +88,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.SortFlags = false
 	flags.BoolVar(&o.demo, "demo", false, "sign three transactions, post them, and show how they fare")
 	flags.BoolVar(&o.exit, "exit", false, "end after the demonstration: with status 0 only if all three were executed")
+	flags.BoolVar(&o.sign, "sign", false, "only print a signed payment in hex, another one each time")
 	kind := flags.String("chain", string(autoChain), "anvil, simulated, or auto: anvil if it can be had")
 	flags.StringVar(&o.data, "data", "", "keep log, views and chain in this folder; anvil only (default: keep nothing)")
 	flags.StringVar(&o.tools, "tools", ".tools", "where anvil is put if it has to be fetched from npm")

@@ -67,7 +67,9 @@ func (p *paper) hints(s *delivery, example string) {
 	if example != "" {
 		p.line("       curl %s/v1/transactions/%s/events", s.url, example)
 	}
-	p.line("       curl -d '{\"chainId\":%d,\"transactions\":[\"0x76…\"]}' -H 'Content-Type: application/json' %s/v1/transactions", chainID, s.url)
+	p.line("       curl %s/v1/transactions -H 'content-type: application/json' \\", s.url)
+	p.line("         -d '{\"chainId\":%d,\"transactions\":[\"'$(go run ./cmd/devnet --sign)'\"]}'", chainID)
+	p.line("       open %s/docs", s.url)
 	p.line("  Ctrl-C stops everything.")
 }
 
