@@ -1,0 +1,64 @@
+package cmd
+
+import (
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// link is a link of Markdown to something in the tree.
+var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	seen := 0
+	for _, file := range files(t) {
+		if path.Ext(file) != ".md" {
+			continue
+		}
+		text, err := os.ReadFile(path.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			seen++
+			if _, err := os.Stat(path.Join(root, path.Dir(file), found[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", file, found[1])
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no link was found")
+	}
+}
+
+// inCode is what stands in backticks.
+var inCode = regexp.MustCompile("`([a-z0-9/]+)`")
+
+// Whoever looks for a package's place finds it in the architecture, and nothing there
+// is gone.
+func TestArchitectureNamesThePackages(t *testing.T) {
+	text, err := os.ReadFile(path.Join(root, "docs/architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, found := range inCode.FindAllStringSubmatch(string(text), -1) {
+		named[found[1]] = true
+	}
+	there := map[string]bool{}
+	for _, p := range list(t, "./...") {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		if there[name] = true; !named[name] {
+			t.Errorf("%s is not in docs/architecture.md", name)
+		}
+	}
+	for name := range named {
+		if _, layer := layers[strings.Split(name, "/")[0]]; layer && strings.Contains(name, "/") && !there[name] {
+			if _, err := os.Stat(path.Join(root, name)); err != nil {
+				t.Errorf("docs/architecture.md names %s, which is not there", name)
+			}
+		}
+	}
+}
