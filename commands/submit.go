@@ -66,11 +66,12 @@ func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, meta eve
 	}
 	answers := make([]Submission, len(raws))
 	signed := s.decodeAll(decode, id, raws, answers)
+	s.expired(ctx, signed, answers)
 
 	first := map[chain.Hash]int{} // the first place of each hash in the batch
 	var keep []Payload
 	for i, t := range signed {
-		if answers[i].Err != nil {
+		if answers[i].Err != nil || answers[i].Known {
 			continue
 		}
 		if _, twice := first[t.Hash]; !twice {
@@ -91,12 +92,34 @@ func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, meta eve
 	}
 	accepting.Wait()
 	for i, t := range signed {
-		if answers[i].Err == nil && first[t.Hash] != i {
+		if answers[i].Err == nil && !answers[i].Known && first[t.Hash] != i {
 			answers[i] = answers[first[t.Hash]]
 			answers[i].Known = true
 		}
 	}
 	return answers, nil
+}
+
+// expired answers anew what comes too late to be taken on: it may be the repetition
+// of what was taken on in time, and whoever had no answer then is to have it now.
+func (s *Submit) expired(ctx context.Context, signed []chain.Signed, answers []Submission) {
+	for i, t := range signed {
+		if !errors.Is(answers[i].Err, tx.ErrAlreadyExpired) {
+			continue
+		}
+		if s.Allow != nil {
+			if err := s.Allow(t); err != nil {
+				answers[i].Err = err
+				continue
+			}
+		}
+		switch r, err := s.Transactions.Load(ctx, tx.Stream(t.Chain, t.Hash)); {
+		case err != nil:
+			answers[i].Err = err
+		case r.State.Status != tx.StatusAbsent:
+			answers[i] = Submission{State: r.State, Known: true}
+		}
+	}
 }
 
 // decodeAll decodes and checks what needs no store. It fills answers with the

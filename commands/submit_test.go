@@ -187,6 +187,32 @@ func reason(err error) string {
 	return ""
 }
 
+// Whoever had no answer repeats the question, perhaps when the window has closed: what
+// was taken on in time is known, and what was not is too late.
+func TestSubmitRepeatedTooLate(t *testing.T) {
+	d := newDesk(t)
+	inTime, hash := plain(0, func(s *chain.Signed) { s.Window.Before = uint64(now.Unix()) + 10 })
+	never, other := plain(1, func(s *chain.Signed) { s.Window.Before = uint64(now.Unix()) + 10 })
+	d.take(t, inTime)
+	d.Now = func() time.Time { return now.Add(time.Minute) }
+	answers := d.submit(t, never, inTime, inTime)
+	if !errors.Is(answers[0].Err, tx.ErrAlreadyExpired) || d.kept(t, other) {
+		t.Errorf("never taken on: %+v", answers[0])
+	}
+	for _, got := range answers[1:] {
+		if got.Err != nil || !got.Known || got.State.Accepted.Hash != hash || got.State.Status != tx.StatusQueued {
+			t.Errorf("taken on in time: %+v", got)
+		}
+	}
+	d.Allow = func(chain.Signed) error { return errors.New("not yours") }
+	if got := d.submit(t, inTime)[0]; got.Err == nil || got.Known {
+		t.Errorf("to whom it is nothing: %+v", got)
+	}
+	if names := d.recorded(t); len(names) != 1 {
+		t.Errorf("recorded %v", names)
+	}
+}
+
 // What its owner has canceled, or was erased, is known for ever: submitting it again
 // neither revives it nor leaves bytes behind.
 func TestSubmitRevivesNothing(t *testing.T) {

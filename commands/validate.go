@@ -17,9 +17,10 @@ func (s *Submit) Validate(ctx context.Context, id chain.ID, raws [][]byte) ([]Su
 	}
 	answers := make([]Submission, len(raws))
 	signed := s.decodeAll(decode, id, raws, answers)
+	s.expired(ctx, signed, answers)
 	first := map[chain.Hash]int{} // the first place of each hash in the batch
 	for i, t := range signed {
-		if answers[i].Err != nil {
+		if answers[i].Err != nil || answers[i].Known {
 			continue
 		}
 		if earlier, twice := first[t.Hash]; twice {
