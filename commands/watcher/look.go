@@ -97,6 +97,9 @@ func (w *Watcher) see(ctx context.Context, s tx.State) (Sight, tx.Command, error
 	case used:
 		return sight, tx.SeeNonce{Block: head, Current: sight.Wants, At: w.Now()}, nil
 	case closed:
+		if err := w.Node.Shown(ctx, head); err != nil {
+			return Sight{}, nil, fmt.Errorf("head: %w", err)
+		}
 		return sight, tx.SeeTime{Block: head, At: w.Now()}, nil
 	}
 	return sight, nil, nil

@@ -63,6 +63,9 @@ type Node interface {
 	// without an error means that none has it of those that have come to the block
 	// given, which is at least one, and that each could be asked.
 	FindReceipt(ctx context.Context, hash chain.Hash, at chain.Block) (*chain.Receipt, error)
+	// Shown makes sure that a block is not one endpoint's word alone. An error says
+	// that nothing is known yet.
+	Shown(ctx context.Context, block chain.Block) error
 	// Heads sends a signal when there may be a new head; it ends with the context.
 	Heads(ctx context.Context) <-chan struct{}
 }

@@ -26,6 +26,9 @@ func (w *Watcher) receiptOf(ctx context.Context, hash chain.Hash, at chain.Block
 	if here.Hash == receipt.Block.Hash {
 		return receipt, nil
 	}
+	if err := w.Node.Shown(ctx, here); err != nil {
+		return nil, err
+	}
 	w.Log.Warn("a node is on another branch", "chain", w.Chain, "tx", hash,
 		"number", here.Number, "there", receipt.Block.Hash, "here", here.Hash)
 	own, err := w.Node.Receipts(ctx, at, []chain.Hash{hash})

@@ -23,11 +23,12 @@ func (r *run) read(ctx context.Context, b block) error {
 	if used == nil {
 		used = map[chain.Sequence]uint64{}
 	}
-	hashes := make([]chain.Hash, len(rows))
+	hashes, ours := make([]chain.Hash, len(rows)), map[chain.Sequence]uint64{}
 	for i, row := range rows {
 		hashes[i] = row.Hash
-		if !row.NonceKey.IsExpiring() {
-			used[row.Sequence()] = max(used[row.Sequence()], row.Nonce+1)
+		if s := row.Sequence(); !s.Key.IsExpiring() {
+			ours[s] = max(ours[s], row.Nonce+1)
+			used[s] = max(used[s], ours[s])
 		}
 	}
 	receipts := map[chain.Hash]chain.Receipt{}
@@ -42,7 +43,7 @@ func (r *run) read(ctx context.Context, b block) error {
 	if len(used) == 0 {
 		return nil
 	}
-	left, err := r.outrun(ctx, b.Block, used, receipts)
+	left, err := r.outrun(ctx, b.Block, used, ours, receipts)
 	if len(left) > 0 {
 		// What is mined is told, and the blocks above are read. The rivals can wait.
 		r.Log.Warn("rivals not settled yet", "chain", r.Chain, "block", b.Number, "err", err)
@@ -63,10 +64,11 @@ func (r *run) mined(ctx context.Context, b chain.Block, rows []tx.Work, receipts
 	})
 }
 
-// outrun settles the rivals whose nonce others have used, and wakes who waited.
+// outrun settles the rivals whose nonce others have used, and wakes who waited. What
+// is used is sure as far as it is in sure; the rest is what a block says of itself.
 // Those with a receipt are the ones that used it: the board may not show that yet.
 // left are the sequences in which that did not work out.
-func (r *run) outrun(ctx context.Context, at chain.Block, used map[chain.Sequence]uint64, receipts map[chain.Hash]chain.Receipt) (left []chain.Sequence, err error) {
+func (r *run) outrun(ctx context.Context, at chain.Block, used, sure map[chain.Sequence]uint64, receipts map[chain.Hash]chain.Receipt) (left []chain.Sequence, err error) {
 	rivals, err := r.Board.Rivals(ctx, used, rowsMax)
 	if err != nil {
 		return nil, err
@@ -76,9 +78,15 @@ func (r *run) outrun(ctx context.Context, at chain.Block, used map[chain.Sequenc
 		_, mined := receipts[row.Hash]
 		return mined || row.Phase == tx.Announced
 	})
-	err = each(rivals, func(row tx.Work) error {
-		return r.settle(ctx, row.Hash, at, tx.SeeNonce{Block: at, Current: used[row.Sequence()], At: r.Now()})
-	})
+	used, err = r.makeSure(ctx, at, rivals, used, sure)
+	if err == nil {
+		err = each(rivals, func(row tx.Work) error {
+			if used[row.Sequence()] <= row.Nonce {
+				return nil
+			}
+			return r.settle(ctx, row.Hash, at, tx.SeeNonce{Block: at, Current: used[row.Sequence()], At: r.Now()})
+		})
+	}
 	if err != nil || full {
 		for _, row := range rivals {
 			left = append(left, row.Sequence())
@@ -89,6 +97,29 @@ func (r *run) outrun(ctx context.Context, at chain.Block, used map[chain.Sequenc
 	}
 	_, err = r.Board.Wake(ctx, used)
 	return left, err
+}
+
+// makeSure asks for the nonces of the rivals' sequences where it is only a block that
+// says they were used: one node's word makes nothing stale.
+func (r *run) makeSure(ctx context.Context, at chain.Block, rivals []tx.Work, used, sure map[chain.Sequence]uint64) (map[chain.Sequence]uint64, error) {
+	var doubted []chain.Sequence
+	for _, row := range rivals {
+		if s := row.Sequence(); sure[s] <= row.Nonce && !slices.Contains(doubted, s) {
+			doubted = append(doubted, s)
+		}
+	}
+	if len(doubted) == 0 {
+		return used, nil
+	}
+	nonces, err := r.Node.Nonces(ctx, at, doubted)
+	if err != nil {
+		return nil, fmt.Errorf("nonces: %w", err)
+	}
+	used = maps.Clone(used)
+	for i, s := range doubted {
+		used[s] = nonces[i]
+	}
+	return used, nil
 }
 
 // settle records a verdict that rests on the absence of a receipt up to a block,
@@ -117,6 +148,11 @@ func (r *run) readExpiring(ctx context.Context, tip chain.Block) error {
 		return err
 	}
 	r.more = len(expiring) == rowsMax
+	if len(expiring) > 0 {
+		if err := r.Node.Shown(ctx, tip); err != nil {
+			return fmt.Errorf("the time: %w", err)
+		}
+	}
 	return each(expiring, func(row tx.Work) error {
 		return r.settle(ctx, row.Hash, tip, tx.SeeTime{Block: tip, At: r.Now()})
 	})
@@ -154,7 +190,7 @@ func (r *run) readWaiting(ctx context.Context, tip chain.Block) error {
 	for i, s := range waiting {
 		now[s] = nonces[i]
 	}
-	left, err := r.outrun(ctx, tip, now, nil)
+	left, err := r.outrun(ctx, tip, now, now, nil)
 	if err != nil {
 		return err
 	}
@@ -302,6 +338,9 @@ func (r *run) canonical(ctx context.Context, rows []tx.Work) (map[uint64]chain.B
 // seal finishes a verdict on a final block, having looked once more.
 func (r *run) seal(ctx context.Context, row tx.Work, canonical, final chain.Block) error {
 	if canonical.Hash != row.Block.Hash {
+		if err := r.Node.Shown(ctx, canonical); err != nil {
+			return err
+		}
 		return r.command(ctx, row.Hash, tx.LoseBlock{Was: row.Block, Now: canonical, At: r.Now()})
 	}
 	finalize := tx.Finalize{Final: final, At: r.Now()}

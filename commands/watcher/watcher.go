@@ -170,6 +170,12 @@ func (r *run) follow(ctx context.Context, head chain.Block) error {
 		return err
 	}
 	left := r.blocks[base:]
+	if len(left) > 0 {
+		// What others mined is not un-mined on one node's word.
+		if err := r.Node.Shown(ctx, head); err != nil {
+			return fmt.Errorf("a fork: %w", err)
+		}
+	}
 	first := fresh[0].Number
 	if base > 0 && len(left) > 0 {
 		first = r.blocks[base-1].Number // the board forgets what it has above that

@@ -1,0 +1,155 @@
+package watcher
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// forger is a node that makes up blocks: a head, and what blocks hold.
+type forger struct {
+	Node
+	head   *chain.Block
+	blocks map[chain.Hash]block
+}
+
+func (f *forger) Newest(ctx context.Context) (chain.Block, error) {
+	if f.head != nil {
+		return *f.head, nil
+	}
+	return f.Node.Newest(ctx)
+}
+
+func (f *forger) Head(ctx context.Context) (chain.Block, error) { return f.Newest(ctx) }
+
+func (f *forger) BlockByHash(ctx context.Context, hash chain.Hash) (chain.Block, chain.Contents, error) {
+	if b, ok := f.blocks[hash]; ok {
+		return b.Block, b.Contents, nil
+	}
+	return f.Node.BlockByHash(ctx, hash)
+}
+
+func (f *forger) BlockAt(ctx context.Context, number uint64) (chain.Block, []chain.Hash, error) {
+	for _, b := range f.blocks {
+		if b.Number == number {
+			return b.Block, b.Hashes, nil
+		}
+	}
+	return f.Node.BlockAt(ctx, number)
+}
+
+// forge puts a block on top of one that exists, as the head.
+func (f *forger) forge(on chain.Block, time uint64) chain.Block {
+	head := chain.Block{Number: on.Number + 1, Hash: chain.Keccak(on.Hash[:], []byte("forged")), Parent: on.Hash, Time: time}
+	f.head, f.blocks[head.Hash] = &head, block{Block: head}
+	return head
+}
+
+func newForged(t *testing.T, confirmations uint64) (*world, *forger) {
+	w := newWorld(t, confirmations)
+	f := &forger{Node: w.Node, blocks: map[chain.Hash]block{}}
+	w.Node = f
+	w.step()
+	return w, f
+}
+
+// try takes steps, whatever comes of them.
+func (w *world) try(steps int) {
+	for range steps {
+		_ = w.run.step(w.t.Context())
+		w.feed()
+	}
+}
+
+// A node says that a block uses a nonce, and none of the others bears that out:
+// nothing is stale.
+func TestForgedUseOfANonce(t *testing.T) {
+	w, f := newForged(t, 2)
+	s := plain(0)
+	_, hash := w.accept(s)
+	rival := chain.Hash{0xee}
+	b := w.mine()
+	sequence := chain.Sequence{Chain: moderato, Sender: s.Sender, Key: s.NonceKey}
+	f.blocks[b.Hash] = block{b, chain.Contents{Hashes: []chain.Hash{rival}, Used: map[chain.Sequence]uint64{sequence: 1}}}
+	w.try(2)
+	w.mine()
+	w.mine()
+	w.try(2)
+	w.expect("accepted")
+	if s := w.state(hash); s.Status != tx.StatusQueued {
+		t.Errorf("it is %s", s.Status)
+	}
+	raw := rivalOf(s) // and when another has used it indeed, it is stale
+	w.mine(raw)
+	w.try(1)
+	w.expect("stale_by_nonce")
+}
+
+// A node shows a head whose time lies far ahead: nothing is expired.
+func TestForgedTime(t *testing.T) {
+	w, f := newForged(t, 1)
+	s := plain(0)
+	s.Window.Before = uint64(w.clock.now().Unix()) + 100
+	_, hash := w.accept(s)
+	f.forge(w.chain.Head(), s.Window.Before+1)
+	w.try(3)
+	_, _ = w.Look(t.Context(), w.state(hash))
+	w.expect("accepted")
+	f.head = nil
+	w.mine()
+	w.try(2)
+	w.expect()
+}
+
+// A node is on a branch of its own: nothing is un-mined, and nothing that was final
+// is called violated.
+func TestForgedFork(t *testing.T) {
+	w, f := newForged(t, 3)
+	base := w.chain.Head()
+	raw, _ := w.accept(plain(0))
+	w.mine(raw)
+	w.try(1)
+	for range 4 {
+		w.mine()
+		w.try(1)
+	}
+	recent, _ := w.accept(plain(1))
+	w.mine(recent)
+	w.try(1)
+	fork := base
+	for fork.Number <= w.chain.Head().Number+1 {
+		fork = f.forge(fork, fork.Time+1)
+	}
+	w.try(3)
+	w.expect("accepted", "mined", "finalized", "accepted", "mined")
+	clear(f.blocks)
+	f.head = nil
+	for range 4 {
+		w.mine()
+		w.try(1)
+	}
+	w.expect("finalized")
+}
+
+// A node denies the block of a receipt that others have: the transaction is not stale.
+func TestForgedBlockInPlaceOfTheReceipts(t *testing.T) {
+	w, f := newForged(t, 3)
+	raw, hash := w.accept(plain(0))
+	b := w.mine(raw)
+	w.mine()
+	other := b
+	other.Hash = chain.Hash{0xee}
+	f.blocks[other.Hash] = block{Block: other}
+	f.Node = &bare{f.Node}
+	_, _ = w.Look(t.Context(), w.state(hash))
+	w.expect("accepted")
+}
+
+// bare is a node that has no receipts of its own.
+type bare struct{ Node }
+
+func (bare) Receipts(context.Context, chain.Block, []chain.Hash) (map[chain.Hash]chain.Receipt, error) {
+	return map[chain.Hash]chain.Receipt{}, nil
+}

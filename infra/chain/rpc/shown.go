@@ -1,0 +1,38 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Shown makes sure that a block is not one endpoint's word alone: as many as have to
+// agree have it at its height, with its parent and its time. An error says that
+// nothing is known yet.
+func (r *Reader) Shown(ctx context.Context, block chain.Block) error {
+	e, has := r.pool.reader(), r.sameBlock(block)
+	what := fmt.Sprintf("block %d %s", block.Number, block.Hash)
+	if len(r.pool.witnesses(e)) > 0 && r.pool.config.Agree > 1 && has(ctx, e) != saysYes {
+		// Another has told of it, whom reads have left since.
+		return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w", what, errAlone)}
+	}
+	return r.pool.borneOut(ctx, e, what, has)
+}
+
+// sameBlock asks an endpoint for a block. One that has another at its height may be
+// about to follow a reorg: that is no lie.
+func (r *Reader) sameBlock(block chain.Block) func(context.Context, *endpoint) say {
+	return func(ctx context.Context, other *endpoint) say {
+		switch got, _, err := r.block(ctx, other, quantity(block.Number)); {
+		case err != nil && !errors.Is(err, errNotFound):
+			return r.sayOf(ctx, other, block, err)
+		case err != nil || got.Hash != block.Hash:
+			return saysLater
+		case got != block:
+			return saysNo
+		}
+		return saysYes
+	}
+}
