@@ -23,7 +23,7 @@ type Schedule struct {
 func DefaultSchedule() Schedule {
 	return Schedule{
 		RetryMin: 250 * time.Millisecond, RetryMax: 5 * time.Second,
-		RebroadcastMin: 3 * time.Second, RebroadcastMax: 15 * time.Second,
+		RebroadcastMin: 5 * time.Second, RebroadcastMax: 15 * time.Second,
 		ExpirySoonWindow: time.Hour, ExpirySoonRetryMax: 5 * time.Second,
 	}
 }

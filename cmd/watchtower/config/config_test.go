@@ -66,7 +66,7 @@ func TestDefaults(t *testing.T) {
 			PollInterval: time.Second, LeaseTTL: 3 * time.Second, MaxConcurrency: 64, Window: 16,
 			Schedule: tx.Schedule{
 				RetryMin: 250 * time.Millisecond, RetryMax: 5 * time.Second,
-				RebroadcastMin: 3 * time.Second, RebroadcastMax: 15 * time.Second,
+				RebroadcastMin: 5 * time.Second, RebroadcastMax: 15 * time.Second,
 				ExpirySoonWindow: time.Hour, ExpirySoonRetryMax: 5 * time.Second,
 			},
 		},
