@@ -61,7 +61,7 @@ func (k *Keyring) Run(ctx context.Context) {
 			return
 		}
 		k.Log.Warn("keyring not followed, keys stay as they were", "err", err)
-		pause(ctx, keyringRetry)
+		_ = Pause(ctx, keyringRetry) // the loop asks the context
 		if err := k.Load(ctx); err != nil && ctx.Err() == nil {
 			k.Log.Warn("keyring not read", "err", err)
 		}

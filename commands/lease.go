@@ -29,7 +29,7 @@ func (o Owner) Own(ctx context.Context, name string, work func(ctx context.Conte
 		case held:
 			o.hold(ctx, name, asked, work)
 		}
-		pause(ctx, o.Renew)
+		_ = Pause(ctx, o.Renew) // the loop asks the context
 	}
 }
 
@@ -87,14 +87,4 @@ func (o Owner) renewed(ctx context.Context, name string, asked, trusted time.Tim
 		o.Log.Warn("lease lost: not renewed in time", "lease", name, "err", err)
 	}
 	return asked, lost
-}
-
-// pause waits for d, or for less when ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

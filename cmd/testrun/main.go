@@ -24,14 +24,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"syscall"
-	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/parent"
 )
 
 const (
 	statusFailed      = 1
 	statusInterrupted = 130 // what a shell reports for Ctrl-C
-
-	parentInterval = 500 * time.Millisecond // between two looks whether the parent still lives
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -41,7 +40,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
-	watching := watchParent(ctx, cancel, os.Getppid())
+	watching := parent.Watch(ctx, cancel, os.Getppid())
 	defer func() { cancel(); <-watching }()
 
 	status, err := runWithServers(ctx, args, stdout, stderr)
@@ -86,27 +85,4 @@ func runCommand(ctx context.Context, args []string, all *backends, stdout, stder
 		return statusFailed, err
 	}
 	return 0, nil
-}
-
-// watchParent cancels when the process that started us is gone: make and go run
-// die of SIGTERM without passing it on. The channel is closed when it has ended.
-func watchParent(ctx context.Context, cancel context.CancelFunc, parent int) <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(parentInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if os.Getppid() != parent {
-					cancel()
-					return
-				}
-			}
-		}
-	}()
-	return done
 }

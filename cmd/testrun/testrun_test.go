@@ -279,16 +279,3 @@ func awaitGone(t *testing.T, pid int) {
 		}
 	}
 }
-
-func TestOrphanIsTold(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	done := watchParent(ctx, cancel, os.Getppid()+1) // as if the parent had been another
-	select {
-	case <-done:
-	case <-time.After(30 * time.Second):
-		t.Fatal("the end of the parent was not noticed")
-	}
-	if ctx.Err() == nil {
-		t.Error("the context goes on after the parent's end")
-	}
-}

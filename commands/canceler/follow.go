@@ -47,17 +47,6 @@ func (c *Canceler) Run(ctx context.Context) error {
 // do it at once would only be in each other's way.
 const grace = time.Second
 
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(max(d, 0))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func (f follower) follow(ctx context.Context, recorded event.Recorded) error {
 	e, err := f.Groups.Codec.Decode(recorded.Name, recorded.Data)
 	if err != nil {
@@ -71,7 +60,7 @@ func (f follower) follow(ctx context.Context, recorded event.Recorded) error {
 	switch e := e.(type) {
 	case group.Canceled:
 		f.last[id] = recorded.Position
-		if err := wait(ctx, recorded.At.Add(grace).Sub(f.Now())); err != nil {
+		if err := commands.Pause(ctx, recorded.At.Add(grace).Sub(f.Now())); err != nil {
 			return err
 		}
 		r, err := f.Groups.Load(ctx, recorded.Stream)

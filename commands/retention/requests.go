@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
 )
 
 // Requests forgets the requests that clients may repeat, once their time is over
@@ -33,12 +35,8 @@ func (r Requests) Run(ctx context.Context) error {
 		case removed >= forgetAtOnce:
 			continue
 		}
-		pause := time.NewTimer(r.Pause)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return ctx.Err()
+		if err := commands.Pause(ctx, r.Pause); err != nil {
+			return err
 		}
 	}
 }

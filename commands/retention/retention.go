@@ -69,23 +69,12 @@ func (r *Retention) part(name string, age time.Duration, act func(context.Contex
 	return Part{name, func(ctx context.Context) error {
 		return f.Run(ctx, func(ctx context.Context, events []event.Recorded) error {
 			last := events[len(events)-1]
-			if err := wait(ctx, last.At.Add(age).Sub(r.Now())); err != nil {
+			if err := commands.Pause(ctx, last.At.Add(age).Sub(r.Now())); err != nil {
 				return err
 			}
 			return act(ctx, events)
 		})
 	}}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(max(d, 0))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // eraseUnwanted erases what its owner canceled or every node refused for good. A
@@ -177,7 +166,7 @@ func (r *Retention) sweepForEver(ctx context.Context) error {
 		} else if n > 0 {
 			r.Log.Info("orphaned payloads erased", "count", n)
 		}
-		if err := wait(ctx, r.Settings.Sweep); err != nil {
+		if err := commands.Pause(ctx, r.Settings.Sweep); err != nil {
 			return err
 		}
 	}

@@ -83,19 +83,10 @@ func (a *Anvil) Log() string { return filepath.Join(a.dir, "log") }
 
 // Stop ends the chain; with --state it is kept in that file. Stopping twice is no
 // error.
-func (a *Anvil) Stop() error { return a.end(syscall.SIGTERM) }
+func (a *Anvil) Stop() error { return end(&a.process, syscall.SIGTERM) }
 
 // Kill ends the chain as kill -9 does.
-func (a *Anvil) Kill() error { return a.end(syscall.SIGKILL) }
-
-func (a *Anvil) end(sig syscall.Signal) error {
-	if a.process == nil {
-		return nil
-	}
-	err := a.process.end(sig)
-	a.process = nil
-	return err
-}
+func (a *Anvil) Kill() error { return end(&a.process, syscall.SIGKILL) }
 
 // Remove stops the chain and deletes its log.
 func (a *Anvil) Remove() error { return errors.Join(a.Stop(), os.RemoveAll(a.dir)) }

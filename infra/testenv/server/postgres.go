@@ -165,19 +165,10 @@ func (p *Postgres) URL() string {
 
 // Stop ends the server: connections are closed, what is open rolls back. The
 // data stay; stopping twice is no error.
-func (p *Postgres) Stop() error { return p.end(syscall.SIGINT) } // Postgres calls SIGINT the fast shutdown
+func (p *Postgres) Stop() error { return end(&p.process, syscall.SIGINT) } // Postgres calls SIGINT the fast shutdown
 
 // Kill ends the server as kill -9 does. Its helpers notice by themselves and end.
-func (p *Postgres) Kill() error { return p.end(syscall.SIGKILL) }
-
-func (p *Postgres) end(sig syscall.Signal) error {
-	if p.process == nil {
-		return nil
-	}
-	err := p.process.end(sig)
-	p.process = nil
-	return err
-}
+func (p *Postgres) Kill() error { return end(&p.process, syscall.SIGKILL) }
 
 // Remove stops the server and deletes everything it had.
 func (p *Postgres) Remove() error {

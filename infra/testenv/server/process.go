@@ -96,6 +96,16 @@ func (p *process) end(sig syscall.Signal) error {
 	return errors.Join(fmt.Errorf("%s did not end within %s and was killed", filepath.Base(p.cmd.Path), stopPatience), err)
 }
 
+// end ends a server's process, if there is one.
+func end(p **process, sig syscall.Signal) error {
+	if *p == nil {
+		return nil
+	}
+	err := (*p).end(sig)
+	*p = nil
+	return err
+}
+
 // startOnFreePort tries a few ports: another program may take one first.
 func startOnFreePort(try func(port int) error) error {
 	var tried error

@@ -94,19 +94,10 @@ func (r *Redis) ping(ctx context.Context) error {
 func (r *Redis) URL() string { return fmt.Sprintf("redis://127.0.0.1:%d/0", r.port) }
 
 // Stop ends the server, and all it kept is lost; stopping twice is no error.
-func (r *Redis) Stop() error { return r.end(syscall.SIGTERM) }
+func (r *Redis) Stop() error { return end(&r.process, syscall.SIGTERM) }
 
 // Kill ends the server as kill -9 does.
-func (r *Redis) Kill() error { return r.end(syscall.SIGKILL) }
-
-func (r *Redis) end(sig syscall.Signal) error {
-	if r.process == nil {
-		return nil
-	}
-	err := r.process.end(sig)
-	r.process = nil
-	return err
-}
+func (r *Redis) Kill() error { return end(&r.process, syscall.SIGKILL) }
 
 // Remove stops the server and deletes its folder.
 func (r *Redis) Remove() error {
