@@ -55,14 +55,17 @@ type world struct {
 	confirmations int
 }
 
-// engines are the stores that every process test runs on.
+// engines are the stores that every process test runs on, both at once: mostly they
+// wait for blocks.
 func engines(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir string) []string)) {
 	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
 		test(t, func(_ *testing.T, dir string) []string {
 			return []string{"--store", "embedded:" + filepath.Join(dir, "data")}
 		})
 	})
 	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
 		test(t, func(t *testing.T, dir string) []string {
 			return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
 		})
