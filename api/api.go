@@ -123,6 +123,8 @@ type api struct {
 	limiter  *limiter
 	follows  chan struct{} // a place for each stream of events
 	accounts accounts
+	// streaming and waiting are the clients' shares of what rests.
+	streaming, waiting rests
 	// published makes the contract's forms, once.
 	published func() (published, error)
 }

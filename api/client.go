@@ -23,6 +23,11 @@ func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	if len(trusted) > 0 && isAmong(address, trusted) {
 		address = forwardedFor(r.Header["X-Forwarded-For"], trusted, address)
 	}
+	return subscriber(address)
+}
+
+// subscriber cuts an address of IPv6 to its network of 64 bits.
+func subscriber(address netip.Addr) netip.Addr {
 	if address.Is6() {
 		if network, err := address.Prefix(64); err == nil {
 			return network.Addr()

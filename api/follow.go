@@ -37,6 +37,12 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
 	case *after > head:
 		return ErrInvalidFilter.Because("the log ends at position %d", head)
 	}
+	on := exchangeOf(r)
+	leave, ok := a.streaming.rest(on.payer, cap(a.follows))
+	if !ok {
+		return ErrTooManyStreams.Because("%d of them are yours, your share", max(cap(a.follows)/restShare, 1))
+	}
+	defer leave()
 	select {
 	case a.follows <- struct{}{}:
 		defer func() { <-a.follows }()
@@ -44,7 +50,6 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
 		return ErrTooManyStreams.Because("%d are open", cap(a.follows))
 	}
 	defer a.idle(w, r)()
-	on := exchangeOf(r)
 	if on.key != nil && len(on.key.Senders) > 0 {
 		wanted.sees = on.key.Sees
 	}

@@ -34,6 +34,9 @@ type RPCRequest struct {
 	Sees func(sender chain.Address) bool
 	// Charge takes n from what the client may still ask for; one is paid for.
 	Charge func(n int) error
+	// Rest lets a call wait, unless as many of the client's requests do as may; leave
+	// ends it.
+	Rest func() (leave func(), ok bool)
 	// Problem is what an error comes to.
 	Problem func(error) Problem
 }
@@ -61,6 +64,7 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 		Submit: a.submitter(on),
 		Sees:   func(sender chain.Address) bool { return on.key == nil || on.key.Sees(sender) },
 		Charge: func(n int) error { return a.charge(w, on, n) },
+		Rest:   func() (func(), bool) { return a.waiting.rest(on.payer, a.Limits.Connections) },
 		Problem: func(err error) Problem {
 			p := a.problem(err)
 			p.RequestID = on.id

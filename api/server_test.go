@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"testing"
 	"time"
 )
@@ -15,7 +16,7 @@ func TestLimitListener(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := LimitListener(inner, 1)
+	l := LimitListener(inner, 1, nil)
 	dial := func() net.Conn {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", inner.Addr().String())
 		if err != nil {
@@ -92,5 +93,74 @@ func TestIdleConnectionsDoNotKeepOthersOut(t *testing.T) {
 			t.Fatalf("connection %d: %v", i, err)
 		}
 		res.Body.Close() //nolint:errcheck,gosec // the connection idles from here on
+	}
+}
+
+// fakeListener accepts connections from wherever a test says.
+type fakeListener struct {
+	net.Listener
+	from chan string
+}
+
+func (l fakeListener) Accept() (net.Conn, error) {
+	from, open := <-l.from
+	if !open {
+		return nil, net.ErrClosed
+	}
+	return &fakeConn{from: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(from))}, nil
+}
+
+type fakeConn struct {
+	net.Conn
+	from   net.Addr
+	closed bool
+}
+
+func (c *fakeConn) RemoteAddr() net.Addr { return c.from }
+func (c *fakeConn) Close() error         { c.closed = true; return nil }
+
+// One address does not get all connections, however it comes by its ports; those on
+// whose behalf others come do.
+func TestConnectionsOfOneAddress(t *testing.T) {
+	inner := fakeListener{from: make(chan string, 100)}
+	l := LimitListener(inner, 4, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
+	var open []net.Conn
+	accept := func(want string, from ...string) {
+		t.Helper()
+		for _, f := range from {
+			inner.from <- f
+		}
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := conn.RemoteAddr().String(); got != want {
+			t.Errorf("accepted %s, want %s", got, want)
+		}
+		open = append(open, conn)
+	}
+	closeAll := func() {
+		for _, conn := range open {
+			conn.Close() //nolint:errcheck // nothing was said on it
+			conn.Close() //nolint:errcheck // twice makes room once
+		}
+		open = nil
+	}
+	accept("192.0.2.1:1", "192.0.2.1:1")
+	accept("192.0.2.1:2", "[::ffff:192.0.2.1]:2")
+	accept("192.0.2.2:1", "192.0.2.1:3", "192.0.2.1:4", "192.0.2.2:1")
+	closeAll()
+	accept("[2001:db8::1]:1", "[2001:db8::1]:1")
+	accept("[2001:db8::2]:1", "[2001:db8::2]:1")
+	accept("[2001:db8:0:1::1]:1", "[2001:db8::3]:1", "[2001:db8:0:1::1]:1")
+	closeAll()
+	for _, many := range []string{"10.1.2.3:1", "127.0.0.1:1", "[::1]:1"} {
+		for range 4 {
+			accept(many, many)
+		}
+		closeAll()
+	}
+	if of := l.(*limitListener).of; len(of) != 0 {
+		t.Errorf("addresses are kept: %v", of)
 	}
 }

@@ -151,7 +151,7 @@ func serve(t *testing.T, h http.Handler, l Limits) string {
 		}
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(LimitListener(listener, l.Connections)) }()
+	go func() { ended <- server.Serve(LimitListener(listener, l.Connections, nil)) }()
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)

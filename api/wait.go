@@ -73,6 +73,7 @@ func (w *waited) inVain() bool { return w != nil && !w.Reached && w.Because != b
 
 const (
 	becauseEnded       = "ended"
+	becauseBusy        = "busy"
 	becauseUnavailable = "unavailable"
 )
 
@@ -122,8 +123,14 @@ func (a *api) waitForAll(w http.ResponseWriter, r *http.Request, wanted wait, al
 	waiting, stop := context.WithTimeout(r.Context(), wanted.timeout)
 	defer stop()
 	out := make([]*waited, len(all))
+	leave, room := a.waiting.rest(exchangeOf(r).payer, a.Limits.Connections)
+	defer leave()
 	for i := range all {
 		if all[i].Err != nil {
+			continue
+		}
+		if !room {
+			out[i] = &waited{For: wanted.name, Because: becauseBusy}
 			continue
 		}
 		t := all[i].State.Accepted
@@ -172,7 +179,7 @@ func because(err error) string {
 	case errors.Is(err, tail.ErrLeaving):
 		return "stopping"
 	case errors.Is(err, tail.ErrTooManyWaiters):
-		return "busy"
+		return becauseBusy
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return "timeout"
 	}

@@ -103,6 +103,7 @@ type exchange struct {
 	err     error // why there is no such chain here
 	submit  *commands.Submit
 	sees    func(chain.Address) bool
+	rest    func() (leave func(), ok bool)
 	meta    event.Meta
 	problem func(error) api.Problem
 	room    *budget
@@ -119,7 +120,7 @@ func (s *server) answer(ctx context.Context, r api.RPCRequest) ([]byte, error) {
 	if err := r.Charge(len(calls) - 1); err != nil {
 		return nil, err
 	}
-	x := &exchange{submit: r.Submit, sees: r.Sees, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: &holding{of: s.held}}
+	x := &exchange{submit: r.Submit, sees: r.Sees, rest: r.Rest, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: &holding{of: s.held}}
 	context.AfterFunc(ctx, x.held.release)
 	x.chain, x.err = s.chain(r.Chain)
 	x.proxy = s.Proxies[x.chain]

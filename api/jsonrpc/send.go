@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
@@ -138,7 +139,15 @@ func (s *server) sendRawTransactionSync(ctx context.Context, x *exchange, c call
 	hash := state.Accepted.Hash
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	state, err := s.Await(waiting, x.chain, hash, func(s tx.State) bool { return s.Status == tx.StatusExecuted || over(s) != nil })
+	leave, room := x.rest()
+	defer leave()
+	var err error
+	switch done := func(s tx.State) bool { return s.Status == tx.StatusExecuted || over(s) != nil }; {
+	case room:
+		state, err = s.Await(waiting, x.chain, hash, done)
+	case !done(state):
+		err = tail.ErrTooManyWaiters
+	}
 	if f := over(state); err == nil && f != nil {
 		return nil, f
 	}

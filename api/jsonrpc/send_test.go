@@ -2,9 +2,11 @@ package jsonrpc
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -221,4 +223,46 @@ func TestDeadline(t *testing.T) {
 	s.call("eth_blockNumber", `[]`).wantError(t, codeTimeout, "request timed out")
 	s.node.does("eth_call", func(json.RawMessage, int64) (json.RawMessage, error) { return nil, context.DeadlineExceeded })
 	s.call("eth_call", `[{}]`).wantError(t, codeTimeout, "request timed out")
+}
+
+// One client cannot take all places to wait; what it sends is taken on all the same.
+func TestSyncSendsOfOneClient(t *testing.T) {
+	s := newStack(t, func(_ *Config, c *api.Config) {
+		c.Rates.Address = api.Rate{PerSecond: 1000, Burst: 1000}
+		c.Limits.Connections = 4 // of which one may wait
+	})
+	first, _ := signed(t, testChain, 0)
+	second, hash := signed(t, testChain, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		body := `{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransactionSync","params":["0x` + hex.EncodeToString(first) + `",60000]}`
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/rpc", strings.NewReader(body))
+		if err != nil {
+			return
+		}
+		req.Header.Set("Content-Type", "application/json")
+		if res, err := http.DefaultClient.Do(req); err == nil {
+			res.Body.Close() //nolint:errcheck,gosec // nobody reads it
+		}
+	}()
+	defer func() { stop(); <-ended }()
+	// Until the first waits, the second would wait for a millisecond.
+	const full = "The transaction was accepted, is kept and goes on being delivered, but nobody here can wait for it any longer"
+	deadline := time.After(30 * time.Second)
+	for {
+		got := s.call("eth_sendRawTransactionSync", `["0x`+hex.EncodeToString(second)+`",1]`)
+		if got.Error == nil || got.Error.Code != codeStillWaiting || string(got.Error.Data) != `"`+hash.String()+`"` {
+			t.Fatalf("%s, %+v", got.Result, got.Error)
+		}
+		if got.Error.Message == full {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatal("one client waits as often as it likes")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"sync"
 	"time"
@@ -154,7 +155,9 @@ func (a *App) Run(ctx context.Context, public, internal net.Listener, handlers H
 	failed := make(chan error, 2)
 	servers := []*http.Server{handlers.API, handlers.Metrics}
 	for i, listener := range []net.Listener{public, internal} {
-		go func() { failed <- servers[i].Serve(api.LimitListener(listener, handlers.Connections)) }()
+		go func() {
+			failed <- servers[i].Serve(api.LimitListener(listener, handlers.Connections, handlers.TrustedProxies))
+		}()
 	}
 	var err error
 	ended := 0
@@ -184,6 +187,8 @@ func (a *App) Run(ctx context.Context, public, internal net.Listener, handlers H
 type Handlers struct {
 	API, Metrics *http.Server
 	Connections  int // open at once, on each
+	// TrustedProxies may open all of them.
+	TrustedProxies []netip.Prefix
 }
 
 // parts lists everything that runs beside the listeners. Each returns when its

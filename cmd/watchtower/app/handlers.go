@@ -33,7 +33,7 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool, level *slog.
 	return Handlers{
 		API:         api.Server(api.New(public), limits, a.ports.Log),
 		Metrics:     api.Server(api.Internal(internal, a.ports.Metrics.Handler()), limits, a.ports.Log),
-		Connections: limits.Connections,
+		Connections: limits.Connections, TrustedProxies: c.Rates.TrustedProxies,
 	}
 }
 

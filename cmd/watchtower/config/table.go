@@ -175,7 +175,7 @@ func (d *draft) serving() []*setting {
 		numbers("api.max-header-bytes", &d.API.MaxHeaderBytes, 8<<10, 1<<10, 1<<20,
 			"The longest request line with headers, in bytes; 4 KiB more are let pass."),
 		numbers("api.max-connections", &d.API.MaxConnections, 1024, 1, 65_536,
-			"How many connections are served at once; more wait to be accepted."),
+			"How many connections are served at once; more wait to be accepted. One address, unless it is this machine's or one of `trusted-proxies`, gets half of them at most."),
 		durations("api.header-timeout", &d.API.HeaderTimeout, 5*s, 100*ms, m,
 			"How long a request's headers may take to arrive."),
 		durations("api.read-timeout", &d.API.ReadTimeout, 15*s, 100*ms, 10*m,
