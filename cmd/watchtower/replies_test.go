@@ -9,14 +9,12 @@ import (
 // A node takes the bytes and its reply is cut, three times in a hundred: nothing
 // is lost, nothing is paid twice, nothing is stuck.
 func TestLostReplies(t *testing.T) {
-	series := uint32(1000)
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
-		series++
 		w := newWorld(t, store, "--block-time", "1")
 		w.proxy.Cut(0.03)
 		s := w.service(t)
 		check(t, s.Start(w.ctx))
-		payments, to := rig.Payments(series, 300)
+		payments, to := rig.Payments(1001, 300)
 		if acked := load(w.ctx, s, payments, 16); len(acked) != len(payments) {
 			t.Fatalf("%d of %d acknowledged", len(acked), len(payments))
 		}
