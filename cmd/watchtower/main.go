@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 
@@ -149,7 +150,8 @@ func versionCommand() *cobra.Command {
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := build()
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "watchtower %s %s %s\n", b.Version, b.GitSHA, b.Timestamp)
+			known := strings.Fields(strings.Join([]string{"watchtower", b.Version, b.GitSHA, b.Timestamp}, " "))
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(known, " "))
 			return err
 		},
 	}

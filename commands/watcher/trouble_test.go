@@ -3,8 +3,12 @@ package watcher
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -99,5 +103,27 @@ func TestForkOutlivesTheProcess(t *testing.T) {
 	p.run = p.run.start(blocks)
 	if state = p.step(t, s.Hash); state.Status != tx.StatusBroadcasting {
 		t.Errorf("the next process leaves it %s", state.Status)
+	}
+}
+
+// Trouble is logged when it begins, changes and ends: not at every head.
+func TestTroubleIsToldOnce(t *testing.T) {
+	var log strings.Builder
+	w := &Watcher{Chain: moderato, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	r := w.start(nil)
+	for _, err := range []error{nil, errTrouble, errTrouble, errors.New("other"), nil, nil, errTrouble} {
+		r.tell(err)
+	}
+	var told []string
+	for line := range strings.Lines(log.String()) {
+		_, text, _ := strings.Cut(line, "msg=")
+		told = append(told, strings.TrimSpace(text))
+	}
+	want := []string{
+		`"watch step failed" chain=42431 err=trouble`, `"watch step failed" chain=42431 err=other`,
+		`"watching again" chain=42431`, `"watch step failed" chain=42431 err=trouble`,
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -62,6 +62,7 @@ type run struct {
 	more    bool       // more expired than one step takes
 	asked   asked      // for the final block
 	turn    turn       // where finalize goes on
+	trouble string     // what the log was told last; empty when all is well
 	// unsettled are sequences in which a nonce was used and the rivals could not be
 	// settled then.
 	unsettled map[chain.Sequence]bool
@@ -92,8 +93,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	tick := time.NewTicker(w.Poll)
 	defer tick.Stop()
 	for {
-		if err := r.step(ctx); err != nil && ctx.Err() == nil {
-			w.Log.Warn("watch step failed", "chain", w.Chain, "err", err)
+		if err := r.step(ctx); ctx.Err() == nil {
+			r.tell(err)
 		}
 		tick.Reset(w.Poll) // heads that come in time leave nothing to look for
 		select {
@@ -106,6 +107,24 @@ func (w *Watcher) Run(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// tell logs what keeps the chain from being followed when it begins, changes and ends,
+// and not at each head while it lasts.
+func (r *run) tell(trouble error) {
+	text := ""
+	if trouble != nil {
+		text = trouble.Error()
+	}
+	switch {
+	case text == r.trouble:
+		return
+	case trouble != nil:
+		r.Log.Warn("watch step failed", "chain", r.Chain, "err", trouble)
+	default:
+		r.Log.Info("watching again", "chain", r.Chain)
+	}
+	r.trouble = text
 }
 
 // start begins with what an earlier run remembered.
