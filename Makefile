@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run test check layering lint bench build fuzz clean
 
-# Flags and packages for go test: make test ARGS='-run TestX ./domain/...'
+# Flags and packages for go test: make test ARGS='-run TestFrozen ./domain/tx'
 ARGS ?=
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
@@ -15,7 +15,7 @@ help: ## print this
 run: ## the service, a chain and three transactions on their way (Ctrl-C ends it)
 	go run ./cmd/devnet --demo
 
-test: ## every test, with private Postgres, Redis and anvil (ARGS='-run TestX ./domain/...')
+test: ## every test, with private Postgres, Redis and anvil (ARGS='-run TestFrozen ./domain/tx')
 	go run ./cmd/testrun $(ARGS)
 
 check: ## format, vet, lint, layers, then every test

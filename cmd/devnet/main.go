@@ -75,6 +75,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case err != nil && !(interrupted && errors.Is(err, context.Canceled)):
 		fmt.Fprintf(stderr, "devnet: %v\n", err)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			fmt.Fprintln(stderr, "devnet: --listen and --metrics-listen choose other ports: go run ./cmd/devnet --demo --listen 127.0.0.1:9420 --metrics-listen 127.0.0.1:9421")
+		}
 		return statusFailed
 	case interrupted && o.exit:
 		return statusInterrupted // the demonstration was cut short

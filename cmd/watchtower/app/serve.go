@@ -60,7 +60,7 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 	}
 	internal, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.MetricsListen)
 	if err != nil {
-		return errors.Join(fmt.Errorf("metrics listen: %w", err), api.Close())
+		return errors.Join(fmt.Errorf("metrics-listen: %w", err), api.Close())
 	}
 	listening := true
 	defer func() {
