@@ -14,7 +14,7 @@ var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 func TestLinksLeadSomewhere(t *testing.T) {
 	seen := 0
 	for _, file := range files(t) {
-		if path.Ext(file) != ".md" {
+		if path.Ext(file) != ".md" || strings.Contains(file, "/testdata/") { // whose texts become parts of others
 			continue
 		}
 		text, err := os.ReadFile(path.Join(root, file))
