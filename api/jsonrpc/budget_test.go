@@ -31,7 +31,7 @@ func TestHeldAnswersAreBounded(t *testing.T) {
 	const body = `{"jsonrpc":"2.0","id":7,"method":"eth_getLogs","params":[{}]}`
 	_, err = fmt.Fprintf(slow, "POST /rpc HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	check(t, err)
-	res, err := http.ReadResponse(bufio.NewReader(slow), nil) // its beginning: it is under way
+	res, err := http.ReadResponse(bufio.NewReader(slow), nil) //nolint:bodyclose // its beginning: it is under way, and ends with the connection
 	check(t, err)
 	if res.StatusCode != http.StatusOK {
 		t.Fatal(res.Status)
