@@ -19,7 +19,7 @@ func Plan(schedule tx.Schedule, lead time.Duration, id chain.ID, hash chain.Hash
 		c.Open = &tx.Work{
 			Chain: e.Chain, Hash: e.Hash, Sender: e.Sender, NonceKey: e.NonceKey, Nonce: e.Nonce,
 			Account: tx.AccountOf(e), EligibleAt: e.EligibleAt, ExpiresAt: e.Window.Before,
-			Phase: tx.Open, NextAt: firstDue(e, lead),
+			Phase: tx.Open, NextAt: tx.FirstDue(e.EligibleAt, lead, e.At),
 		}
 	case tx.Broadcast:
 		c.Attempt = attempted(schedule, hash, e.Attempt, e.At, tx.Outcome{Class: tx.Taken})
@@ -38,7 +38,7 @@ func Plan(schedule tx.Schedule, lead time.Duration, id chain.ID, hash chain.Hash
 	case tx.Expired:
 		c.Announce = &tx.Verdict{Status: tx.StatusExpired, Block: e.Block}
 	case tx.Reorged:
-		c.Reopen = &tx.Reopened{To: tx.Open, At: e.At}
+		c.Reopen = &tx.Reopened{To: tx.Open, At: e.At, Lead: lead}
 		if e.Unwanted {
 			c.Reopen.To = tx.Watched
 		}
@@ -57,16 +57,6 @@ func Plan(schedule tx.Schedule, lead time.Duration, id chain.ID, hash chain.Hash
 		panic(fmt.Sprintf("scheduler: unknown event %T", e))
 	}
 	return c, true
-}
-
-// firstDue is when to act first: EligibleAt, which is in whole seconds, less the
-// lead, but not before the transaction was there.
-func firstDue(e tx.Accepted, lead time.Duration) time.Time {
-	const farFuture = 1 << 40
-	if at := time.Unix(int64(min(e.EligibleAt, farFuture)), 0).Add(-lead); at.After(e.At) {
-		return at
-	}
-	return e.At
 }
 
 func attempted(s tx.Schedule, hash chain.Hash, n int, at time.Time, o tx.Outcome) *tx.Attempted {

@@ -81,10 +81,31 @@ type Verdict struct {
 	Block  chain.Block
 }
 
-// Reopened withdraws a verdict: phase To (Open or Watched), due At.
+// Reopened withdraws a verdict: phase To (Open or Watched), due At. A row that was
+// never attempted may have lost its verdict long before it is eligible (another used
+// its nonce, in a block that left the chain); it is not due before then.
 type Reopened struct {
-	To Phase
-	At time.Time
+	To   Phase
+	At   time.Time
+	Lead time.Duration // how long before it is eligible it may be sent
+}
+
+// Due is when the row is acted on again.
+func (r Reopened) Due(w Work) time.Time {
+	if w.Attempts > 0 {
+		return r.At
+	}
+	return FirstDue(w.EligibleAt, r.Lead, r.At)
+}
+
+// FirstDue is when to act first on what is eligible at a time (Unix seconds), less
+// the lead, but not before it was there.
+func FirstDue(eligibleAt uint64, lead time.Duration, at time.Time) time.Time {
+	const farFuture = 1 << 40
+	if due := time.Unix(int64(min(eligibleAt, farFuture)), 0).Add(-lead); due.After(at) {
+		return due
+	}
+	return at
 }
 
 // Done is what a worker has to say after an attempt on leased work: the lease

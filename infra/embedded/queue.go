@@ -62,7 +62,7 @@ func (a *applying) apply(c tx.Change) error {
 	case c.Seal != nil:
 		return a.end(r, tx.Sealed, *c.Seal)
 	case c.Reopen != nil:
-		return a.turn(r, c.Reopen.To, tx.Verdict{}, c.Reopen.At)
+		return a.turn(r, c.Reopen.To, tx.Verdict{}, c.Reopen.Due(r.Work))
 	case c.Watch:
 		return a.turn(r, tx.Watched, tx.Verdict{}, r.NextAt)
 	case c.Close:

@@ -78,7 +78,7 @@ func (f *fold) apply(c tx.Change) {
 		f.end(row, tx.Sealed, *c.Seal)
 	case c.Reopen != nil:
 		f.enter(row, c.Reopen.To)
-		row.Verdict, row.Block, row.NextAt = "", chain.Block{}, c.Reopen.At
+		row.Verdict, row.Block, row.NextAt = "", chain.Block{}, c.Reopen.Due(row.Work)
 	case c.Watch:
 		f.enter(row, tx.Watched)
 		row.Verdict, row.Block = "", chain.Block{}

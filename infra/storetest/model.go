@@ -114,7 +114,8 @@ func (m *model) change() (tx.Change, bool) {
 		return announce(n, b), true
 	case draw > 3:
 		at, to := m.someTime(), []tx.Phase{tx.Open, tx.Open, tx.Watched}[m.draw.IntN(3)]
-		row.Phase, row.Verdict, row.Block, row.NextAt, row.holder = to, "", chain.Block{}, at, ""
+		row.Phase, row.Verdict, row.Block, row.holder = to, "", chain.Block{}, ""
+		row.NextAt = tx.Reopened{At: at}.Due(row.Work)
 		row.woken, row.loose = false, false
 		m.note("reopen", n)
 		return reopen(n, to, at), true

@@ -61,6 +61,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"drop sealed", dropSealed},
 		{"remembered blocks", blocks},
 		{"depth", depth},
+		{"reopened before it is eligible", reopenedEarly},
 		{"rows outlive the process", queueReopened},
 		{"any changes, against a model", againstModel},
 		{"workers beside a feeder", workersBeside},
