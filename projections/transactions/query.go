@@ -57,8 +57,13 @@ func (q Query) FindAll(ctx context.Context, id chain.ID, hashes []chain.Hash) ([
 // List returns at most limit rows accepted before a position (0: from the newest
 // on), newest first.
 func (q Query) List(ctx context.Context, f Filters, before event.Position, limit int) ([]Row, error) {
+	text, args := list(f, before, limit)
+	return query(ctx, q.DB, text, args...)
+}
+
+// list is the statement that answers List.
+func list(f Filters, before event.Position, limit int) (text string, args []any) {
 	var where []string
-	var args []any
 	and := func(condition string, values ...any) {
 		where = append(where, fmt.Sprintf(condition, places(len(args)+1, len(values))))
 		args = append(args, values...)
@@ -92,12 +97,11 @@ func (q Query) List(ctx context.Context, f Filters, before event.Position, limit
 	if before != 0 {
 		and("position < %s", int64(before))
 	}
-	text := "SELECT data FROM transactions"
+	text = "SELECT data FROM transactions"
 	if len(where) > 0 {
 		text += " WHERE " + strings.Join(where, " AND ")
 	}
-	text += fmt.Sprintf(" ORDER BY position DESC LIMIT %d", limit)
-	return query(ctx, q.DB, text, args...)
+	return text + fmt.Sprintf(" ORDER BY position DESC LIMIT %d", limit), args
 }
 
 // querier is a *sql.DB or a *sql.Tx.

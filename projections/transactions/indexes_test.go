@@ -1,0 +1,110 @@
+package transactions_test
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/projections/transactions"
+)
+
+// fill writes rows of 300 senders, a third of whom have one transaction in each of 20
+// groups, without a log: only how they are found matters here.
+func fill(t *testing.T, db *sql.DB) {
+	t.Helper()
+	const rows = 6000
+	dbtx, err := db.BeginTx(t.Context(), nil)
+	check(t, err)
+	for n := range rows {
+		sender, hash := senderOf(n), hashOf(n)
+		group := []byte(nil)
+		if n%3 == 0 {
+			group = make([]byte, 16)
+			group[15] = byte(n / 300 % 20)
+		}
+		status := tx.StatusExecuted
+		if n%500 == 1 {
+			status = tx.StatusRetry
+		}
+		_, err := dbtx.ExecContext(t.Context(), `INSERT INTO transactions (chain, hash, position, version, sender, nonce_key, group_id, status, data)
+			VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8)`, 1, hash[:], n+1, sender[:], make([]byte, 32), group, string(status), []byte("{}"))
+		check(t, err)
+	}
+	check(t, dbtx.Commit())
+	_, err = db.ExecContext(t.Context(), "ANALYZE transactions")
+	check(t, err)
+}
+
+func senderOf(n int) chain.Address { return chain.Address{byte(n % 300 >> 8), byte(n % 300)} }
+
+// Chain and hash name one row.
+func TestUnique(t *testing.T) {
+	engines(t, func(t *testing.T, view func(t *testing.T) *sql.DB) {
+		db := migrate(t, view(t))
+		const insert = `INSERT INTO transactions (chain, hash, position, version, sender, nonce_key, status, data) VALUES ($1, $2, $3, 1, $2, $2, 'queued', $2)`
+		for _, row := range []struct {
+			chain, position int
+			hash            string
+			taken           bool
+		}{{1, 1, "a", true}, {2, 2, "a", true}, {1, 3, "b", true}, {1, 4, "a", false}} {
+			_, err := db.ExecContext(t.Context(), insert, row.chain, []byte(row.hash), row.position)
+			if (err == nil) != row.taken {
+				t.Errorf("%+v: %v", row, err)
+			}
+		}
+	})
+}
+
+// What is asked for is found by an index, and no table is read whole for it.
+func TestQueriesUseIndexes(t *testing.T) {
+	sender, group := new(senderOf(6)), &chain.GroupID{15: 2}
+	for name, tt := range map[string]struct {
+		filters transactions.Filters
+		index   string
+	}{
+		"everything":        {transactions.Filters{}, "transactions_position"},
+		"a sender":          {transactions.Filters{Sender: sender}, "transactions_sender"},
+		"a sender's group":  {transactions.Filters{Sender: sender, Group: group}, "transactions_sender_group"},
+		"a group":           {transactions.Filters{Group: group}, "transactions_group"},
+		"a sender's others": {transactions.Filters{Sender: sender, Ungrouped: true}, "transactions_sender"},
+		"a rare status":     {transactions.Filters{Statuses: []tx.Status{tx.StatusRetry}}, "transactions_status"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			engines(t, func(t *testing.T, view func(t *testing.T) *sql.DB) {
+				db := migrate(t, view(t))
+				fill(t, db)
+				explained := explain(t, db, tt.filters)
+				if !strings.Contains(explained, tt.index+" ") || strings.Contains(explained, "Seq Scan") || strings.Contains(explained, "SCAN transactions \n") {
+					t.Errorf("not by %s:\n%s", tt.index, explained)
+				}
+			})
+		})
+	}
+}
+
+// explain says how a list is made, in the engine's words.
+func explain(t *testing.T, db *sql.DB, f transactions.Filters) string {
+	t.Helper()
+	text, args := transactions.ListStatement(f, 100)
+	word, column := "EXPLAIN QUERY PLAN ", 3
+	if _, err := db.ExecContext(t.Context(), word+text, args...); err != nil {
+		word, column = "EXPLAIN ", 0
+	}
+	rows, err := db.QueryContext(t.Context(), word+text, args...)
+	check(t, err)
+	defer rows.Close() //nolint:errcheck // Err below tells
+	var said strings.Builder
+	for rows.Next() {
+		line := make([]any, column+1)
+		for i := range line {
+			line[i] = new(any)
+		}
+		check(t, rows.Scan(line...))
+		fmt.Fprintf(&said, "%v \n", *line[column].(*any))
+	}
+	check(t, rows.Err())
+	return said.String()
+}
