@@ -155,6 +155,9 @@ func (r *Reader) read(ctx context.Context, e *endpoint, which any, whole bool) (
 	if number, ok := which.(quantity); err == nil && ok && seen.block.Number != uint64(number) {
 		err = contradiction("asked for block %d, got %d", number, seen.block.Number)
 	}
+	if number, ok := which.(quantity); ok && errors.Is(err, errNotFound) && uint64(number) <= e.headSeen() {
+		err = r.pool.owed(e, err)
+	}
 	return r.checked(e, seen, whole, err, fmt.Sprint(which))
 }
 
@@ -166,6 +169,9 @@ func (r *Reader) blockByHash(ctx context.Context, e *endpoint, hash chain.Hash) 
 	seen, err := parseBlock(replies[0], r.pool.config.Chain)
 	if err == nil && seen.block.Hash != hash {
 		err = contradiction("asked for block %s, got %s", hash, seen.block.Hash)
+	}
+	if errors.Is(err, errNotFound) {
+		err = r.pool.owed(e, err)
 	}
 	return r.checked(e, seen, true, err, hash.String())
 }

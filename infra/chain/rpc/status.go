@@ -223,8 +223,8 @@ func (p *Pool) sawHead(e *endpoint, number uint64) {
 	heads := make([]uint64, len(p.endpoints))
 	var known []uint64
 	for i, other := range p.endpoints {
-		if p.state(other) == Foreign {
-			continue
+		if state := p.state(other); state == Foreign || state == Distrusted && other != e {
+			continue // nobody is measured by what it says
 		}
 		other.mu.Lock()
 		heads[i] = other.health.head
@@ -244,6 +244,27 @@ func (p *Pool) sawHead(e *endpoint, number uint64) {
 		}
 		other.mu.Unlock()
 	}
+}
+
+// owed says what it means that an endpoint has not a block below its head. That may
+// happen; but not to one that is so far ahead of all others that they are out of
+// rotation for being behind: it had better be true.
+func (p *Pool) owed(e *endpoint, err error) error {
+	for _, other := range p.endpoints {
+		if other == e {
+			continue
+		}
+		other.mu.Lock()
+		lags := other.health.lag > p.config.MaxLag
+		other.mu.Unlock()
+		if !lags {
+			return err
+		}
+	}
+	if len(p.endpoints) == 1 {
+		return err
+	}
+	return contradiction("it says it is far ahead of all others: %v", err)
 }
 
 // keepEvery is how often an endpoint's standing is looked at.
