@@ -1,10 +1,12 @@
 package main_test
 
 import (
+	"context"
 	"net"
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,6 +44,38 @@ func TestFewDescriptors(t *testing.T) {
 		failed, longest := w.insist(t, payments, 4, s.URL)
 		t.Logf("%d requests failed, the longest acceptance took %v", failed, longest)
 		w.delivered(t, s.URL, payments, rig.Executed)
+		w.paidOnce(t, to, len(payments))
+		acceptedOnce(t, w, s.URL, payments)
+		check(t, s.Stop(w.ctx))
+	})
+}
+
+// Little memory, one processor, and that one wanted by others: it takes longer, and
+// is right.
+func TestLittleMemory(t *testing.T) {
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		w := newWorld(t, store, "--block-time", "1")
+		s := w.service(t, "GOMEMLIMIT=48MiB", "GOMAXPROCS=1")
+		check(t, s.Start(w.ctx))
+		check(t, unix.Setpriority(unix.PRIO_PROCESS, s.Pid(), 19))
+		busy, rest := context.WithCancel(w.ctx)
+		var spinning sync.WaitGroup
+		for range 2 {
+			spinning.Go(func() {
+				for busy.Err() == nil { //nolint:revive // it is what takes the processor
+				}
+			})
+		}
+		payments, to := rig.Payments(9600, 300)
+		failed, longest := w.insist(t, payments, 16, s.URL)
+		rest()
+		spinning.Wait()
+		w.delivered(t, s.URL, payments, rig.Executed)
+		memory, err := os.ReadFile("/proc/" + strconv.Itoa(s.Pid()) + "/status")
+		check(t, err)
+		_, peak, _ := strings.Cut(string(memory), "VmHWM:")
+		peak, _, _ = strings.Cut(peak, "\n")
+		t.Logf("%d requests failed, the longest acceptance took %v, at most %s were held", failed, longest, strings.TrimSpace(peak))
 		w.paidOnce(t, to, len(payments))
 		acceptedOnce(t, w, s.URL, payments)
 		check(t, s.Stop(w.ctx))
