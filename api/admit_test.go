@@ -378,3 +378,37 @@ func BenchmarkAdmit(b *testing.B) {
 		})
 	}
 }
+
+// Whatever a bound key asks of another's transaction, it is answered as of one that is
+// not there, before and after the read model has it.
+func TestForeignIsAsUnknown(t *testing.T) {
+	keys := newRing(t)
+	s := newStack(t, keys.config)
+	foreign := s.submit(signed(t, newKey(t), testChain, 0))[0].TxHash
+	bound, _ := keys.create(access.Key{Scopes: access.Scopes(), Senders: []chain.Address{{1}}})
+	for _, when := range []string{"before", "after"} {
+		if when == "after" {
+			s.catchUp()
+		}
+		for _, target := range []string{"", "?bogus=1", "?chainId=x", "?chainId=1", "?wait=nothing", "?wait=executed&timeout=0", "/events", "/events?after=x"} {
+			for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodDelete} {
+				if method == http.MethodDelete && strings.HasPrefix(target, "/") {
+					continue
+				}
+				ask := func(hash chain.Hash) response {
+					t.Helper()
+					res, err := s.send(method, "/v1/transactions/"+hash.String()+target, nil, "X-API-Key", bound, "X-Request-Id", "same")
+					if err != nil {
+						t.Fatal(err)
+					}
+					res.header.Del("Date")
+					return res
+				}
+				there, not := ask(foreign), ask(chain.Hash{1})
+				if diff := cmp.Diff(not.header, there.header); there.status != http.StatusNotFound || string(there.body) != string(not.body) || diff != "" {
+					t.Errorf("%s, %s %s: %d %s, of what is not there %d %s %s", when, method, target, there.status, there.body, not.status, not.body, diff)
+				}
+			}
+		}
+	}
+}

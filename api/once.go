@@ -26,7 +26,7 @@ type Requests interface {
 type Idempotency struct {
 	Requests Requests // nil: they are not, and the header is ignored
 	// Keep is for how long. Hold is how long who carries a request out is waited
-	// for: longer than it can take.
+	// for, beside what the request itself asks to wait: longer than it can take.
 	Keep, Hold time.Duration
 }
 
@@ -62,6 +62,9 @@ func (a *api) once(e endpoint) endpoint {
 		c := request.Claim{
 			Name: nameOf(exchangeOf(r), key), Print: printOf(r, body),
 			Hold: a.Idempotency.Hold, Keep: a.Idempotency.Keep,
+		}
+		if r.URL.Query().Has("wait") {
+			c.Hold += waitMax
 		}
 		if _, err := io.ReadFull(a.Random, c.ID[:]); err != nil {
 			panic(fmt.Sprintf("api: draw a claim: %v", err))

@@ -220,3 +220,27 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 		}
 	}
 }
+
+// claims notes what is claimed.
+type claims struct {
+	Requests
+	all []request.Claim
+}
+
+func (c *claims) Claim(ctx context.Context, claim request.Claim) (request.Stage, request.Answer, error) {
+	c.all = append(c.all, claim)
+	return c.Requests.Claim(ctx, claim)
+}
+
+// Who is asked to wait before answering holds the claim for as much longer: else the
+// same request would be carried out twice at once.
+func TestClaimsOutlastWaits(t *testing.T) {
+	noted := &claims{}
+	s := remembering(t, func(r Requests) Requests { noted.Requests = r; return noted })
+	body := submissionOf(testChain, signed(t, newKey(t), testChain, 0))
+	s.once("a", body)
+	s.do(http.MethodPost, "/v1/transactions?wait=accepted&timeout=55", body, "Idempotency-Key", "b")
+	if len(noted.all) != 2 || noted.all[0].Hold != time.Minute || noted.all[1].Hold < time.Minute+55*time.Second {
+		t.Errorf("claimed %+v", noted.all)
+	}
+}
