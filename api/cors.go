@@ -40,7 +40,7 @@ func crossOrigin(origins []string, next http.Handler) http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		header.Set("Access-Control-Expose-Headers", "ETag, Link, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id")
+		header.Set("Access-Control-Expose-Headers", "ETag, Idempotency-Replayed, Link, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id")
 		next.ServeHTTP(w, r)
 	})
 }

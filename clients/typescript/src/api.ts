@@ -484,7 +484,7 @@ export type RpcRequest = RpcCall | RpcCall[]
 
 export interface RpcCall {
   jsonrpc: '2.0'
-  /** A string */
+  /** A string, a number or null; a call without is a notification and gets no answer. */
   id?: unknown
   method: string
   params?: unknown[]
