@@ -58,7 +58,7 @@ func TestChorusGivesUp(t *testing.T) {
 		var asking sync.WaitGroup
 		for i := range 30 {
 			asking.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%3)*5*time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%3)*4*time.Millisecond)
 				defer cancel()
 				if _, err := s.do(ctx, ask); !errors.Is(err, context.DeadlineExceeded) {
 					t.Error(err)
