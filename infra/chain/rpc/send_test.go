@@ -307,7 +307,8 @@ func TestSendAllAsksAll(t *testing.T) {
 		}
 		return got
 	}
-	if got := classes(); !slices.Equal(got, []tx.Class{tx.Permanent, tx.Taken}) {
+	// Once b has taken the bytes, a is given a moment to say what it says, and no more.
+	if got := classes(); !slices.Equal(got, []tx.Class{tx.Permanent, tx.Taken}) && !slices.Equal(got, []tx.Class{tx.Unknown, tx.Taken}) {
 		t.Errorf("classes %v", got)
 	}
 	b.Set(chaintest.Faults{Down: true})
