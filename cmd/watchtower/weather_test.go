@@ -238,8 +238,8 @@ func TestNoConnections(t *testing.T) {
 	})
 	failed, longest := d.insist(t, payments, 8, s.URL)
 	passing.Wait()
-	if failed == 0 {
-		t.Error("no request failed: the connections did not run out")
+	if failed == 0 && longest < blackout/2 {
+		t.Error("no request failed or waited: the connections did not run out")
 	}
 	t.Logf("%d requests failed, the longest acceptance took %v", failed, longest)
 	d.delivered(t, s.URL, payments, rig.Executed)
