@@ -22,7 +22,7 @@ const (
 	maxSmallReply = 1 << 20  // of calls whose answer is a number or a hash
 	maxBlockReply = 32 << 20 // of blocks and receipts
 	maxBatch      = 100      // calls in one HTTP request
-	maxLarge      = 2        // replies above maxSmallReply that are read at once from one endpoint
+	maxLarge      = 1        // replies above maxSmallReply that are read at once from one endpoint
 )
 
 // client speaks JSON-RPC to one URL. It keeps connections open, follows no
@@ -145,6 +145,9 @@ func (c *client) post(ctx context.Context, body []byte, limit int64) (a answer, 
 	if a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable {
 		a.retryAfter = retryAfter(response.Header)
 	}
+	if response.ContentLength > limit {
+		return a, tooLarge(limit) // it says so itself: none of it is read
+	}
 	if a.body, err = c.read(ctx, response.Body, limit); err != nil {
 		return a, fmt.Errorf("reply cut: %w", c.conceal(err))
 	}
@@ -167,8 +170,9 @@ func (c *client) read(ctx context.Context, body io.Reader, limit int64) ([]byte,
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	rest, err := io.ReadAll(io.LimitReader(body, limit+1-int64(len(text))))
-	return append(text, rest...), err
+	whole := bytes.NewBuffer(text) // which grows by doubling: less is left behind
+	_, err = whole.ReadFrom(io.LimitReader(body, limit+1-int64(len(text))))
+	return whole.Bytes(), err
 }
 
 // retryAfter is how long an answer asks to wait before the next request; 0 when it
