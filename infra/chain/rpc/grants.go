@@ -22,29 +22,24 @@ const (
 )
 
 // Grants returns, for each access key, what the AccountKeychain says of it at a
-// block. The state is pinned as that of [Reader.Nonces]. A key that is known lets
-// transactions into an account's groups, so it counts when other endpoints bear it out.
+// block. A key that is known lets transactions into an account's groups, so it counts
+// when other endpoints bear it out.
 func (r *Reader) Grants(ctx context.Context, at chain.Block, keys []chain.AccessKey) ([]chain.Grant, error) {
-	type source struct {
-		grants []chain.Grant
-		e      *endpoint
-	}
-	from, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (source, error) {
-		grants, err := r.grantsAt(ctx, e, at, keys)
-		return source{grants, e}, err
+	grants, by, err := hedgedBy(ctx, r.pool, func(ctx context.Context, e *endpoint) ([]chain.Grant, error) {
+		return r.grantsAt(ctx, e, at, keys)
 	})
 	if err != nil {
 		return nil, err
 	}
 	var known []chain.AccessKey
 	var said []chain.Grant
-	for i, g := range from.grants {
+	for i, g := range grants {
 		if g.Known {
 			known, said = append(known, keys[i]), append(said, g)
 		}
 	}
 	if len(known) == 0 {
-		return from.grants, nil
+		return grants, nil
 	}
 	same := func(ctx context.Context, other *endpoint) say {
 		found, err := r.grantsAt(ctx, other, at, known)
@@ -56,50 +51,20 @@ func (r *Reader) Grants(ctx context.Context, at chain.Block, keys []chain.Access
 		}
 		return saysNo
 	}
-	if err := r.pool.borneOut(ctx, from.e, fmt.Sprintf("access keys at block %s", at.Hash), same); err != nil {
+	if err := r.pool.borneOut(ctx, by, fmt.Sprintf("access keys at block %s", at.Hash), same); err != nil {
 		return nil, err
-	}
-	return from.grants, nil
-}
-
-func (r *Reader) grantsAt(ctx context.Context, e *endpoint, at chain.Block, keys []chain.AccessKey) ([]chain.Grant, error) {
-	grants := make([]chain.Grant, 0, len(keys))
-	for chunk := range slices.Chunk(keys, maxBatch-1) {
-		found, err := r.grants(ctx, e, at, chunk, map[string]any{"blockHash": at.Hash})
-		if code, ok := nodeCode(err); ok && code == codeInvalidParams {
-			found, err = r.grants(ctx, e, at, chunk, quantity(at.Number))
-		}
-		if err != nil {
-			return nil, err
-		}
-		grants = append(grants, found...)
 	}
 	return grants, nil
 }
 
-func (r *Reader) grants(ctx context.Context, e *endpoint, at chain.Block, keys []chain.AccessKey, state any) ([]chain.Grant, error) {
-	calls := make([]call, len(keys), len(keys)+1)
-	for i, k := range keys {
+func (r *Reader) grantsAt(ctx context.Context, e *endpoint, at chain.Block, keys []chain.AccessKey) ([]chain.Grant, error) {
+	replies, err := r.stateAt(ctx, e, at, len(keys), func(i int, state any) call {
 		const padding = "000000000000000000000000"
-		input := getKey + padding + hex.EncodeToString(k.Account[:]) + padding + hex.EncodeToString(k.Key[:])
-		calls[i] = call{"eth_call", []any{map[string]string{"to": accountKeychain, "data": input}, state}}
-	}
-	number, byNumber := state.(quantity)
-	if byNumber {
-		calls = append(calls, call{"eth_getBlockByNumber", []any{number, false}})
-	}
-	replies, err := r.ask(ctx, e, calls...)
+		input := getKey + padding + hex.EncodeToString(keys[i].Account[:]) + padding + hex.EncodeToString(keys[i].Key[:])
+		return call{"eth_call", []any{map[string]string{"to": accountKeychain, "data": input}, state}}
+	})
 	if err != nil {
 		return nil, err
-	}
-	if byNumber {
-		seen, err := parseBlock(replies[len(keys)], r.pool.config.Chain)
-		if err == nil && seen.block.Hash != at.Hash {
-			err = fmt.Errorf("block %d is %s there, not %s", at.Number, seen.block.Hash, at.Hash)
-		}
-		if err != nil {
-			return nil, &Unreachable{Endpoint: e.name, Err: err}
-		}
 	}
 	grants := make([]chain.Grant, len(keys))
 	for i, k := range keys {

@@ -41,6 +41,13 @@ func (p *Pool) patience(e *endpoint, calls []call) time.Duration {
 //
 // What read asks in several calls goes to one endpoint.
 func hedged[T any](ctx context.Context, p *Pool, read func(ctx context.Context, e *endpoint) (T, error)) (T, error) {
+	value, _, err := hedgedBy(ctx, p, read)
+	return value, err
+}
+
+// hedgedBy is hedged for whoever goes on to ask the others about an answer: it says
+// whose word that is.
+func hedgedBy[T any](ctx context.Context, p *Pool, read func(ctx context.Context, e *endpoint) (T, error)) (T, *endpoint, error) {
 	type outcome struct {
 		value T
 		e     *endpoint
@@ -49,7 +56,8 @@ func hedged[T any](ctx context.Context, p *Pool, read func(ctx context.Context, 
 	first := p.reader()
 	second := p.best(first)
 	if second == nil {
-		return read(ctx, first)
+		value, err := read(ctx, first)
+		return value, first, err
 	}
 	answers := make(chan outcome, 2)
 	begin := func(e *endpoint) {
@@ -68,19 +76,19 @@ func hedged[T any](ctx context.Context, p *Pool, read func(ctx context.Context, 
 		select {
 		case <-ctx.Done():
 			var none T
-			return none, &Unreachable{Endpoint: first.name, Err: ctx.Err()}
+			return none, first, &Unreachable{Endpoint: first.name, Err: ctx.Err()}
 		case <-timer.C:
 		case got := <-answers:
 			if got.err == nil {
 				p.moveTo(first, got.e)
-				return got.value, nil
+				return got.value, got.e, nil
 			}
 			if over++; failed == nil || got.e == first {
 				failed = got.err
 			}
 			if over == 2 {
 				p.leave(first)
-				return got.value, failed
+				return got.value, got.e, failed
 			}
 		}
 		if asked == 1 {

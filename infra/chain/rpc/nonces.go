@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"slices"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
@@ -19,92 +18,53 @@ const (
 )
 
 // Nonces returns, for each sequence, the next nonce the chain wants at a block.
-// The state is that of the block's hash (EIP-1898). A node that cannot name a
-// block by hash is asked by number, and whether that number is still that block.
 // A nonce above zero makes transactions stale, so it counts when other endpoints bear
 // it out.
 func (r *Reader) Nonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error) {
-	type source struct {
-		nonces []uint64
-		e      *endpoint
-	}
-	from, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (source, error) {
-		nonces, err := r.noncesAt(ctx, e, at, sequences)
-		return source{nonces, e}, err
+	nonces, by, err := hedgedBy(ctx, r.pool, func(ctx context.Context, e *endpoint) ([]uint64, error) {
+		return r.noncesAt(ctx, e, at, sequences)
 	})
 	if err != nil {
 		return nil, err
 	}
 	var used []chain.Sequence
 	var values []uint64
-	for i, n := range from.nonces {
+	for i, n := range nonces {
 		if n > 0 {
 			used, values = append(used, sequences[i]), append(values, n)
 		}
 	}
-	if len(used) > 0 {
-		what := fmt.Sprintf("nonces at block %s", at.Hash)
-		if err := r.pool.borneOut(ctx, from.e, what, r.sameNonces(at, used, values)); err != nil {
-			return nil, err
-		}
+	if len(used) == 0 {
+		return nonces, nil
 	}
-	return from.nonces, nil
-}
-
-func (r *Reader) noncesAt(ctx context.Context, e *endpoint, at chain.Block, sequences []chain.Sequence) ([]uint64, error) {
-	nonces := make([]uint64, 0, len(sequences))
-	for chunk := range slices.Chunk(sequences, maxBatch-1) {
-		found, err := r.nonces(ctx, e, at, chunk, map[string]any{"blockHash": at.Hash})
-		if code, ok := nodeCode(err); ok && code == codeInvalidParams {
-			found, err = r.nonces(ctx, e, at, chunk, quantity(at.Number))
-		}
-		if err != nil {
-			return nil, err
-		}
-		nonces = append(nonces, found...)
+	if err := r.pool.borneOut(ctx, by, fmt.Sprintf("nonces at block %s", at.Hash), r.sameNonces(at, used, values)); err != nil {
+		return nil, err
 	}
 	return nonces, nil
 }
 
-func (r *Reader) nonces(ctx context.Context, e *endpoint, at chain.Block, sequences []chain.Sequence, state any) ([]uint64, error) {
-	var calls []call
-	for _, s := range sequences {
+func (r *Reader) noncesAt(ctx context.Context, e *endpoint, at chain.Block, sequences []chain.Sequence) ([]uint64, error) {
+	var counted []int // places of those that count: an expiring key's nonce is 0 for ever
+	for i, s := range sequences {
 		if s.Chain != r.pool.config.Chain {
 			panic(fmt.Sprintf("rpc: a sequence of chain %d asked of chain %d", s.Chain, r.pool.config.Chain))
 		}
 		if !s.Key.IsExpiring() {
-			calls = append(calls, nonceCall(s, state))
+			counted = append(counted, i)
 		}
 	}
-	if len(calls) == 0 {
-		return make([]uint64, len(sequences)), nil
-	}
-	_, byNumber := state.(quantity)
-	if byNumber {
-		calls = append(calls, call{"eth_getBlockByNumber", []any{state, false}})
-	}
-	replies, err := r.ask(ctx, e, calls...)
+	replies, err := r.stateAt(ctx, e, at, len(counted), func(n int, state any) call {
+		return nonceCall(sequences[counted[n]], state)
+	})
 	if err != nil {
 		return nil, err
 	}
-	if byNumber {
-		seen, err := parseBlock(replies[len(replies)-1], r.pool.config.Chain)
-		if err == nil && seen.block.Hash != at.Hash {
-			err = fmt.Errorf("block %d is %s there, not %s", at.Number, seen.block.Hash, at.Hash)
-		}
-		if err != nil {
-			return nil, &Unreachable{Endpoint: e.name, Err: err}
-		}
-	}
 	nonces := make([]uint64, len(sequences))
-	for i, s := range sequences {
-		if s.Key.IsExpiring() {
-			continue // such a key counts nothing: its nonce is 0 for ever
-		}
-		if nonces[i], err = parseNonce(replies[0], s.Key); err != nil {
+	for n, i := range counted {
+		s := sequences[i]
+		if nonces[i], err = parseNonce(replies[n], s.Key); err != nil {
 			return nil, r.pool.dispute(e, fmt.Errorf("nonce of %s with key %s: %w", s.Sender, s.Key, err))
 		}
-		replies = replies[1:]
 	}
 	return nonces, nil
 }

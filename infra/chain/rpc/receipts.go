@@ -19,25 +19,17 @@ func (r *Reader) Receipts(ctx context.Context, block chain.Block, hashes []chain
 	if len(hashes) == 0 {
 		return map[chain.Hash]chain.Receipt{}, nil
 	}
-	type source struct {
-		found map[chain.Hash]chain.Receipt
-		e     *endpoint
-	}
-	from, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (source, error) {
-		found, err := r.receiptsIn(ctx, e, block, hashes)
-		return source{found, e}, err
+	found, by, err := hedgedBy(ctx, r.pool, func(ctx context.Context, e *endpoint) (map[chain.Hash]chain.Receipt, error) {
+		return r.receiptsIn(ctx, e, block, hashes)
 	})
-	if err != nil {
+	if err != nil || len(found) == 0 {
+		return found, err
+	}
+	if err := r.pool.borneOut(ctx, by, fmt.Sprintf("receipts in block %s", block.Hash), r.sameReceipts(block, found)); err != nil {
+		r.forget(block.Hash)
 		return nil, err
 	}
-	if len(from.found) > 0 {
-		what := fmt.Sprintf("receipts in block %s", block.Hash)
-		if err := r.pool.borneOut(ctx, from.e, what, r.sameReceipts(block, from.found)); err != nil {
-			r.forget(block.Hash)
-			return nil, err
-		}
-	}
-	return from.found, nil
+	return found, nil
 }
 
 // receiptsIn asks one endpoint for the receipts of a block's transactions among these

@@ -1,0 +1,59 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// stateMost is how many questions about a state go into one request: one more call may
+// have to go with them.
+const stateMost = maxBatch - 1
+
+// stateAt asks one endpoint n questions about the state after a block, each put in one
+// call, and returns the replies in order. The state is that of the block's hash
+// (EIP-1898). A node that cannot name a block by hash is asked by number, and whether
+// that number is still that block.
+func (r *Reader) stateAt(ctx context.Context, e *endpoint, at chain.Block, n int, question func(i int, state any) call) ([]reply, error) {
+	all := make([]reply, 0, n)
+	for from := 0; from < n; from += stateMost {
+		ask := func(state any) (calls []call) {
+			for i := from; i < min(from+stateMost, n); i++ {
+				calls = append(calls, question(i, state))
+			}
+			return calls
+		}
+		replies, err := r.ask(ctx, e, ask(map[string]any{"blockHash": at.Hash})...)
+		if namesNoHash(err) || slices.ContainsFunc(replies, func(r reply) bool { return namesNoHash(r.err) }) {
+			replies, err = r.stateByNumber(ctx, e, at, ask(quantity(at.Number)))
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, replies...)
+	}
+	return all, nil
+}
+
+// namesNoHash reports whether a node says that it does not understand a block's hash.
+func namesNoHash(err error) bool {
+	code, ok := nodeCode(err)
+	return ok && code == codeInvalidParams
+}
+
+func (r *Reader) stateByNumber(ctx context.Context, e *endpoint, at chain.Block, calls []call) ([]reply, error) {
+	replies, err := r.ask(ctx, e, append(calls, call{"eth_getBlockByNumber", []any{quantity(at.Number), false}})...)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := parseBlock(replies[len(calls)], r.pool.config.Chain)
+	if err == nil && seen.block.Hash != at.Hash {
+		err = fmt.Errorf("block %d is %s there, not %s", at.Number, seen.block.Hash, at.Hash)
+	}
+	if err != nil {
+		return nil, &Unreachable{Endpoint: e.name, Err: err}
+	}
+	return replies[:len(calls)], nil
+}
