@@ -133,6 +133,22 @@ func TestForgedFork(t *testing.T) {
 	w.expect("finalized")
 }
 
+// A node calls its head final, which the others do not: nothing is sealed before they do.
+func TestForgedFinality(t *testing.T) {
+	w := newWorld(t, 0)
+	w.step()
+	raw, hash := w.accept(plain(0))
+	b := w.mine(raw)
+	w.lens.final = &b
+	w.try(3)
+	if s := w.state(hash); s.Status != tx.StatusExecuted || s.Sealed {
+		t.Fatalf("it is %s, sealed %v", s.Status, s.Sealed)
+	}
+	w.mine() // now it is
+	w.try(1)
+	w.expect("accepted", "mined", "finalized")
+}
+
 // A node denies the block of a receipt that others have: the transaction is not stale.
 func TestForgedBlockInPlaceOfTheReceipts(t *testing.T) {
 	w, f := newForged(t, 3)

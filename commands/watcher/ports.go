@@ -66,6 +66,9 @@ type Node interface {
 	// Shown makes sure that a block is not one endpoint's word alone. An error says
 	// that nothing is known yet.
 	Shown(ctx context.Context, block chain.Block) error
+	// ShownFinal makes sure that it is not one endpoint's word alone that a block is
+	// final. An error says that nothing is known yet.
+	ShownFinal(ctx context.Context, final chain.Block) error
 	// Heads sends a signal when there may be a new head; it ends with the context.
 	Heads(ctx context.Context) <-chan struct{}
 }

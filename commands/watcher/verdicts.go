@@ -285,6 +285,13 @@ func (r *run) finalize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(rows) > 0 && r.sure != final {
+		if err := r.Node.ShownFinal(ctx, final); err != nil {
+			r.asked, r.final = asked{}, r.sure // another may be read from now, and say less
+			return fmt.Errorf("final block: %w", err)
+		}
+		r.sure = final
+	}
 	r.turn = turn{}
 	if len(rows) == rowsMax {
 		last := rows[len(rows)-1]
@@ -298,7 +305,7 @@ func (r *run) finalize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if final.Hash != r.final.Hash && final.Number > finalityPast {
+	if final.Hash != r.final.Hash && final == r.sure && final.Number > finalityPast {
 		if _, err := r.Board.DropSealed(ctx, r.Chain, final.Number-finalityPast); err != nil {
 			return err
 		}

@@ -57,12 +57,13 @@ type run struct {
 	final   chain.Block
 	doubted chain.Hash // a rival of the tip at equal height, seen once
 	orphans []orphan
-	unsaved *uint64    // the lowest number in blocks that the board does not have yet
-	told    chain.Hash // the last head that readTip was done for
-	more    bool       // more expired than one step takes
-	asked   asked      // for the final block
-	turn    turn       // where finalize goes on
-	trouble string     // what the log was told last; empty when all is well
+	unsaved *uint64     // the lowest number in blocks that the board does not have yet
+	told    chain.Hash  // the last head that readTip was done for
+	more    bool        // more expired than one step takes
+	asked   asked       // for the final block
+	sure    chain.Block // the last final block that was more than one endpoint's word
+	turn    turn        // where finalize goes on
+	trouble string      // what the log was told last; empty when all is well
 	// unsettled are sequences in which a nonce was used and the rivals could not be
 	// settled then.
 	unsettled map[chain.Sequence]bool

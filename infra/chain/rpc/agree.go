@@ -86,6 +86,16 @@ func (p *Pool) borneOut(ctx context.Context, e *endpoint, what string, check fun
 		what, errAlone, len(h.agreed), len(h.differed), h.declined, mute)}
 }
 
+// allBearOut is borneOut for what another has told than the endpoint that is read from,
+// which is asked too: reads may have left the other since.
+func (p *Pool) allBearOut(ctx context.Context, what string, check func(ctx context.Context, other *endpoint) say) error {
+	e := p.reader()
+	if len(p.witnesses(e)) > 0 && p.config.Agree > 1 && check(ctx, e) != saysYes {
+		return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w", what, errAlone)}
+	}
+	return p.borneOut(ctx, e, what, check)
+}
+
 // hearing is the asking of witnesses: the best first, another when one takes longer
 // than usual or has nothing to say.
 type hearing struct {

@@ -43,7 +43,7 @@ type Config struct {
 	// many it may be ahead of all others. Default 10.
 	MaxLag uint64
 	// Agree is how many endpoints, as far as so many are healthy, have to say the same
-	// of a receipt or a used nonce before it counts. Default 2; 1 trusts whichever is
+	// of a receipt, a used nonce or a final block before it counts. Default 2; 1 trusts whichever is
 	// read from.
 	Agree int
 	// DeriveWebSocket makes endpoints without a WebSocket URL use their own with

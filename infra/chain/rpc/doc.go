@@ -16,7 +16,8 @@
 //     id and speaks of what was asked: a block under another hash, a receipt of
 //     another transaction or in another block is an error, never a fact.
 //   - A receipt, and a nonce that makes transactions stale, count when another endpoint
-//     says the same of the same block.
+//     says the same of the same block; a block seals verdicts when another says too that
+//     it is final.
 //   - After a lost reply nobody knows whether the bytes arrived: the class is
 //     unknown, never a refusal. Only messages listed as permanent in messages/
 //     are permanent; everything else is retried.

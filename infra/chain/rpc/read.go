@@ -24,6 +24,7 @@ type Reader struct {
 
 	mu     sync.Mutex
 	recent []seenBlock // blocks read lately, newest last: a block of a hash never changes
+	final  finalWord
 }
 
 type seenBlock struct {
@@ -84,39 +85,6 @@ func (r *Reader) newest(ctx context.Context, e *endpoint, whole bool) (chain.Blo
 	}
 	r.pool.sawHead(e, block.Number)
 	return block, nil
-}
-
-// Final is the newest block that can no longer leave the chain: the one the node
-// calls finalized, or the one that has as many confirmations as configured below a
-// tip that was read (the block itself counts as the first), at least the genesis.
-func (r *Reader) Final(ctx context.Context, tip chain.Block) (chain.Block, error) {
-	if r.pool.config.Confirmations == 0 {
-		return hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (chain.Block, error) {
-			block, _, err := r.block(ctx, e, "finalized")
-			return block, err
-		})
-	}
-	depth := min(r.pool.config.Confirmations-1, tip.Number)
-	if below, ok := r.ancestor(tip, depth); ok {
-		return below, nil
-	}
-	return hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (chain.Block, error) {
-		block, _, err := r.block(ctx, e, quantity(tip.Number-depth))
-		return block, err
-	})
-}
-
-// ancestor goes from a block by parents to the one so far below it, as long as all
-// between them were read lately.
-func (r *Reader) ancestor(of chain.Block, depth uint64) (chain.Block, bool) {
-	for ; depth > 0; depth-- {
-		parent, ok := r.recall(of.Parent)
-		if !ok {
-			return chain.Block{}, false
-		}
-		of = parent.block
-	}
-	return of, true
 }
 
 // BlockByHash returns a block and what it holds.

@@ -12,13 +12,7 @@ import (
 // agree have it at its height, with its parent and its time. An error says that
 // nothing is known yet.
 func (r *Reader) Shown(ctx context.Context, block chain.Block) error {
-	e, has := r.pool.reader(), r.sameBlock(block)
-	what := fmt.Sprintf("block %d %s", block.Number, block.Hash)
-	if len(r.pool.witnesses(e)) > 0 && r.pool.config.Agree > 1 && has(ctx, e) != saysYes {
-		// Another has told of it, whom reads have left since.
-		return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w", what, errAlone)}
-	}
-	return r.pool.borneOut(ctx, e, what, has)
+	return r.pool.allBearOut(ctx, fmt.Sprintf("block %d %s", block.Number, block.Hash), r.sameBlock(block))
 }
 
 // sameBlock asks an endpoint for a block. One that has another at its height may be

@@ -29,8 +29,7 @@ func TestShown(t *testing.T) {
 				"none there":   {Number: b.Number + 1, Hash: chain.Hash{0xef}, Parent: b.Hash, Time: b.Time + 1},
 			} {
 				c.read()
-				c.liar.replace(t, "eth_getBlockByNumber", fmt.Sprintf(`"result":{"number":"0x%x","hash":"%s","parentHash":"%s","timestamp":"0x%x","transactions":[]}`,
-					forged.Number, forged.Hash, forged.Parent, forged.Time))
+				c.liar.replace(t, "eth_getBlockByNumber", `"result":`+blockText(forged))
 				for range 2 { // the second time from another
 					if err := r.Shown(t.Context(), forged); err == nil {
 						t.Errorf("%s is believed", what)
