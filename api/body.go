@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"mime"
@@ -14,6 +15,21 @@ const (
 	bodyFirst    = 4 << 10
 	bodyPromised = 64 << 10
 )
+
+// hasBody reports whether a request brings a body. Of one that does not say how much it
+// brings the first byte is waited for, and stays to be read.
+func hasBody(r *http.Request) bool {
+	if r.ContentLength >= 0 {
+		return r.ContentLength > 0
+	}
+	peeked := bufio.NewReaderSize(r.Body, bodyFirst)
+	_, err := peeked.Peek(1)
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{peeked, r.Body}
+	return !errors.Is(err, io.EOF) // other trouble shows when it is read
+}
 
 // readBody reads a request's whole body before anything is made of it: what is
 // cut short never has an effect. What is refused by its headers is not read, so a

@@ -80,12 +80,12 @@ func (a *api) readCancel(w http.ResponseWriter, r *http.Request) (in canceler.Re
 		return in, err
 	}
 	header, given := signatureHeader(r)
-	switch {
-	case r.ContentLength == 0 && given:
+	switch body := hasBody(r); {
+	case !body && given:
 		in.Form = group.FormGroupID
 		in.Signature, err = readSignature(header)
 		return in, err
-	case r.ContentLength == 0:
+	case !body:
 		w.Header().Set("WWW-Authenticate", "Signature")
 		return in, ErrSignatureRequired.Because("sign typed data, or the group's id: Authorization: Signature 0x…")
 	case given:

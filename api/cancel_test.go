@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/crypto"
 
@@ -167,6 +168,29 @@ func (c cancelStack) typed(id chain.ID, expires uint64) []byte {
 }
 
 func (c cancelStack) path(query string) string { return cancelPath(c.sender, c.key.Group(), query) }
+
+// A body that comes in chunks of which there is none is no body: the signature is the
+// header's, with an Idempotency-Key too. One that says something is one.
+func TestCancelWithoutALength(t *testing.T) {
+	for _, remembered := range []string{"", "Idempotency-Key: k\r\n"} {
+		c := newCancelStack(t)
+		c.config.Idempotency = Idempotency{Requests: c.db.Requests(), Keep: time.Hour, Hold: time.Minute}
+		c.restart()
+		ask := func(headers, body string) response {
+			t.Helper()
+			answers, _ := c.raw("POST "+c.path("?chainId=42431")+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+remembered+headers+"Transfer-Encoding: chunked\r\n\r\n"+body, patience)
+			if len(answers) != 1 {
+				t.Fatalf("%d answers", len(answers))
+			}
+			return answers[0]
+		}
+		signature := "Authorization: Signature " + c.sign(group.Digest(c.key.Group())) + "\r\n"
+		wantProblem(t, "something in the body", ask(jsonType+signature, "2\r\n{}\r\n0\r\n\r\n"), 400, canceler.ErrMalformed)
+		if res := ask(signature, "0\r\n\r\n"); res.status != 200 {
+			t.Errorf("%sno chunk: %v", remembered, res)
+		}
+	}
+}
 
 // Row 48, and 47's replay: each member is answered for; again, nothing is recorded.
 func TestCancelGroup(t *testing.T) {

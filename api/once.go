@@ -53,7 +53,7 @@ func (a *api) once(e endpoint) endpoint {
 			return err
 		}
 		var body []byte
-		if r.ContentLength != 0 {
+		if hasBody(r) {
 			if body, err = a.readBody(w, r); err != nil {
 				return err
 			}
@@ -89,21 +89,29 @@ func (a *api) once(e endpoint) endpoint {
 // firstTime carries a claimed request out, and keeps the answer if it is worth it.
 func (a *api) firstTime(w http.ResponseWriter, r *http.Request, c request.Claim, e endpoint) error {
 	on, kept := exchangeOf(r), &keeping{ResponseWriter: w}
+	whole := false
+	defer func() { a.settle(r, c, kept, whole) }() // after a panic too, which goes on from here
 	err := e(kept, r)
+	whole = err == nil && on.err == nil && kept.status == http.StatusOK && !kept.tooLong
+	return err
+}
+
+// settle ends a claim: it keeps a whole answer, and lets the request be carried out
+// again where there is none.
+func (a *api) settle(r *http.Request, c request.Claim, kept *keeping, whole bool) {
 	// The client may be gone by now; what happened has happened all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), settleTimeout)
 	defer cancel()
 	var trouble error
-	if whole := err == nil && on.err == nil && kept.status == http.StatusOK && !kept.tooLong; whole {
-		answer := request.Answer{Status: kept.status, Media: w.Header().Get("Content-Type"), Body: kept.body.Bytes()}
+	if whole {
+		answer := request.Answer{Status: kept.status, Media: kept.Header().Get("Content-Type"), Body: kept.body.Bytes()}
 		trouble = a.Idempotency.Requests.Answer(ctx, c.Name, c.ID, answer)
 	} else {
 		trouble = a.Idempotency.Requests.Release(ctx, c.Name, c.ID)
 	}
 	if trouble != nil { // the claim lapses by itself
-		a.Log.LogAttrs(ctx, slog.LevelWarn, "request not remembered", slog.String("request", on.id), slog.Any("err", trouble))
+		a.Log.LogAttrs(ctx, slog.LevelWarn, "request not remembered", slog.String("request", exchangeOf(r).id), slog.Any("err", trouble))
 	}
-	return err
 }
 
 // again gives an answer that was given before.

@@ -221,6 +221,24 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 	}
 }
 
+// A request that panics ends with its claim: it can be repeated at once.
+func TestPanicKeepsNoClaim(t *testing.T) {
+	panics := true
+	s := remembering(t, as, func(c *Config) {
+		c.Submitted = func(string) {
+			if panics {
+				panic("a broken invariant")
+			}
+		}
+	})
+	body := submissionOf(testChain, signed(t, newKey(t), testChain, 0))
+	wantProblem(t, "panicked", s.once("k", body), 500, internal)
+	panics = false
+	if res := s.once("k", body); res.status != 200 || res.header.Get("Idempotency-Replayed") != "" || len(s.recorded()) != 1 {
+		t.Errorf("then: %v, %d events", res, len(s.recorded()))
+	}
+}
+
 // claims notes what is claimed.
 type claims struct {
 	Requests
