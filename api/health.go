@@ -130,13 +130,13 @@ type healthReport struct {
 	Chains        []chain.ID `json:"chains"`
 	RPCEndpoints  int        `json:"rpcEndpoints"`
 	Scheduler     struct {
-		PollIntervalMS          int64 `json:"pollIntervalMs"`
-		LeaseTTLSeconds         int64 `json:"leaseTtlSeconds"`
-		MaxConcurrency          int   `json:"maxConcurrency"`
-		RetryMinMS              int64 `json:"retryMinMs"`
-		RetryMaxMS              int64 `json:"retryMaxMs"`
-		ExpirySoonWindowSeconds int64 `json:"expirySoonWindowSeconds"`
-		ExpirySoonRetryMaxMS    int64 `json:"expirySoonRetryMaxMs"`
+		PollIntervalMS          int64   `json:"pollIntervalMs"`
+		LeaseTTLSeconds         float64 `json:"leaseTtlSeconds"`
+		MaxConcurrency          int     `json:"maxConcurrency"`
+		RetryMinMS              int64   `json:"retryMinMs"`
+		RetryMaxMS              int64   `json:"retryMaxMs"`
+		ExpirySoonWindowSeconds float64 `json:"expirySoonWindowSeconds"`
+		ExpirySoonRetryMaxMS    int64   `json:"expirySoonRetryMaxMs"`
 	} `json:"scheduler"`
 	Watcher struct {
 		PollIntervalMS int64 `json:"pollIntervalMs"`
@@ -209,10 +209,10 @@ func (a *api) report() healthReport {
 		Deployment: h.Deployment, Chains: append([]chain.ID{}, h.Chains...), RPCEndpoints: h.RPCEndpoints,
 	}
 	s := &out.Scheduler
-	s.PollIntervalMS, s.LeaseTTLSeconds = h.Scheduler.PollInterval.Milliseconds(), int64(h.Scheduler.LeaseTTL/time.Second)
+	s.PollIntervalMS, s.LeaseTTLSeconds = h.Scheduler.PollInterval.Milliseconds(), h.Scheduler.LeaseTTL.Seconds()
 	s.MaxConcurrency = h.Scheduler.MaxConcurrency
 	s.RetryMinMS, s.RetryMaxMS = h.Scheduler.RetryMin.Milliseconds(), h.Scheduler.RetryMax.Milliseconds()
-	s.ExpirySoonWindowSeconds = int64(h.Scheduler.ExpirySoonWindow / time.Second)
+	s.ExpirySoonWindowSeconds = h.Scheduler.ExpirySoonWindow.Seconds()
 	s.ExpirySoonRetryMaxMS = h.Scheduler.ExpirySoonRetryMax.Milliseconds()
 	out.Watcher.PollIntervalMS, out.Watcher.UseWebSocket = h.Watcher.PollInterval.Milliseconds(), h.Watcher.UseWebSocket
 	out.Broadcaster.Fanout, out.Broadcaster.TimeoutMS = h.Broadcaster.Fanout, h.Broadcaster.Timeout.Milliseconds()

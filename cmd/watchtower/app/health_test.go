@@ -19,9 +19,9 @@ func TestHealthTellsTheSettings(t *testing.T) {
 	began := time.Now().Unix()
 	url := serveBuild(t, app.Build{Version: "0.2.6", GitSHA: "abc123", Timestamp: "2026-02-03T12:34:56Z"},
 		"--chains", "42431=http://127.0.0.1:9,http://127.0.0.1:10;1=http://127.0.0.1:11",
-		"--scheduler-poll-interval", "1100ms", "--scheduler-lease-ttl", "7s", "--scheduler-max-concurrency", "10",
+		"--scheduler-poll-interval", "1100ms", "--scheduler-lease-ttl", "7500ms", "--scheduler-max-concurrency", "10",
 		"--scheduler-retry-min", "100ms", "--scheduler-retry-max", "1001ms",
-		"--scheduler-expiry-soon-window", "30m", "--scheduler-expiry-soon-retry-max", "4s",
+		"--scheduler-expiry-soon-window", "1800500ms", "--scheduler-expiry-soon-retry-max", "4s",
 		"--watcher-poll-interval", "1200ms", "--watcher-use-websocket=false",
 		"--broadcaster-fanout", "3", "--broadcaster-timeout", "500ms", "--api-max-body-bytes", "1048577")
 	var got map[string]any
@@ -41,8 +41,8 @@ func TestHealthTellsTheSettings(t *testing.T) {
 		"build":  object{"gitSha": "abc123", "buildTimestamp": "2026-02-03T12:34:56Z"},
 		"chains": []any{42431.0, 1.0}, "rpcEndpoints": 3.0,
 		"scheduler": object{
-			"pollIntervalMs": 1100.0, "leaseTtlSeconds": 7.0, "maxConcurrency": 10.0, "retryMinMs": 100.0, "retryMaxMs": 1001.0,
-			"expirySoonWindowSeconds": 1800.0, "expirySoonRetryMaxMs": 4000.0,
+			"pollIntervalMs": 1100.0, "leaseTtlSeconds": 7.5, "maxConcurrency": 10.0, "retryMinMs": 100.0, "retryMaxMs": 1001.0,
+			"expirySoonWindowSeconds": 1800.5, "expirySoonRetryMaxMs": 4000.0,
 		},
 		"watcher": object{"pollIntervalMs": 1200.0, "useWebsocket": false}, "broadcaster": object{"fanout": 3.0, "timeoutMs": 500.0},
 		"api": object{"maxBodyBytes": 1048577.0}, "dependencies": object{"database": object{"ok": true}},
