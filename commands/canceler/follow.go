@@ -60,7 +60,9 @@ func (f follower) follow(ctx context.Context, recorded event.Recorded) error {
 	switch e := e.(type) {
 	case group.Canceled:
 		f.last[id] = recorded.Position
-		if err := commands.Pause(ctx, recorded.At.Add(grace).Sub(f.Now())); err != nil {
+		// The event's time is the store's: by a clock that is behind it, what is left
+		// must not be more than all.
+		if err := commands.Pause(ctx, min(recorded.At.Add(grace).Sub(f.Now()), grace)); err != nil {
 			return err
 		}
 		r, err := f.Groups.Load(ctx, recorded.Stream)

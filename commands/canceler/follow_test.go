@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/canceler"
@@ -110,6 +111,29 @@ func TestCarriedOutAfterTrouble(t *testing.T) {
 		if s := p.state(hash); s.Status != tx.StatusCanceled || !s.Erased || p.kept(hash) {
 			t.Errorf("%s, erased %v, kept %v", s.Status, s.Erased, p.kept(hash))
 		}
+	}
+}
+
+// By a clock that is far behind the store's it is carried out no later.
+func TestCarriedOutByAClockThatIsBehind(t *testing.T) {
+	p := newPlace(t)
+	hash := p.accept(0)
+	p.Payloads = unwilling{p.db.Payloads()}
+	if _, err := p.Cancel(t.Context(), p.byID(), event.Meta{}); !errors.Is(err, canceler.ErrUnfinished) {
+		t.Fatalf("answered %v", err)
+	}
+	p.Payloads = p.db.Payloads()
+	p.Now = func() time.Time { return time.Now().Add(-time.Hour) }
+	head, err := p.db.Log().Head(t.Context())
+	check(t, err)
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	p.Checkpoints = watched{p.db.Work(), head, stop}
+	if err := p.Canceler.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if p.kept(hash) {
+		t.Error("its bytes are kept")
 	}
 }
 

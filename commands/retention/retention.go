@@ -68,8 +68,10 @@ func (r *Retention) part(name string, age time.Duration, act func(context.Contex
 	}
 	return Part{name, func(ctx context.Context) error {
 		return f.Run(ctx, func(ctx context.Context, events []event.Recorded) error {
+			// The events' times are the store's: by a clock that is behind it, what is
+			// left must not be more than all.
 			last := events[len(events)-1]
-			if err := commands.Pause(ctx, last.At.Add(age).Sub(r.Now())); err != nil {
+			if err := commands.Pause(ctx, min(last.At.Add(age).Sub(r.Now()), age)); err != nil {
 				return err
 			}
 			return act(ctx, events)

@@ -51,6 +51,11 @@ type archive struct {
 
 // inBubble runs a test with an archive; the parts that retention lists are running.
 func inBubble(t *testing.T, s Settings, test func(t *testing.T, a archive)) {
+	inBubbleBy(t, time.Now, s, test)
+}
+
+// inBubbleBy is inBubble for a process whose clock is another than the store's.
+func inBubbleBy(t *testing.T, now func() time.Time, s Settings, test func(t *testing.T, a archive)) {
 	synctest.Test(t, func(t *testing.T) {
 		db, err := embedded.Open("", embedded.Options{})
 		check(t, err)
@@ -59,7 +64,7 @@ func inBubble(t *testing.T, s Settings, test func(t *testing.T, a archive)) {
 		s.Sweep = cmp.Or(s.Sweep, 7*day)
 		a := archive{t, db, commands.Vault{Rows: db.Payloads(), Master: master, Random: rand.Reader}, &Retention{
 			Store: db.Log(), Checkpoints: db.Work(), Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec()},
-			Payloads: db.Payloads(), Settings: s, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+			Payloads: db.Payloads(), Settings: s, Now: now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 		}}
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -125,6 +130,18 @@ var (
 
 func refused(permanently bool) tx.Report {
 	return tx.Report{Attempt: 1, Answers: []tx.Answer{{Endpoint: "a", Class: tx.Permanent}}, Everyone: permanently}
+}
+
+// By a clock that is far behind the store's nothing is kept for longer.
+func TestAClockThatIsBehind(t *testing.T) {
+	behind := func() time.Time { return time.Now().Add(-100 * day) }
+	inBubbleBy(t, behind, Settings{Bytes: day, Rows: 30 * day}, func(t *testing.T, a archive) {
+		wish := canceled
+		a.want(time.Second, a.live(1, wish), false, true, false)
+		hash := a.live(2, executed, finalized)
+		a.want(day-time.Second, hash, true, false, false)
+		a.want(2*time.Second, hash, false, true, false)
+	})
 }
 
 // What is settled keeps its bytes for one window and its rows for another.
