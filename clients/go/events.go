@@ -54,7 +54,7 @@ func (c *Client) Events(ctx context.Context, f EventFilter) iter.Seq2[Event, err
 		at := f.After
 		for try := 1; ; try++ {
 			before := at
-			err := c.follow(ctx, f, &at, yield)
+			rest, err := c.follow(ctx, f, &at, yield)
 			if at != before {
 				try = 1
 			}
@@ -68,7 +68,7 @@ func (c *Client) Events(ctx context.Context, f EventFilter) iter.Seq2[Event, err
 				yield(Event{}, fmt.Errorf("watchtower: events: %w", err))
 				return
 			}
-			_ = pause(ctx, backoff(try)) // its end shows above
+			_ = pause(ctx, max(rest, backoff(try))) // its end shows above
 		}
 	}
 }
@@ -76,8 +76,9 @@ func (c *Client) Events(ctx context.Context, f EventFilter) iter.Seq2[Event, err
 // errEnough says that the one who ranges over events wants no more.
 var errEnough = errors.New("enough")
 
-// follow reads one stream until it ends, and moves at along.
-func (c *Client) follow(ctx context.Context, f EventFilter, at **uint64, yield func(Event, error) bool) error {
+// follow reads one stream until it ends, and moves at along. rest is how long the
+// service asks to be left alone.
+func (c *Client) follow(ctx context.Context, f EventFilter, at **uint64, yield func(Event, error) bool) (rest time.Duration, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	silence := time.AfterFunc(silenceMost, cancel)
@@ -87,26 +88,26 @@ func (c *Client) follow(ctx context.Context, f EventFilter, at **uint64, yield f
 		header: http.Header{"Accept": {"application/x-ndjson"}},
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer res.Body.Close() //nolint:errcheck // it is of no more use
 	if res.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(res.Body, answerMost))
-		return problemOf(res.StatusCode, body)
+		return retryAfter(res.Header), problemOf(res.StatusCode, body)
 	}
 	lines := bufio.NewReader(res.Body)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return err
+			return 0, err
 		}
 		silence.Reset(silenceMost)
 		var e Event
 		if err := json.Unmarshal(line, &e); err != nil {
-			return &misuse{fmt.Errorf("what came is not understood: %w", err)}
+			return 0, &misuse{fmt.Errorf("what came is not understood: %w", err)}
 		}
 		if e.Name != "" && !yield(e, nil) { // else it is a mark
-			return errEnough
+			return 0, errEnough
 		}
 		*at = &e.Position
 	}

@@ -2,8 +2,6 @@ package watchtower
 
 import (
 	"context"
-	"encoding/hex"
-	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
@@ -100,6 +98,10 @@ func nextPage(header http.Header) (url.Values, bool) {
 
 func groupsPath(sender string) string { return "/v1/senders/" + url.PathEscape(sender) + "/groups" }
 
+func groupPath(sender, groupID string) string {
+	return groupsPath(sender) + "/" + url.PathEscape(groupID)
+}
+
 // onChain names a chain in a query; 0 leaves it open.
 func onChain(id uint64) url.Values {
 	if id == 0 {
@@ -119,7 +121,7 @@ func (c *Client) Group(ctx context.Context, chainID uint64, sender, groupID stri
 			GroupPlan
 			NextCursor string
 		}
-		r := request{method: http.MethodGet, path: groupsPath(sender) + "/" + url.PathEscape(groupID), query: query}
+		r := request{method: http.MethodGet, path: groupPath(sender, groupID), query: query}
 		if err := c.call(ctx, r, &page); err != nil {
 			return GroupPlan{}, err
 		}
@@ -129,40 +131,4 @@ func (c *Client) Group(ctx context.Context, chainID uint64, sender, groupID stri
 		}
 		query.Set("cursor", page.NextCursor)
 	}
-}
-
-// CanceledGroup is what became of a group that was canceled.
-type CanceledGroup struct {
-	ChainID  uint64 `json:"chainId"`
-	Sender   string `json:"sender"`
-	GroupID  string `json:"groupId"`
-	Canceled int    `json:"canceled"` // how many members are
-	Members  []struct {
-		TxHash   string `json:"txHash"`
-		Nonce    uint64 `json:"nonce"`
-		Status   Status `json:"status"`
-		Canceled bool   `json:"canceled"`
-	} `json:"members"`
-}
-
-// CancelGroup has the service send a group's transactions no more and forget their
-// bytes. It does not touch the chain: what a node has, a block may still hold. sign
-// returns the sender's signature over the Keccak-256 digest of the group's id, which
-// it is given as bytes: 65 bytes of secp256k1, or P-256 or WebAuthn with their type
-// before them. Canceling again changes nothing.
-func (c *Client) CancelGroup(ctx context.Context, chainID uint64, sender, groupID string, sign func(groupID []byte) ([]byte, error)) (CanceledGroup, error) {
-	var canceled CanceledGroup
-	id, err := hex.DecodeString(strings.TrimPrefix(groupID, "0x"))
-	if err != nil {
-		return canceled, fmt.Errorf("watchtower: group id %q: %w", groupID, err)
-	}
-	signature, err := sign(id)
-	if err != nil {
-		return canceled, fmt.Errorf("watchtower: sign the cancel: %w", err)
-	}
-	err = c.call(ctx, request{
-		method: http.MethodPost, path: groupsPath(sender) + "/" + url.PathEscape(groupID) + "/cancel", query: onChain(chainID),
-		header: http.Header{"Authorization": {"Signature 0x" + hex.EncodeToString(signature)}},
-	}, &canceled)
-	return canceled, err
 }

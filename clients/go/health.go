@@ -10,6 +10,7 @@ type Health struct {
 	Status        string   `json:"status"` // ok or degraded
 	Version       string   `json:"version"`
 	UptimeSeconds int64    `json:"uptimeSeconds"`
+	Deployment    string   `json:"deployment"` // in what owners sign to cancel groups
 	Chains        []uint64 `json:"chains"`
 	Dependencies  map[string]struct {
 		OK bool `json:"ok"`

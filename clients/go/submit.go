@@ -30,7 +30,7 @@ type Result struct {
 //
 // A result with a problem that may pass is submitted again, like the request as a
 // whole; what is still in trouble in the end has its problem in its place. The
-// error is for what concerns all of them.
+// error is for what concerns all of them: with one there are no results.
 func (c *Client) Submit(ctx context.Context, chainID uint64, raws ...[]byte) ([]Result, error) {
 	results := make([]Result, len(raws))
 	left := make([]int, len(raws)) // places that have no lasting answer
@@ -40,8 +40,11 @@ func (c *Client) Submit(ctx context.Context, chainID uint64, raws ...[]byte) ([]
 	for try := 1; len(left) > 0; try++ {
 		var again []int
 		answers, err := c.submit(ctx, chainID, pick(raws, left), nil)
-		if err != nil {
+		switch {
+		case err != nil && try == 1:
 			return nil, err
+		case err != nil: // those left have their problems; what was taken on stays so
+			return results, nil
 		}
 		for i, place := range left {
 			if results[place] = answers[i]; !answers[i].OK && answers[i].Problem != nil && answers[i].Problem.Temporary() {

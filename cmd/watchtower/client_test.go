@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/group"
 )
 
 // lossy loses some replies after the service has given them, and some requests.
@@ -214,17 +216,21 @@ func TestGoClientGroups(t *testing.T) {
 			t.Errorf("%+v", listed)
 		}
 
-		stranger := func(group []byte) ([]byte, error) { return wallet.Dev(5).Sign(chain.Keccak(group)), nil }
+		health, err := client.Health(w.ctx)
+		check(t, err)
+		cancel := watchtower.Cancel{ChainID: id, Deployment: health.Deployment, Sender: sender, GroupID: groupID, Expires: time.Now().Add(time.Minute)}
 		var problem *watchtower.Problem
-		if _, err := client.CancelGroup(w.ctx, id, sender, groupID, stranger); !errors.As(err, &problem) || problem.Temporary() {
+		if _, err := client.CancelGroup(w.ctx, cancel, typedBy(wallet.Dev(5))); !errors.As(err, &problem) || problem.Temporary() {
 			t.Errorf("a stranger's signature: %v", err)
 		}
-		sign := func(group []byte) ([]byte, error) { return owner.Sign(chain.Keccak(group)), nil }
-		for range 2 { // once more changes nothing
-			canceled, err := client.CancelGroup(w.ctx, id, sender, groupID, sign)
+		byID := func(group []byte) ([]byte, error) { return owner.Sign(chain.Keccak(group)), nil }
+		for range 2 { // once more, and in the other form, changes nothing
+			canceled, err := client.CancelGroup(w.ctx, cancel, typedBy(owner))
 			check(t, err)
-			if canceled.Canceled != len(payments) {
-				t.Errorf("%+v", canceled)
+			again, err := client.CancelGroupID(w.ctx, id, sender, groupID, byID)
+			check(t, err)
+			if canceled.Canceled != len(payments) || again.Canceled != len(payments) {
+				t.Errorf("%+v, then %+v", canceled, again)
 			}
 		}
 		tx, err := client.Wait(w.ctx, results[0].TxHash, watchtower.Executed)
@@ -234,6 +240,27 @@ func TestGoClientGroups(t *testing.T) {
 		}
 		check(t, s.Stop(w.ctx))
 	})
+}
+
+// typedBy signs the typed data of a cancel, whose digest is made of what it says.
+func typedBy(owner wallet.Key) func(data []byte) ([]byte, error) {
+	return func(data []byte) ([]byte, error) {
+		var typed struct {
+			Domain  struct{ ChainID chain.ID }
+			Message struct {
+				Deployment string
+				Sender     chain.Address
+				GroupID    chain.GroupID
+				Expires    uint64
+			}
+		}
+		if err := json.Unmarshal(data, &typed); err != nil {
+			return nil, err
+		}
+		m := typed.Message
+		id := group.ID{Chain: typed.Domain.ChainID, Sender: m.Sender, Group: m.GroupID}
+		return owner.Sign(group.Wish{ID: id, Deployment: m.Deployment, Expires: m.Expires}.Digest()), nil
+	}
 }
 
 // members reads a group until all its members have joined.
