@@ -1,0 +1,119 @@
+package promise
+
+import (
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// asked is a request that a client gave a name.
+type asked struct {
+	print chain.Hash
+	hash  chain.Hash
+}
+
+// Call judges what a client asked for and was told. It is fed when the call has ended.
+func (j *Judge) Call(c Call) []Violation {
+	j.figures.Calls++
+	key := Key{c.Chain, c.Hash}
+	if c.Overload {
+		j.figures.Shed++
+		if !c.Later {
+			j.broken(P27, "", 0, "a client was turned away at %s and not told when to come back", c.Ended.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	switch {
+	case c.Kind == Submit && c.Result == OK:
+		j.told(key, c)
+	case c.Kind == Read && c.Result == OK:
+		j.read(key, c)
+	}
+	return j.tell()
+}
+
+// told is P1, which is decided at the end for what the log does not have yet, and P3
+// for requests with a name.
+func (j *Judge) told(key Key, c Call) {
+	l, past, over := j.find(key)
+	switch {
+	case l != nil && l.ackedAt.IsZero():
+		l.ackedAt = c.Ended
+	case over && !past.acked:
+		past.acked = true
+		j.ended[key] = past
+	case l == nil && !over:
+		if _, before := j.acked[key]; !before {
+			j.acked[key] = c.Ended
+		}
+	}
+	if c.Key == "" {
+		return
+	}
+	before, named := j.asked[c.Key]
+	switch {
+	case !named:
+		j.asked[c.Key] = asked{c.Print, c.Hash}
+	case before.print != c.Print:
+		j.broken(P3, key.stream(), 0, "the key %q was taken with two different requests", c.Key)
+	case before.hash != c.Hash:
+		j.broken(P3, key.stream(), 0, "the key %q was answered with %s, and before with %s", c.Key, c.Hash, before.hash)
+	}
+}
+
+// read is P24: what was acknowledged is found, and what is shown does not go back. A
+// read knows nothing of what happened after it began.
+func (j *Judge) read(key Key, c Call) {
+	l, past, over := j.find(key)
+	switch {
+	case over:
+		missing := c.Missing && !past.retired && past.acked
+		behind := !c.Missing && c.Status != past.status && c.Began.After(past.at.Add(j.s.Skew))
+		if missing || behind {
+			j.broken(P24, key.stream(), 0, "a read showed %q (missing %t), it had ended as %s", c.Status, c.Missing, past.status)
+		}
+	case l == nil:
+		if at, yes := j.acked[key]; yes && c.Missing && c.Began.After(at) {
+			j.broken(P24, key.stream(), 0, "a read begun %s after the acknowledgement found nothing", c.Began.Sub(at))
+		}
+	case c.Missing:
+		if !l.ackedAt.IsZero() && c.Began.After(l.ackedAt) {
+			j.broken(P24, key.stream(), 0, "a read begun %s after the acknowledgement found nothing", c.Began.Sub(l.ackedAt))
+		}
+	case l.known:
+		j.forward(l, c)
+	}
+}
+
+// forward finds what a read showed in the transaction's history, not before what an
+// earlier read has shown.
+func (j *Judge) forward(l *life, c Call) {
+	from := shown{}
+	if c.Began.After(l.seenAt) {
+		from = l.seen
+	}
+	for _, s := range l.history {
+		if s.status == c.Status && s.version >= from.version {
+			if l.seenAt.IsZero() || s.version >= l.seen.version {
+				l.seen, l.seenAt = s, c.Ended
+			}
+			return
+		}
+	}
+	j.broken(P24, l.key.stream(), l.position, "a read showed %s; before it was %s, and it has been %v since", c.Status, orNothing(from.status), statuses(l.history))
+}
+
+func orNothing(s tx.Status) tx.Status {
+	if s == tx.StatusAbsent {
+		return "nothing"
+	}
+	return s
+}
+
+func statuses(history []shown) []tx.Status {
+	all := make([]tx.Status, len(history))
+	for i, s := range history {
+		all[i] = s.status
+	}
+	return all
+}

@@ -1,0 +1,158 @@
+package promise
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Finish judges what only a whole history shows. The judge may go on afterwards.
+func (j *Judge) Finish(e End) []Violation {
+	j.durable()
+	for _, l := range j.sorted() {
+		j.notLost(l, e)
+	}
+	j.carried(e)
+	j.agrees(e)
+	if t := j.s.Timely; t > 0 && j.figures.Late.Quantile(0.99) > t {
+		j.broken(P16, "", 0, "of %d first attempts one in a hundred was more than %s late: %s", j.figures.Late.Count, t, j.figures.Late)
+	}
+	return j.tell()
+}
+
+// durable is P1: what a client was told of is in the log.
+func (j *Judge) durable() {
+	keys := make([]Key, 0, len(j.acked))
+	for key := range j.acked {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b Key) int { return strings.Compare(a.Hash.String(), b.Hash.String()) })
+	for _, key := range keys {
+		j.broken(P1, key.stream(), 0, "acknowledged at %s, and the log does not have it", j.acked[key].UTC().Format(time.RFC3339Nano))
+	}
+}
+
+// notLost is P2: a transaction has ended, or somebody is going to act on it. Once all
+// is quiet it has ended, unless it never expires and says what it waits for.
+func (j *Judge) notLost(l *life, e End) {
+	var row tx.Work
+	var queued bool
+	if e.Queue != nil {
+		row, queued = e.Queue(l.key.Chain, l.key.Hash)
+		if why := Queued(l.phase(), l.block, row, queued, e.Now, j.s.Recovery); why != "" {
+			j.broken(P2, l.key.stream(), l.position, "it is %s, and %s", l.status, why)
+			return
+		}
+	}
+	if !e.Quiet || l.over() {
+		return
+	}
+	if waits := queued && row.Phase == tx.Open && waiting(row); l.known && l.accepted.Window.Before == 0 && waits {
+		return
+	}
+	j.broken(P2, l.key.stream(), l.position, "all is quiet, and it is still %s after %d attempts", l.status, max(l.attempt, l.sends))
+}
+
+// phase is what the due queue has to say of a transaction.
+func (l *life) phase() tx.Phase {
+	switch {
+	case l.verdict != tx.StatusAbsent:
+		return tx.Announced
+	case l.canceled || l.refused:
+		return tx.Watched
+	}
+	return tx.Open
+}
+
+// Queued says what is wrong with the due queue's row about a transaction that is in a
+// phase by its events; empty when nothing is. patience is how long a row may be due
+// without anybody acting on it.
+func Queued(phase tx.Phase, block chain.Block, row tx.Work, there bool, now time.Time, patience time.Duration) string {
+	switch {
+	case !there:
+		return "the queue has no row for it"
+	case row.Phase != phase:
+		return "the queue has it as " + string(row.Phase)
+	case phase == tx.Announced && row.Block.Hash != block.Hash:
+		return "the queue has it on block " + row.Block.Hash.String()
+	case phase != tx.Open || waiting(row):
+		return ""
+	case row.NextAt.Before(now.Add(-patience)):
+		return "it has been due since " + row.NextAt.UTC().Format(time.RFC3339Nano)
+	case row.NextAt.After(now.Add(patience)) && time.Unix(int64(min(row.EligibleAt, 1<<33)), 0).Before(now):
+		return "though it is eligible, it is not due before " + row.NextAt.UTC().Format(time.RFC3339Nano)
+	}
+	return ""
+}
+
+// waiting reports whether an open row says what it waits for: its predecessors, a
+// lower nonce, or its account.
+func waiting(row tx.Work) bool {
+	return row.Parked || row.WaitNonce != 0 || !row.HeldSince.IsZero()
+}
+
+// carried is P23: each member that a cancel found was told so, or had ended. It is
+// told within a moment, so what was canceled just now is not asked about.
+func (j *Judge) carried(e End) {
+	for _, l := range j.sorted() {
+		g := l.canceledBy
+		if g == nil || l.over() {
+			continue
+		}
+		if by := g.owed[l.key]; e.Quiet || e.Now.Sub(by.At) > j.s.Recovery {
+			j.broken(P23, by.Stream, by.Position, "%s was a member, and is %s", l.key.Hash, l.status)
+		}
+	}
+}
+
+// agrees holds the chain against the log: what it has executed ended so (P11), was
+// noticed once all is quiet (P2), and used its nonce alone (P10).
+func (j *Judge) agrees(e End) {
+	for id, c := range j.chains() {
+		used := map[lane]chain.Hash{}
+		for hash, receipt := range c.Executed() {
+			key := Key{id, hash}
+			l, past, over := j.find(key)
+			switch {
+			case over && past.sealed && !past.violated && past.verdict != tx.StatusExecuted:
+				j.broken(P11, key.stream(), 0, "block %d has it, and it is sealed as %s", receipt.Block.Number, past.verdict)
+			case l == nil || !l.known:
+				continue
+			case e.Quiet && (l.verdict != tx.StatusExecuted || l.block.Hash != receipt.Block.Hash):
+				j.broken(P2, key.stream(), l.position, "block %d, %s, has it, and it is %s on block %d", receipt.Block.Number, receipt.Block.Hash, l.status, l.block.Number)
+			}
+			if l != nil && !l.accepted.NonceKey.IsExpiring() {
+				nonce := laneOf(l.accepted)
+				if other, twice := used[nonce]; twice {
+					j.broken(P10, key.stream(), l.position, "the chain has executed %s with the same nonce", other)
+				}
+				used[nonce] = hash
+			}
+		}
+	}
+}
+
+// chains are the chains that the history speaks of, and whose truth is known.
+func (j *Judge) chains() map[chain.ID]Chain {
+	all := map[chain.ID]Chain{}
+	add := func(key Key) {
+		if _, met := all[key.Chain]; !met {
+			all[key.Chain] = j.chainOf(key.Chain)
+		}
+	}
+	for key := range j.open {
+		add(key)
+	}
+	for key := range j.ended {
+		add(key)
+	}
+	for id, c := range all {
+		if c == nil {
+			delete(all, id)
+		}
+	}
+	return all
+}

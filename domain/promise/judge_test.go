@@ -1,0 +1,278 @@
+package promise_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+var (
+	alpha = note{name: "alpha", sender: 1, key: 1}
+	rival = note{name: "rival", sender: 1, key: 1}
+	short = note{name: "short", sender: 2, key: 1, before: 60}
+	early = note{name: "early", sender: 3, key: 1, after: 100}
+)
+
+// executed is the whole life of a transaction that went well.
+func executed(s *script, n note) {
+	s.accept(n)
+	s.submitted(n)
+	s.took(n, 1)
+	s.later(time.Second)
+	b := blockOf(1, "main")
+	s.mine(b, n)
+	s.log(n, minedIn(b))
+	s.mine(blockOf(2, "main"))
+	s.ledger.Finalize(1)
+	s.log(n, tx.Finalized{Verdict: tx.StatusExecuted, Block: b, By: blockOf(2, "main")})
+}
+
+// scenario is a history, and the one promise that it breaks; 0 is none.
+type scenario struct {
+	name   string
+	breaks promise.Number
+	play   func(s *script)
+}
+
+func run(t *testing.T, settings promise.Settings, all []scenario) {
+	t.Helper()
+	for _, c := range all {
+		t.Run(c.breaks.String()+" "+c.name, func(t *testing.T) {
+			s := newScript(settings)
+			c.play(s)
+			s.expect(t, c.breaks)
+		})
+	}
+}
+
+func TestAcceptance(t *testing.T) {
+	quiet := promise.End{Quiet: true}
+	run(t, promise.Settings{}, []scenario{
+		{"kept", 0, func(s *script) { executed(s, alpha); s.finish(quiet) }},
+		{"acknowledged before the log is read", 0, func(s *script) {
+			s.submitted(alpha)
+			executed(s, alpha)
+			s.finish(quiet)
+		}},
+		{"acknowledged and lost", promise.P1, func(s *script) { s.submitted(alpha); s.finish(promise.End{}) }},
+		{"a submission without an answer is no promise", 0, func(s *script) {
+			s.call(promise.Call{Kind: promise.Submit, Hash: alpha.hash(), Result: promise.Unknown})
+			s.finish(quiet)
+		}},
+		{"never sent", promise.P2, func(s *script) { s.accept(alpha); s.later(time.Hour); s.finish(quiet) }},
+		{"never noticed that it was mined", promise.P2, func(s *script) {
+			s.accept(alpha)
+			s.took(alpha, 1)
+			s.mine(blockOf(1, "main"), alpha)
+			s.finish(quiet)
+		}},
+		{"bytes erased while it is open", promise.P2, func(s *script) { s.accept(alpha); s.log(alpha, tx.PayloadErased{}) }},
+		{"forgotten before its end", promise.P2, func(s *script) { s.accept(alpha); s.log(alpha, tx.Retired{}) }},
+		{"forgotten before its bytes are erased", promise.P2, func(s *script) { executed(s, alpha); s.log(alpha, tx.Retired{}) }},
+		{"erased and forgotten", 0, func(s *script) { executed(s, alpha); s.log(alpha, tx.PayloadErased{}, tx.Retired{}); s.finish(quiet) }},
+		{"accepted twice", promise.P3, func(s *script) { s.accept(alpha); s.accept(alpha) }},
+		{"accepted again after its end", promise.P3, func(s *script) { executed(s, alpha); s.accept(alpha) }},
+		{"a stream without an acceptance", promise.P3, func(s *script) { s.log(alpha, tx.PayloadErased{}) }},
+		{"a key for two requests", promise.P3, func(s *script) {
+			s.accept(alpha)
+			for i := range byte(2) {
+				s.call(promise.Call{Kind: promise.Submit, Hash: alpha.hash(), Result: promise.OK, Key: "k", Print: chain.Hash{i}})
+			}
+		}},
+		{"a key with two answers", promise.P3, func(s *script) {
+			s.accept(alpha)
+			s.accept(short)
+			for _, n := range []note{alpha, short} {
+				s.call(promise.Call{Kind: promise.Submit, Hash: n.hash(), Result: promise.OK, Key: "k"})
+			}
+		}},
+		{"a key twice", 0, func(s *script) {
+			s.accept(alpha)
+			for range 2 {
+				s.call(promise.Call{Kind: promise.Submit, Hash: alpha.hash(), Result: promise.OK, Key: "k"})
+			}
+		}},
+		{"turned away without a word", promise.P27, func(s *script) {
+			s.call(promise.Call{Kind: promise.Submit, Result: promise.Refused, Overload: true})
+		}},
+		{"turned away", 0, func(s *script) {
+			s.call(promise.Call{Kind: promise.Submit, Result: promise.Refused, Overload: true, Later: true})
+		}},
+	})
+}
+
+func TestQueue(t *testing.T) {
+	row := func(w tx.Work, there bool) promise.End {
+		return promise.End{Queue: func(chain.ID, chain.Hash) (tx.Work, bool) { return w, there }}
+	}
+	mined := func(s *script) {
+		s.accept(alpha)
+		s.mine(blockOf(1, "main"), alpha)
+		s.log(alpha, minedIn(blockOf(1, "main")))
+	}
+	run(t, promise.Settings{}, []scenario{
+		{"no row", promise.P2, func(s *script) { s.accept(alpha); s.finish(row(tx.Work{}, false)) }},
+		{"due now", 0, func(s *script) { s.accept(alpha); s.finish(row(tx.Work{Phase: tx.Open, NextAt: s.at}, true)) }},
+		{"due long ago", promise.P2, func(s *script) {
+			s.accept(alpha)
+			s.finish(row(tx.Work{Phase: tx.Open, NextAt: s.at.Add(-time.Hour)}, true))
+		}},
+		{"due in a year", promise.P2, func(s *script) {
+			s.accept(alpha)
+			s.finish(row(tx.Work{Phase: tx.Open, NextAt: s.at.Add(365 * 24 * time.Hour)}, true))
+		}},
+		{"eligible in a year", 0, func(s *script) {
+			s.accept(alpha)
+			year := s.at.Add(365 * 24 * time.Hour)
+			s.finish(row(tx.Work{Phase: tx.Open, NextAt: year, EligibleAt: uint64(year.Unix())}, true))
+		}},
+		{"due long ago, but it waits for a nonce", 0, func(s *script) {
+			s.accept(alpha)
+			e := row(tx.Work{Phase: tx.Open, NextAt: s.at.Add(-time.Hour), WaitNonce: 1}, true)
+			e.Quiet = true
+			s.finish(e)
+		}},
+		{"quiet, and it waits for what will never come", promise.P2, func(s *script) {
+			s.accept(short)
+			s.later(time.Hour)
+			e := row(tx.Work{Phase: tx.Open, Parked: true}, true)
+			e.Quiet = true
+			s.finish(e)
+		}},
+		{"in another phase", promise.P2, func(s *script) { mined(s); s.finish(row(tx.Work{Phase: tx.Open}, true)) }},
+		{"on another block", promise.P2, func(s *script) {
+			mined(s)
+			s.finish(row(tx.Work{Phase: tx.Announced, Block: blockOf(2, "main")}, true))
+		}},
+		{"announced", 0, func(s *script) {
+			mined(s)
+			s.finish(row(tx.Work{Phase: tx.Announced, Block: blockOf(1, "main")}, true))
+		}},
+	})
+}
+
+func TestSending(t *testing.T) {
+	run(t, promise.Settings{}, []scenario{
+		{"before it was recorded", promise.P8, func(s *script) { s.send(alpha) }},
+		{"garbage", promise.P8, func(s *script) { s.accept(alpha); s.sendRaw([]byte("garbage")) }},
+		{"other bytes with its name on them", promise.P9, func(s *script) {
+			a := alpha.accepted(s.at)
+			a.RawHash = chain.Keccak([]byte("as signed by somebody who adds a byte"))
+			s.log(alpha, a)
+			s.send(alpha)
+		}},
+		{"another length", promise.P9, func(s *script) {
+			a := alpha.accepted(s.at)
+			a.Bytes++
+			s.log(alpha, a)
+			s.send(alpha)
+		}},
+		{"another sender", promise.P9, func(s *script) {
+			a := alpha.accepted(s.at)
+			a.Sender = chain.Address{9}
+			s.log(alpha, a)
+			s.send(alpha)
+		}},
+		{"an acceptance in another's stream", promise.P9, func(s *script) { s.log(alpha, rival.accepted(s.at)) }},
+		{"another nonce than the bytes say", promise.P29, func(s *script) {
+			a := alpha.accepted(s.at)
+			a.Nonce = 7
+			s.log(alpha, a)
+			s.send(alpha)
+		}},
+		{"before it is eligible", promise.P15, func(s *script) { s.accept(early); s.later(98 * time.Second); s.send(early) }},
+		{"when it is eligible", 0, func(s *script) { s.accept(early); s.later(100 * time.Second); s.send(early) }},
+		{"when the chain says that it is eligible", 0, func(s *script) {
+			s.accept(early)
+			s.mine(blockOf(100, "main"))
+			s.send(early)
+		}},
+		{"after its window", promise.P15, func(s *script) { s.accept(short); s.later(80 * time.Second); s.send(short) }},
+		{"at the end of its window", 0, func(s *script) { s.accept(short); s.later(60 * time.Second); s.send(short) }},
+		{"after its window, as the chain says", promise.P15, func(s *script) { s.accept(short); s.mine(blockOf(80, "main")); s.send(short) }},
+		{"six times in a second", promise.P17, func(s *script) {
+			s.accept(alpha)
+			for range 6 {
+				s.send(alpha)
+				s.later(100 * time.Millisecond)
+			}
+		}},
+		{"four times in every second", 0, func(s *script) {
+			s.accept(alpha)
+			for range 20 {
+				s.send(alpha)
+				s.later(250 * time.Millisecond)
+			}
+		}},
+		{"after its end", promise.P12, func(s *script) { executed(s, alpha); s.later(time.Minute); s.send(alpha) }},
+		{"under way at its end", 0, func(s *script) { executed(s, alpha); s.later(time.Second); s.send(alpha) }},
+		{"after the cancel", promise.P23, func(s *script) {
+			s.accept(alpha)
+			s.log(alpha, tx.CanceledLocally{})
+			s.later(time.Minute)
+			s.send(alpha)
+		}},
+		{"under way at the cancel", 0, func(s *script) {
+			s.accept(alpha)
+			s.log(alpha, tx.CanceledLocally{})
+			s.later(time.Second)
+			s.took(alpha, 1)
+		}},
+	})
+}
+
+func TestEvery(t *testing.T) {
+	// Every promise of the package's own list has a statement, and none is told twice.
+	seen := map[promise.Number]bool{}
+	for _, p := range promise.All() {
+		if p.Name == "" || p.Statement == "" || seen[p.Number] {
+			t.Errorf("%+v", p)
+		}
+		seen[p.Number] = true
+		if promise.Of(p.Number) != p {
+			t.Errorf("%s is found as %+v", p.Number, promise.Of(p.Number))
+		}
+	}
+	v := promise.Violation{Promise: promise.P8, Stream: "tx-1-0xab", Position: 7, Evidence: "because"}
+	if got, want := v.String(), "P8 (written before sent) tx-1-0xab at 7: because"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestLog(t *testing.T) {
+	change := func(f func(r *event.Recorded)) func(s *script) {
+		return func(s *script) { s.change = f; executed(s, alpha) }
+	}
+	run(t, promise.Settings{}, []scenario{
+		{"a position twice", promise.P25, change(func(r *event.Recorded) { r.Position = max(1, r.Position-r.Position%2) })},
+		{"an event id twice", promise.P25, change(func(r *event.Recorded) { r.ID = event.ID{1} })},
+		{"a version missing", promise.P25, change(func(r *event.Recorded) { r.Version += r.Version / 2 })},
+		{"a version missing elsewhere", promise.P25, func(s *script) {
+			s.record("key-1", "key.created.v1", nil)
+			s.versions["key-1"]++
+			s.record("key-1", "key.revoked.v1", nil)
+		}},
+		{"a report twice", promise.P25, func(s *script) { s.accept(alpha); s.took(alpha, 1); s.took(alpha, 1) }},
+		{"a cancel twice", promise.P25, func(s *script) { s.accept(alpha); s.log(alpha, tx.CanceledLocally{}, tx.CanceledLocally{}) }},
+		{"bytes erased twice", promise.P25, func(s *script) {
+			s.accept(alpha)
+			s.log(alpha, tx.CanceledLocally{}, tx.PayloadErased{}, tx.PayloadErased{})
+		}},
+		{"bytes erased twice after the end", promise.P25, func(s *script) { executed(s, alpha); s.log(alpha, tx.PayloadErased{}, tx.PayloadErased{}) }},
+		{"a group confirmed that was no claim", promise.P25, func(s *script) { s.accept(alpha); s.log(alpha, tx.GroupConfirmed{}) }},
+		{"an event from the future", promise.P30, func(s *script) {
+			s.accept(alpha)
+			s.record(tx.Stream(testChain, alpha.hash()), "tx.teleported.v1", []byte("{}"))
+		}},
+		{"a stream that names no transaction", promise.P30, func(s *script) { s.record("tx-1-0x12", "tx.retired.v1", []byte("{}")) }},
+		{"a group's stream that names none", promise.P30, func(s *script) { s.record("group-1", "group.joined.v1", []byte("{}")) }},
+		{"a field that is not known", promise.P30, func(s *script) {
+			s.accept(alpha)
+			s.record(tx.Stream(testChain, alpha.hash()), "tx.retired.v1", []byte(`{"why":1}`))
+		}},
+	})
+}

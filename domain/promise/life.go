@@ -1,0 +1,222 @@
+package promise
+
+import (
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// life is a transaction that may still change.
+type life struct {
+	key      Key
+	known    bool // its Accepted was seen
+	accepted tx.Accepted
+	version  event.Version
+	position event.Position // of its first event
+	at       time.Time      // of its first event, by the store's clock
+
+	status    tx.Status // what its owner is told
+	verdict   tx.Status
+	block     chain.Block
+	attempt   int
+	taken     bool // a node took the bytes, as recorded
+	handed    bool // or may have
+	refused   bool // by everybody, for good
+	canceled  bool
+	cancelAt  time.Time
+	sealed    bool
+	violated  bool
+	erased    bool
+	retired   bool
+	joined    bool
+	confirmed bool
+	cause     tx.Cause // of the last recorded attempt
+
+	canceledBy *roll // whose cancel has not been carried to it yet
+
+	sends      int // how often its bytes reached a node
+	sentAt     time.Time
+	lately     map[string][]time.Time // the last sends to each node
+	reopenedAt time.Time              // its un-mining is not followed by a send or a verdict yet
+	lostAt     time.Time              // its block has left the chain, and that is not recorded
+	waitedTill time.Time              // the last time at which it had a reason to wait
+	slowTold   bool                   // that its attempts ended was told
+
+	ackedAt time.Time
+	history []shown // its statuses, as they followed each other
+	seen    shown   // the newest that a client was shown
+	seenAt  time.Time
+}
+
+// shown is a status and the version that brought it.
+type shown struct {
+	version event.Version
+	status  tx.Status
+}
+
+// show notes a status that a reader may be told from a version on.
+func (l *life) show(v event.Version) {
+	if n := len(l.history); n == 0 || l.history[n-1].status != l.status {
+		l.history = append(l.history, shown{v, l.status})
+	}
+}
+
+// settled reports whether nothing more is to be done.
+func (l *life) settled() bool { return l.sealed || l.violated || l.retired }
+
+// over reports whether the transaction has come to an end for its owner.
+func (l *life) over() bool { return l.settled() || l.canceled || l.refused }
+
+// sendable reports whether the bytes are still to be sent.
+func (l *life) sendable() bool {
+	return !l.canceled && !l.refused && l.verdict == tx.StatusAbsent && !l.violated
+}
+
+// pending reports whether the group is only claimed.
+func (l *life) pending() bool {
+	return l.accepted.Group != nil && l.accepted.Signature == chain.Keychain && !l.confirmed
+}
+
+// due is when the first attempt is due, by the clocks of log and chain.
+func (l *life) due() time.Time {
+	const farFuture = 1 << 33 // the year 2242
+	if eligible := time.Unix(int64(min(l.accepted.EligibleAt, farFuture)), 0); eligible.After(l.at) {
+		return eligible
+	}
+	return l.at
+}
+
+// ended is a transaction that has come to its end.
+type ended struct {
+	status, verdict tx.Status
+	at              time.Time
+	version         uint32
+	canceled        bool
+	sealed          bool
+	erased          bool
+	retired         bool
+	violated        bool
+	joined          bool
+	acked           bool
+	pending         bool // its group is only claimed
+}
+
+// lane is a nonce of a sequence, in short: a digest.
+type lane [16]byte
+
+func laneOf(a tx.Accepted) lane {
+	var number [16]byte
+	for i := range 8 {
+		number[i] = byte(uint64(a.Chain) >> (8 * i))
+		number[8+i] = byte(a.Nonce >> (8 * i))
+	}
+	digest := chain.Keccak(number[:], a.Sender[:], a.NonceKey[:])
+	return lane(digest[:16])
+}
+
+// live judges an event of a transaction that has not ended.
+func (j *Judge) live(l *life, r event.Recorded, e tx.Event) {
+	if l.violated {
+		j.broken(P12, r.Stream, r.Position, "%s follows the violation of finality", r.Name)
+		return
+	}
+	switch e := e.(type) {
+	case tx.Accepted:
+		j.broken(P3, r.Stream, r.Position, "it is accepted again")
+	case tx.Broadcast:
+		j.broadcast(l, r, e)
+	case tx.Rejected:
+		j.rejected(l, r, e)
+	case tx.Mined:
+		j.mined(l, r, e)
+	case tx.StaleByNonce:
+		j.stale(l, r, e)
+	case tx.Expired:
+		j.expired(l, r, e)
+	case tx.Reorged:
+		j.reorged(l, r, e)
+	case tx.Finalized:
+		j.finalized(l, r, e)
+	case tx.FinalityViolated:
+		j.broken(P12, r.Stream, r.Position, "a violation of finality, of what was not sealed")
+		l.violated = true
+	case tx.CanceledLocally:
+		j.canceledLocally(l, r, e)
+	case tx.GroupDoubted:
+		j.claimed(l, r)
+	case tx.GroupConfirmed:
+		j.claimed(l, r)
+		l.confirmed = true
+	case tx.PayloadErased:
+		j.erase(l, r)
+	case tx.Retired:
+		if !l.refused || l.handed || !l.erased {
+			j.broken(P2, r.Stream, r.Position, "it is forgotten before its end, %s", l.status)
+		}
+		l.retired = true
+	}
+	l.show(r.Version)
+}
+
+// claimed is P25 for what the chain says about an access key: nothing once it is clear.
+func (j *Judge) claimed(l *life, r event.Recorded) {
+	if l.known && !l.pending() {
+		j.broken(P25, r.Stream, r.Position, "%s, though its group is not a claim", r.Name)
+	}
+}
+
+// erase is P2 for signed bytes: they go when they are not needed any more.
+func (j *Judge) erase(l *life, r event.Recorded) {
+	switch {
+	case l.erased:
+		j.broken(P25, r.Stream, r.Position, "its bytes are erased again")
+	case !l.canceled && !l.refused:
+		j.broken(P2, r.Stream, r.Position, "its bytes are erased while it is %s", l.status)
+	}
+	l.erased = true
+}
+
+// after judges an event of a transaction that has ended: P12.
+func (j *Judge) after(p ended, key Key, r event.Recorded, e tx.Event) ended {
+	if p.violated {
+		j.broken(P12, r.Stream, r.Position, "%s follows the violation of finality", r.Name)
+		return p
+	}
+	switch e := e.(type) {
+	case tx.PayloadErased:
+		if p.erased {
+			j.broken(P25, r.Stream, r.Position, "its bytes are erased again")
+		}
+		p.erased = true
+	case tx.Retired:
+		if !p.erased || p.retired {
+			j.broken(P2, r.Stream, r.Position, "it is forgotten, erased %t, forgotten before %t", p.erased, p.retired)
+		}
+		p.retired = true
+	case tx.GroupDoubted, tx.GroupConfirmed:
+		if !p.pending {
+			j.broken(P25, r.Stream, r.Position, "%s, though its group is not a claim", r.Name)
+		}
+		if _, yes := e.(tx.GroupConfirmed); yes {
+			p.pending = false
+		}
+	case tx.FinalityViolated:
+		if p.verdict == tx.StatusAbsent {
+			j.broken(P12, r.Stream, r.Position, "a violation of finality, of what was not sealed")
+		}
+		j.alarm(key, p, r, e)
+		p.violated = true
+	case tx.Accepted:
+		j.broken(P3, r.Stream, r.Position, "it is accepted again")
+	case tx.Mined, tx.StaleByNonce, tx.Expired, tx.Reorged, tx.Finalized:
+		// What was refused by everybody is forgotten before the chain has spoken.
+		if p.sealed {
+			j.broken(P12, r.Stream, r.Position, "%s follows the end, %s", r.Name, p.status)
+		}
+	default:
+		j.broken(P12, r.Stream, r.Position, "%s follows the end, %s", r.Name, p.status)
+	}
+	return p
+}

@@ -1,0 +1,221 @@
+package promise
+
+import (
+	"strings"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Event judges the next event of the log.
+func (j *Judge) Event(r event.Recorded) []Violation {
+	j.figures.Events++
+	j.once(r)
+	switch {
+	case strings.HasPrefix(string(r.Stream), tx.StreamPrefix):
+		j.transaction(r)
+	case strings.HasPrefix(string(r.Stream), group.StreamPrefix):
+		j.member(r)
+	default:
+		j.dense(r, j.others[r.Stream])
+		j.others[r.Stream] = r.Version
+	}
+	return j.tell()
+}
+
+// once is the part of P25 that the log alone decides: ids and positions.
+func (j *Judge) once(r event.Recorded) {
+	if r.Position <= j.last {
+		j.broken(P25, r.Stream, r.Position, "position %d follows %d", r.Position, j.last)
+	}
+	j.last = max(j.last, r.Position)
+	if j.s.Share != nil && !j.s.Share(r.ID) {
+		return
+	}
+	if _, twice := j.ids[r.ID]; twice {
+		j.broken(P25, r.Stream, r.Position, "event id %s was recorded before", r.ID)
+	}
+	j.ids[r.ID] = struct{}{}
+}
+
+// dense is the part of P25 that a stream decides: versions rise by one.
+func (j *Judge) dense(r event.Recorded, last event.Version) bool {
+	if r.Version == last+1 {
+		return true
+	}
+	j.broken(P25, r.Stream, r.Position, "version %d of %s follows %d", r.Version, r.Name, last)
+	return false
+}
+
+func (j *Judge) transaction(r event.Recorded) {
+	id, hash, err := tx.ParseStream(r.Stream)
+	if err != nil {
+		j.broken(P30, r.Stream, r.Position, "%v", err)
+		return
+	}
+	e, err := j.codec.Decode(r.Name, r.Data)
+	if err != nil {
+		j.broken(P30, r.Stream, r.Position, "%v", err)
+		e = nil
+	}
+	key := Key{id, hash}
+	if past, ok := j.ended[key]; ok {
+		j.dense(r, event.Version(past.version))
+		past.version = uint32(r.Version)
+		if e != nil {
+			past = j.after(past, key, r, e)
+		}
+		j.ended[key] = past
+		return
+	}
+	l := j.open[key]
+	if l == nil {
+		l = j.begin(key, r, e)
+	} else {
+		j.dense(r, l.version)
+		l.version = r.Version
+		if e != nil {
+			j.live(l, r, e)
+		}
+	}
+	if l.settled() {
+		j.close(l, r)
+	}
+}
+
+// begin is the first event of a stream that the judge sees: P3 wants it to be the
+// only Accepted, and P9 that it is about the stream's transaction.
+func (j *Judge) begin(key Key, r event.Recorded, e tx.Event) *life {
+	j.dense(r, 0)
+	l := &life{key: key, version: r.Version, position: r.Position, status: tx.StatusQueued, at: r.At}
+	j.open[key] = l
+	j.figures.Transactions++
+	a, ok := e.(tx.Accepted)
+	if !ok {
+		j.broken(P3, r.Stream, r.Position, "the stream begins with %s, not with its acceptance", r.Name)
+		return l
+	}
+	if a.Chain != key.Chain || a.Hash != key.Hash {
+		j.broken(P9, r.Stream, r.Position, "accepts %s on chain %s", a.Hash, a.Chain)
+	}
+	l.accepted, l.known = a, true
+	l.show(r.Version)
+	if a.RawHash != a.Hash {
+		j.named[Key{key.Chain, a.RawHash}] = key
+	}
+	if at, waits := j.acked[key]; waits {
+		l.ackedAt = at
+		delete(j.acked, key)
+	}
+	return l
+}
+
+// close keeps of a transaction that has ended what later facts are judged by.
+func (j *Judge) close(l *life, r event.Recorded) {
+	delete(j.open, l.key)
+	if l.known && l.accepted.RawHash != l.accepted.Hash {
+		delete(j.named, Key{l.key.Chain, l.accepted.RawHash})
+	}
+	j.ended[l.key] = ended{
+		version: uint32(l.version), status: l.status, verdict: l.verdict, at: r.At,
+		canceled: l.canceled, sealed: l.sealed, erased: l.erased, retired: l.retired, violated: l.violated,
+		joined: l.joined, acked: !l.ackedAt.IsZero(), pending: l.pending(),
+	}
+}
+
+// group and its members.
+
+// roll is what is kept of a group: who joined and is not canceled, in order.
+type roll struct {
+	version  event.Version
+	key      chain.NonceKey
+	joined   int
+	canceled int   // the first so many
+	rest     []Key // those that joined after the canceled ones
+	shown    map[chain.Hash]bool
+	owed     map[Key]event.Recorded // canceled by this, and not told so yet
+}
+
+func (j *Judge) member(r event.Recorded) {
+	id, err := group.ParseStream(r.Stream)
+	if err != nil {
+		j.broken(P30, r.Stream, r.Position, "%v", err)
+		return
+	}
+	g := j.group[id]
+	if g == nil {
+		g = &roll{shown: map[chain.Hash]bool{}, owed: map[Key]event.Recorded{}}
+		j.group[id] = g
+	}
+	j.dense(r, g.version)
+	g.version = r.Version
+	e, err := j.groups.Decode(r.Name, r.Data)
+	if err != nil {
+		j.broken(P30, r.Stream, r.Position, "%v", err)
+		return
+	}
+	switch e := e.(type) {
+	case group.Joined:
+		j.join(g, id, r, e)
+	case group.Canceled:
+		j.cancelGroup(g, r, e)
+	}
+}
+
+// join is P3 for groups: a member was accepted, is of this group, and joins once.
+func (j *Judge) join(g *roll, id group.ID, r event.Recorded, e group.Joined) {
+	key := Key{e.Chain, e.Hash}
+	g.joined++
+	g.rest = append(g.rest, key)
+	if g.joined == 1 {
+		g.key = e.NonceKey
+	}
+	if e.Chain != id.Chain || e.Sender != id.Sender || e.Group != id.Group || e.NonceKey != g.key {
+		j.broken(P3, r.Stream, r.Position, "%s joins with nonce key %s, the group's is %s", e.Hash, e.NonceKey, g.key)
+	}
+	past, over := j.ended[key]
+	switch l := j.open[key]; {
+	case l != nil:
+		if l.joined {
+			j.broken(P3, r.Stream, r.Position, "%s joins again", e.Hash)
+		}
+		l.joined = true
+		if l.known && l.accepted.Sender != e.Sender {
+			j.broken(P3, r.Stream, r.Position, "%s is of %s", e.Hash, l.accepted.Sender)
+		}
+	case over:
+		if past.joined {
+			j.broken(P3, r.Stream, r.Position, "%s joins again", e.Hash)
+		}
+		past.joined = true
+		j.ended[key] = past
+	default:
+		j.broken(P3, r.Stream, r.Position, "%s joins, which nobody accepted", e.Hash)
+	}
+}
+
+// cancelGroup is P23 for groups: a cancel speaks of members that there are, and a
+// signature that was shown counts once.
+func (j *Judge) cancelGroup(g *roll, r event.Recorded, e group.Canceled) {
+	if e.Members > g.joined || e.Members < g.canceled {
+		j.broken(P23, r.Stream, r.Position, "%d members are canceled, of %d, %d of whom were", e.Members, g.joined, g.canceled)
+		return
+	}
+	if e.By.Form == group.FormTyped {
+		if g.shown[e.By.Digest] {
+			j.broken(P23, r.Stream, r.Position, "the authorization %s was used before", e.By.Digest)
+		}
+		g.shown[e.By.Digest] = true
+	}
+	n := e.Members - g.canceled
+	for _, key := range g.rest[:n] {
+		if l := j.open[key]; l != nil && !l.canceled && l.status != tx.StatusInvalid {
+			g.owed[key] = r
+			l.canceledBy = g
+		}
+	}
+	g.rest = append([]Key(nil), g.rest[n:]...)
+	g.canceled = e.Members
+}

@@ -1,0 +1,208 @@
+package promise_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+const testChain chain.ID = 42431
+
+var epoch = time.Unix(1_800_000_000, 0).UTC()
+
+// script writes a history down, fact by fact, and has it judged as it goes.
+type script struct {
+	judge    *promise.Judge
+	ledger   *promise.Ledger
+	versions map[event.Stream]event.Version
+	at       time.Time
+	position event.Position
+	ids      uint64
+	found    []promise.Violation
+	// change is applied to each event before it is judged; nil is not.
+	change func(r *event.Recorded)
+}
+
+func newScript(s promise.Settings) *script {
+	ledger := promise.NewLedger()
+	s.Chain = func(chain.ID) promise.Chain { return ledger }
+	s.Decode = decode
+	return &script{judge: promise.New(s), ledger: ledger, versions: map[event.Stream]event.Version{}, at: epoch}
+}
+
+// note is a transaction of these tests: what its bytes say.
+type note struct {
+	name   string
+	sender byte
+	key    byte
+	nonce  uint64
+	before uint64 // seconds after the epoch; 0 never
+	after  uint64
+}
+
+// raw are bytes that decode reads.
+func (n note) raw() []byte {
+	raw := append([]byte{n.sender, n.key}, make([]byte, 24)...)
+	binary.BigEndian.PutUint64(raw[2:], n.nonce)
+	binary.BigEndian.PutUint64(raw[10:], n.before)
+	binary.BigEndian.PutUint64(raw[18:], n.after)
+	return append(raw, n.name...)
+}
+
+func (n note) hash() chain.Hash { return chain.Keccak(n.raw()) }
+
+func (n note) nonceKey() chain.NonceKey { return chain.NonceKey{31: n.key} }
+
+func (n note) sequence() chain.Sequence {
+	return chain.Sequence{Chain: testChain, Sender: chain.Address{n.sender}, Key: n.nonceKey()}
+}
+
+func (n note) accepted(at time.Time) tx.Accepted {
+	a := tx.Accepted{
+		Chain: testChain, Hash: n.hash(), Sender: chain.Address{n.sender}, Signature: chain.Secp256k1,
+		NonceKey: n.nonceKey(), Nonce: n.nonce, EligibleAt: uint64(at.Unix()),
+		Bytes: len(n.raw()), RawHash: n.hash(), At: at,
+	}
+	if n.before != 0 {
+		a.Window.Before = uint64(epoch.Unix()) + n.before
+	}
+	if n.after != 0 {
+		a.Window.After = uint64(epoch.Unix()) + n.after
+		a.EligibleAt = a.Window.After
+	}
+	return a
+}
+
+// decode reads what raw wrote.
+func decode(raw []byte) (chain.Signed, error) {
+	if len(raw) < 26 {
+		return chain.Signed{}, fmt.Errorf("%d bytes are no transaction", len(raw))
+	}
+	n := note{
+		string(raw[26:]), raw[0], raw[1], binary.BigEndian.Uint64(raw[2:]),
+		binary.BigEndian.Uint64(raw[10:]), binary.BigEndian.Uint64(raw[18:]),
+	}
+	a := n.accepted(epoch)
+	return chain.Signed{
+		Chain: a.Chain, Hash: chain.Keccak(raw), Sender: a.Sender, Signature: a.Signature,
+		NonceKey: a.NonceKey, Nonce: a.Nonce, Window: a.Window,
+	}, nil
+}
+
+// later lets time pass.
+func (s *script) later(d time.Duration) { s.at = s.at.Add(d) }
+
+// log records facts about a transaction.
+func (s *script) log(n note, facts ...tx.Event) {
+	for _, e := range facts {
+		name, data, err := tx.Codec().Encode(e)
+		if err != nil {
+			panic(err)
+		}
+		s.record(tx.Stream(testChain, n.hash()), name, data)
+	}
+}
+
+// logGroup records facts about a group.
+func (s *script) logGroup(id group.ID, facts ...group.Event) {
+	for _, e := range facts {
+		name, data, err := group.Codec().Encode(e)
+		if err != nil {
+			panic(err)
+		}
+		s.record(id.Stream(), name, data)
+	}
+}
+
+func (s *script) record(stream event.Stream, name string, data []byte) {
+	s.position++
+	s.ids++
+	s.versions[stream]++
+	r := event.Recorded{
+		Event:  event.Event{ID: event.DeriveID(stream, event.ID{15: byte(s.ids), 14: byte(s.ids >> 8)}, 0), Name: name, Data: data},
+		Stream: stream, Version: s.versions[stream], Position: s.position, At: s.at,
+	}
+	if s.change != nil {
+		s.change(&r)
+	}
+	s.found = append(s.found, s.judge.Event(r)...)
+}
+
+// accept accepts a transaction.
+func (s *script) accept(n note) { s.log(n, n.accepted(s.at)) }
+
+// send has a transaction's bytes reach a node.
+func (s *script) send(n note) { s.sendRaw(n.raw()) }
+
+func (s *script) sendRaw(raw []byte) {
+	s.found = append(s.found, s.judge.Sent(promise.Sent{Chain: testChain, Node: "a", Raw: raw, At: s.at, ChainTime: s.ledger.Head().Time})...)
+}
+
+// took sends and records that the node took it.
+func (s *script) took(n note, attempt int) {
+	s.send(n)
+	s.log(n, tx.Broadcast{Attempt: attempt, Answers: []tx.Answer{{Endpoint: "a", Class: tx.Taken}}, At: s.at})
+}
+
+// blockOf is a block of a branch.
+func blockOf(number uint64, branch string) chain.Block {
+	return chain.Block{
+		Number: number, Hash: chain.Keccak(fmt.Append(nil, branch, number)),
+		Parent: chain.Keccak(fmt.Append(nil, branch, number-1)), Time: uint64(epoch.Unix()) + number,
+	}
+}
+
+// mine adds a block that executes transactions.
+func (s *script) mine(b chain.Block, notes ...note) {
+	executed := make([]promise.Execution, len(notes))
+	for i, n := range notes {
+		executed[i] = promise.Execution{Hash: n.hash(), Status: 1, Sequence: n.sequence(), Nonce: n.nonce}
+	}
+	s.ledger.Add(b, executed...)
+}
+
+func minedIn(b chain.Block) tx.Mined { return tx.Mined{Receipt: chain.Receipt{Block: b, Status: 1}} }
+
+func (s *script) call(c promise.Call) {
+	c.Chain = testChain
+	if c.Ended.IsZero() {
+		c.Ended = s.at
+	}
+	if c.Began.IsZero() {
+		c.Began = c.Ended
+	}
+	s.found = append(s.found, s.judge.Call(c)...)
+}
+
+func (s *script) submitted(n note) {
+	s.call(promise.Call{Kind: promise.Submit, Hash: n.hash(), Result: promise.OK})
+}
+
+func (s *script) finish(e promise.End) {
+	if e.Now.IsZero() {
+		e.Now = s.at
+	}
+	s.found = append(s.found, s.judge.Finish(e)...)
+}
+
+func (s *script) tick(up bool) { s.found = append(s.found, s.judge.Tick(s.at, up)...) }
+
+// expect checks that exactly one promise was broken; 0 is none.
+func (s *script) expect(t *testing.T, want promise.Number) {
+	t.Helper()
+	for _, v := range s.found {
+		if v.Promise != want {
+			t.Errorf("want %s, found %s", want, v)
+		}
+	}
+	if want != 0 && len(s.found) == 0 {
+		t.Errorf("nothing was found, want %s", want)
+	}
+}

@@ -1,0 +1,113 @@
+package promise
+
+import (
+	"fmt"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Number tells promises apart, for ever.
+type Number int
+
+// The promises about delivery. Numbers 4 to 7 and 22 belong to the relay and to webhooks.
+const (
+	P1  Number = 1
+	P2  Number = 2
+	P3  Number = 3
+	P8  Number = 8
+	P9  Number = 9
+	P10 Number = 10
+	P11 Number = 11
+	P12 Number = 12
+	P13 Number = 13
+	P14 Number = 14
+	P15 Number = 15
+	P16 Number = 16
+	P17 Number = 17
+	P18 Number = 18
+	P19 Number = 19
+	P20 Number = 20
+	P21 Number = 21
+	P23 Number = 23
+	P24 Number = 24
+	P25 Number = 25
+	P26 Number = 26
+	P27 Number = 27
+	P28 Number = 28
+	P29 Number = 29
+	P30 Number = 30
+)
+
+// String is P and the number.
+func (n Number) String() string { return fmt.Sprintf("P%d", int(n)) }
+
+// MarshalText is [Number.String].
+func (n Number) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
+
+// Promise is one thing that is promised about delivery.
+type Promise struct {
+	Number    Number
+	Name      string
+	Statement string // one sentence
+}
+
+// All lists the promises, in the order of their numbers.
+func All() []Promise {
+	return []Promise{
+		{P1, "acknowledged is durable", "An acceptance that a client was told of is in the log, and stays."},
+		{P2, "none is lost", "A transaction that was accepted comes to its end, or says when it is acted on next, or what it waits for."},
+		{P3, "one request, one record", "However often and by whomever the same transaction is submitted, it is recorded once."},
+		{P8, "written before sent", "Nothing reaches a node that was not recorded before."},
+		{P9, "bytes intact", "The bytes that reach nodes are those that were accepted, and have the hash and sender that were recorded."},
+		{P10, "one nonce, one execution", "Of the transactions with one nonce in one sequence at most one is executed."},
+		{P11, "no false end", "A verdict that is sealed is what the final chain says."},
+		{P12, "the end is last", "Nothing follows a sealed verdict but the chain's own contradiction, and housekeeping."},
+		{P13, "un-mining is recorded", "When the block of an announced verdict leaves the chain, that is recorded; and only then."},
+		{P14, "delivered again", "What was un-mined and may still be sent is sent again."},
+		{P15, "within the window", "Nothing is sent before it is eligible, or when it has expired."},
+		{P16, "in time", "The first attempt follows eligibility without delay."},
+		{P17, "keeps trying, politely", "What may be sent is sent again and again, and no node is flooded with it."},
+		{P18, "read model is fold", "Every row of a read model is the fold of its events up to the checkpoint."},
+		{P19, "rebuilt is live", "A read model made anew from the log is the live one, byte for byte."},
+		{P20, "none skipped or doubled", "A reader of the log is shown every event once, in order."},
+		{P21, "Redis is disposable", "With Redis, without it, and with one that is emptied the outcomes are the same."},
+		{P23, "cancel holds", "What its owner canceled is not sent any more, and its bytes are gone."},
+		{P24, "read your writes", "Who was told of a transaction can read it, and sees it go forward."},
+		{P25, "a repeated append has one effect", "Event ids are unique, versions dense, positions rising; a report that is made again adds nothing."},
+		{P26, "one clock for each decision", "Clocks that disagree change no outcome."},
+		{P27, "sheds, never loses", "Who is turned away is told when to come back, and what was taken is kept."},
+		{P28, "secrets stay in", "No key, token, password or canceled transaction is in anything the service writes."},
+		{P29, "same bytes, same decision", "What was recorded of a transaction follows from its bytes alone."},
+		{P30, "old logs load", "Every event that was ever recorded is read."},
+	}
+}
+
+// Of is the promise with a number; the zero Promise if there is none.
+func Of(n Number) Promise {
+	for _, p := range All() {
+		if p.Number == n {
+			return p
+		}
+	}
+	return Promise{}
+}
+
+// Violation is a promise that was broken, and the evidence.
+type Violation struct {
+	Promise  Number         `json:"promise"`
+	Stream   event.Stream   `json:"stream,omitempty"`
+	Position event.Position `json:"position,omitempty"` // of the event that shows it; 0 when none does
+	Evidence string         `json:"evidence"`
+}
+
+// String names promise, stream, position and evidence.
+func (v Violation) String() string {
+	where := ""
+	if v.Stream != "" {
+		where = " " + string(v.Stream)
+	}
+	if v.Position != 0 {
+		where += fmt.Sprintf(" at %d", v.Position)
+	}
+	return fmt.Sprintf("%s (%s)%s: %s", v.Promise, Of(v.Promise).Name, where, v.Evidence)
+}
