@@ -101,6 +101,13 @@ func (l *lens) BlockByHash(ctx context.Context, hash chain.Hash) (chain.Block, c
 	return l.Node.BlockByHash(ctx, hash)
 }
 
+func (l *lens) Nonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error) {
+	if err := l.fail("Nonces"); err != nil {
+		return nil, err
+	}
+	return l.Node.Nonces(ctx, at, sequences)
+}
+
 func (l *lens) FindReceipt(ctx context.Context, hash chain.Hash, at chain.Block) (*chain.Receipt, error) {
 	if err := l.fail("FindReceipt"); err != nil || l.receipt != nil {
 		return l.receipt, err

@@ -22,6 +22,9 @@ type Board interface {
 	Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error)
 	// Expiring returns open and watched rows with 0 < ExpiresAt <= time.
 	Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error)
+	// Watched returns watched rows with a hash above after, in the order of their
+	// hashes.
+	Watched(ctx context.Context, id chain.ID, after chain.Hash, limit int) ([]tx.Work, error)
 	// Waiting returns sequences with rows that wait for a nonce, longest unseen
 	// first, and marks them seen.
 	Waiting(ctx context.Context, id chain.ID, limit int) ([]chain.Sequence, error)

@@ -139,7 +139,7 @@ func (w *Watcher) settle(ctx context.Context, hash chain.Hash, at chain.Block, v
 // eligibility by the chain's clock, and sequences that wait. None of them waits for
 // another's trouble to pass.
 func (r *run) readTip(ctx context.Context, tip chain.Block) error {
-	return errors.Join(r.readExpiring(ctx, tip), r.readEligible(ctx, tip), r.readWaiting(ctx, tip))
+	return errors.Join(r.readExpiring(ctx, tip), r.readEligible(ctx, tip), r.readWaiting(ctx, tip), r.readWatched(ctx, tip))
 }
 
 func (r *run) readExpiring(ctx context.Context, tip chain.Block) error {
@@ -179,22 +179,27 @@ func (r *run) readWaiting(ctx context.Context, tip chain.Block) error {
 			waiting = append(waiting, s)
 		}
 	}
-	if len(waiting) == 0 {
+	return r.readNonces(ctx, tip, waiting)
+}
+
+// readNonces asks for the nonces of sequences, and does what follows from them.
+func (r *run) readNonces(ctx context.Context, tip chain.Block, sequences []chain.Sequence) error {
+	if len(sequences) == 0 {
 		return nil
 	}
-	nonces, err := r.Node.Nonces(ctx, tip, waiting)
+	nonces, err := r.Node.Nonces(ctx, tip, sequences)
 	if err != nil {
 		return fmt.Errorf("nonces: %w", err)
 	}
-	now := make(map[chain.Sequence]uint64, len(waiting))
-	for i, s := range waiting {
+	now := make(map[chain.Sequence]uint64, len(sequences))
+	for i, s := range sequences {
 		now[s] = nonces[i]
 	}
 	left, err := r.outrun(ctx, tip, now, now, nil)
 	if err != nil {
 		return err
 	}
-	for _, s := range waiting {
+	for _, s := range sequences {
 		delete(r.unsettled, s)
 	}
 	r.postpone(left)

@@ -86,8 +86,8 @@ func (r *run) doubts(head chain.Block, base int) bool {
 
 // restart is for a head that does not meet the known blocks within walkMax: at
 // the very first step, or after a long absence. What happened between is found
-// by looking at each open transaction when it is next due, and at each verdict
-// when its block is final.
+// by looking at each open transaction when it is next due, at each verdict when its
+// block is final, and at what is watched by and by.
 func (r *run) restart(ctx context.Context, head chain.Block, fresh []block) ([]block, int, error) {
 	tip := r.tip()
 	if len(r.blocks) == 0 {
@@ -105,6 +105,7 @@ func (r *run) restart(ctx context.Context, head chain.Block, fresh []block) ([]b
 	}
 	r.Log.Warn("watching begins anew at the head", "chain", r.Chain, "head", head.Number, "known", tip.Number)
 	slices.Reverse(fresh)
+	r.round = round{}
 	base, err := r.stillCanonical(ctx)
 	if err != nil {
 		return nil, 0, err

@@ -63,6 +63,7 @@ type run struct {
 	asked   asked       // for the final block
 	sure    chain.Block // the last final block that was more than one endpoint's word
 	turn    turn        // where finalize goes on
+	round   round       // where readWatched goes on
 	trouble string      // what the log was told last; empty when all is well
 	// unsettled are sequences in which a nonce was used and the rivals could not be
 	// settled then.

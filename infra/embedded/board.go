@@ -52,6 +52,13 @@ func (w *Work) Expiring(ctx context.Context, id chain.ID, time uint64, limit int
 	})
 }
 
+// Watched returns watched rows with a hash above after, in the order of their hashes.
+func (w *Work) Watched(ctx context.Context, id chain.ID, after chain.Hash, limit int) ([]tx.Work, error) {
+	return w.read(ctx, func(conn *sqlite.Conn, into *[]tx.Work) error {
+		return rows(conn, into, "WHERE chain = ? AND phase = 'watched' AND hash > ? ORDER BY hash LIMIT ?", int64(id), after[:], int64(limit))
+	})
+}
+
 // Waiting returns sequences that wait, longest unseen first, and marks them seen.
 func (w *Work) Waiting(ctx context.Context, id chain.ID, limit int) ([]chain.Sequence, error) {
 	return write(ctx, w.file, "look at who waits", func(conn *sqlite.Conn) (found []chain.Sequence, err error) {

@@ -56,6 +56,13 @@ func (s *Work) Expiring(ctx context.Context, id chain.ID, time uint64, limit int
 		int64(id), flip(time), max(limit, 0))
 }
 
+// Watched returns watched rows with a hash above after, in the order of their hashes.
+func (s *Work) Watched(ctx context.Context, id chain.ID, after chain.Hash, limit int) ([]tx.Work, error) {
+	return s.rows(ctx, `SELECT `+workColumns+` FROM work.queue q
+		WHERE q.chain = $1 AND q.phase = 'watched' AND q.hash > $2 ORDER BY q.hash LIMIT $3`,
+		int64(id), after[:], max(limit, 0))
+}
+
 // Wake makes rows due now: those of the sequences whose WaitNonce the nonce given
 // for each has reached.
 func (s *Work) Wake(ctx context.Context, now map[chain.Sequence]uint64) (woken int, err error) {

@@ -161,6 +161,39 @@ func expiring(t *testing.T, q *queue) {
 	}
 }
 
+// watchedRows goes through what is watched, and nothing else, in pages.
+func watchedRows(t *testing.T, q *queue) {
+	ctx := soon(t)
+	var rows []tx.Work
+	for n := range 12 {
+		rows = append(rows, q.row(n, address(n), 0))
+	}
+	away := q.row(90, address(1), 7)
+	away.Chain = 2
+	q.apply(opens(append(rows, away)...)...)
+	q.apply(announce(0, block(1)), seal(1, block(1)))
+	var want []int
+	for n := 3; n < 12; n++ {
+		q.apply(watched(n))
+		want = append(want, n)
+	}
+	for _, size := range []int{1, 4, 9, 100} {
+		var got []tx.Work
+		for after := (chain.Hash{}); len(got) <= len(want); {
+			page, err := q.Watched(ctx, 1, after, size)
+			check(t, err)
+			if len(page) == 0 {
+				break
+			}
+			got, after = append(got, page...), page[len(page)-1].Hash
+		}
+		q.wantSet(fmt.Sprintf("watched, in pages of %d", size), got, want...)
+		if !slices.IsSortedFunc(got, func(a, b tx.Work) int { return bytes.Compare(a.Hash[:], b.Hash[:]) }) {
+			t.Errorf("in pages of %d: not in order", size)
+		}
+	}
+}
+
 // wait makes rows of chain 1 wait for a nonce (as WaitNonce has it), due in an hour.
 func (q *queue) wait(nonce uint64, rows ...int) {
 	q.t.Helper()

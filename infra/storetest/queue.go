@@ -55,6 +55,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"verdicts in pages", verdictsInPages},
 		{"soonest", soonest},
 		{"expiring", expiring},
+		{"what is watched", watchedRows},
 		{"waiting sequences in turn", waitingInTurn},
 		{"wake", wake},
 		{"advance", advance},

@@ -94,6 +94,7 @@ type WorkRows interface {
 
 	NextFree(ctx context.Context, s chain.Sequence, from uint64) (uint64, error)
 	Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error)
+	Watched(ctx context.Context, id chain.ID, after chain.Hash, limit int) ([]tx.Work, error)
 	Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error)
 	Expiring(ctx context.Context, id chain.ID, time uint64, limit int) ([]tx.Work, error)
 	Waiting(ctx context.Context, id chain.ID, limit int) ([]chain.Sequence, error)

@@ -1,0 +1,111 @@
+package watcher
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// canceled takes transactions on that their owner cancels at once.
+func (w *world) canceled(from, to int) (raws [][]byte, hashes []chain.Hash) {
+	w.t.Helper()
+	for n := from; n < to; n++ {
+		raw, hash := w.accept(sender(n))
+		w.command(hash, tx.Cancel{Reason: "test"})
+		raws, hashes = append(raws, raw), append(hashes, hash)
+	}
+	w.feed()
+	return raws, hashes
+}
+
+// executed checks that all of these are, which had been canceled.
+func (w *world) executed(hashes []chain.Hash) {
+	w.t.Helper()
+	for i, hash := range hashes {
+		if s := w.state(hash); s.Status != tx.StatusExecuted || !s.Canceled {
+			w.t.Errorf("number %d is %s", i, s.Status)
+		}
+	}
+}
+
+// What is canceled is not sent, so nobody asks about it. What was mined of it in blocks
+// that are skipped after a long absence is found all the same.
+func TestCanceledAndMinedInAGap(t *testing.T) {
+	w := newWorld(t, 0)
+	w.step()
+	raws, hashes := w.canceled(0, watchedMax+10)
+	_, still := w.canceled(500, 501)
+	w.mine(raws...)
+	for range gapMax {
+		w.mine()
+	}
+	w.step()
+	if w.run.blocks[0].Number+gapMax > w.run.tip().Number+1 {
+		t.Fatalf("no block was skipped: %d blocks", len(w.run.blocks))
+	}
+	w.feed()
+	w.mine()
+	w.step()
+	w.executed(hashes)
+	if s := w.state(still[0]); s.Status != tx.StatusCanceled {
+		t.Errorf("what was not mined is %s", s.Status)
+	}
+}
+
+// The board may have a row later than the block was read that holds it, as one that is
+// built anew from the log. A new process looks, and who runs on looks once a day.
+func TestCanceledBeforeTheBoardKnew(t *testing.T) {
+	for name, pass := range map[string]func(w *world){
+		"another process": (*world).restart,
+		"a day":           func(w *world) { w.clock.pass(watchedAgain) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 0)
+			raws, hashes := w.canceled(0, 1)
+			must(t, w.db.Work().Apply(t.Context(), "test", 0, 1, []tx.Change{{Chain: moderato, Hash: hashes[0], Close: true}}))
+			w.mine(raws...)
+			w.step()
+			s := sender(0)
+			row := tx.Work{Sender: s.Sender, NonceKey: s.NonceKey, Nonce: s.Nonce, Phase: tx.Watched, NextAt: w.clock.now()}
+			must(t, w.db.Work().Apply(t.Context(), "test", 1, 2, []tx.Change{{Chain: moderato, Hash: hashes[0], Open: &row}}))
+			w.mine()
+			w.step()
+			if s := w.state(hashes[0]); s.Status != tx.StatusCanceled {
+				t.Fatalf("it is %s before anybody could know", s.Status)
+			}
+			pass(w)
+			w.mine()
+			w.step()
+			w.executed(hashes)
+		})
+	}
+}
+
+// Nodes that do not agree on one page keep the round from no other, and the page is asked
+// about again.
+func TestTroubleInARound(t *testing.T) {
+	w := newWorld(t, 0)
+	raws, hashes := w.canceled(0, 2*watchedMax)
+	w.mine(raws...)
+	w.mine() // where watching begins
+	asked := 0
+	w.lens.failing = func(call string) error {
+		if call == "Nonces" {
+			if asked++; asked == 1 {
+				return errTrouble
+			}
+		}
+		return nil
+	}
+	if err := w.run.step(t.Context()); !errors.Is(err, errTrouble) {
+		t.Fatal(err)
+	}
+	for range 3 {
+		w.mine()
+		w.step()
+		w.feed()
+	}
+	w.executed(hashes)
+}
