@@ -132,19 +132,3 @@ func (s *stack) checkCursors(byAlice, byBob string) {
 	other := newStack(t, func(c *Config) { c.CursorKey = []byte(strings.Repeat("k", CursorKeyBytes)) })
 	wantProblem(t, "another service's cursor", other.get("/v1/transactions?"+byAlice+"&cursor="+url.QueryEscape(page.NextCursor)), 400, ErrInvalidCursor)
 }
-
-// Where a list continues, no host stands, whatever a request claims (row 15).
-func TestLinksNameNoHost(t *testing.T) {
-	s := newStack(t)
-	key := newKey(t)
-	s.submit(signed(t, key, testChain, 0), signed(t, key, testChain, 1))
-	s.catchUp()
-	answers, _ := s.raw("GET http://evil.example/v1/transactions?limit=1 HTTP/1.1\r\nHost: evil.example\r\n"+
-		"X-Forwarded-Host: evil.example\r\nX-Forwarded-Proto: gopher\r\nForwarded: host=evil.example\r\nConnection: close\r\n\r\n", patience)
-	if len(answers) != 1 || answers[0].status != http.StatusOK {
-		t.Fatalf("answers: %v", answers)
-	}
-	if next(t, answers[0]) == "" || strings.Contains(fmt.Sprint(answers[0].header, string(answers[0].body)), "evil") {
-		t.Errorf("answered %v %v", answers[0].header, answers[0])
-	}
-}

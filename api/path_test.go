@@ -2,13 +2,9 @@ package api
 
 import (
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // ask sends a GET with the target as it stands, which a client would mend.
@@ -21,129 +17,14 @@ func (s *stack) ask(target string) response {
 	return answers[0]
 }
 
-// Rows 18 to 20: paths are taken as sent.
-func TestPaths(t *testing.T) {
-	s := newStack(t)
-	const digits = "5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"
-	for _, tt := range []struct {
-		target string
-		status int
-		code   event.Refusal
-	}{
-		{"/", 404, ErrNotFound},
-		{"/v1", 404, ErrNotFound},
-		{"/v1/transactions/", 404, ErrNotFound},
-		{"/v1/transactions/../../etc/passwd", 404, ErrNotFound},
-		{"//v1//transactions", 404, ErrNotFound},
-		{"//v1/transactions", 404, ErrNotFound},
-		{"/v1/./transactions", 404, ErrNotFound},
-		{"/V1/transactions", 404, ErrNotFound},
-		{"/v1%2ftransactions", 404, ErrNotFound},
-		{"/v1/transactions/0x" + digits + "/", 404, ErrNotFound},
-		{"/v1/transactions/0x" + digits + "/events/", 404, ErrNotFound},
-		{"/v1/transactions/..", 400, ErrInvalidHash},
-		{"/v1/transactions/%2e%2e%2f%2e%2e%2fetc", 400, ErrInvalidHash},
-		{"/v1/transactions/%2e%2e%2f%2e%2e%2fetc/events", 400, ErrInvalidHash},
-		{"/v1/transactions/%00", 400, ErrInvalidHash},
-		{"/v1/transactions/0x" + digits + "%00", 400, ErrInvalidHash},
-		{"/v1/transactions/0x" + digits[1:], 400, ErrInvalidHash},
-		{"/v1/transactions/0x0" + digits, 400, ErrInvalidHash},
-		{"/v1/transactions/" + digits, 400, ErrInvalidHash},
-		{"/v1/transactions/0X" + digits, 400, ErrInvalidHash},
-		{"/v1/transactions/0x" + digits[:63] + "g", 400, ErrInvalidHash},
-		{"/v1/transactions/0x" + digits[:63] + "%D9%A3", 400, ErrInvalidHash}, // an Arabic-Indic digit
-		{"/v1/transactions/0x" + digits + "%E2%80%8B", 400, ErrInvalidHash},   // a zero-width space
-		{"/v1/transactions/0x" + digits, 404, tx.ErrUnknown},
-		{"/v1/transactions/0x" + strings.ToUpper(digits), 404, tx.ErrUnknown},
-		{"/v1/transactions/%30x" + digits, 404, tx.ErrUnknown},
-		{"/v1/transactions/0x" + digits + "/events", 404, tx.ErrUnknown},
-		{"/v1/transactions/0x" + digits + "?chainId=42431", 404, tx.ErrUnknown},
-		{"/v1/transactions/0x" + digits + "?chainId=5", 404, tx.ErrUnknown},
-	} {
-		wantProblem(t, tt.target, s.ask(tt.target), tt.status, tt.code)
-	}
-	// Escapes that are none are refused by net/http itself.
-	if res := s.ask("/v1/transactions/%zz"); res.status != http.StatusBadRequest {
-		t.Errorf("%%zz: %v", res)
-	}
-}
-
-// Rows 21 to 27: parameters are parsed by their types, and named when they are wrong.
+// What is well formed is taken, in any case and order.
 func TestParameters(t *testing.T) {
 	s := newStack(t)
-	const (
-		address = "0x00000000000000000000000000000000000000aa"
-		group   = "0x000000000000000000000000000000aa"
-		hash    = "0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"
-	)
-	list := func(q string) string { return "/v1/transactions?" + q }
-	injected := url.QueryEscape("' OR 1=1--")
-	for _, tt := range []struct {
-		target string
-		code   event.Refusal
-		says   string
-	}{
-		{list("sender=" + injected), ErrInvalidFilter, "sender"},
-		{list("sender=" + address + url.QueryEscape("';DROP TABLE x")), ErrInvalidFilter, "sender"},
-		{list("groupId=" + url.QueryEscape("0x';DROP")), ErrInvalidFilter, "group"},
-		{list("status=" + injected), ErrInvalidFilter, "OR 1=1"},
-		{list("cursor=" + injected), ErrInvalidCursor, "cursor"},
-		{list("chainId=" + injected), ErrInvalidFilter, "chainId"},
-		{list("status=queued&status=foo"), ErrInvalidFilter, `"foo"`},
-		{list("status=QUEUED"), ErrInvalidFilter, `"QUEUED"`},
-		{list("status="), ErrInvalidFilter, `""`},
-		{list("status=" + strings.Repeat("x", 1000)), ErrInvalidFilter, "…"},
-		{list("sender="), ErrInvalidFilter, "sender"},
-		{list("sender=" + address + "&sender=" + address), ErrInvalidFilter, "sender is given more than once"},
-		{list("groupId=" + address), ErrInvalidFilter, "group id"},
-		{list("limit=-1"), ErrInvalidLimit, `"-1"`},
-		{list("limit=0"), ErrInvalidLimit, `"0"`},
-		{list("limit=1001"), ErrInvalidLimit, "1000"},
-		{list("limit=1e9"), ErrInvalidLimit, `"1e9"`},
-		{list("limit=abc"), ErrInvalidLimit, `"abc"`},
-		{list("limit=+5"), ErrInvalidLimit, `" 5"`},
-		{list("limit=%2B5"), ErrInvalidLimit, `"+5"`},
-		{list("limit=0x10"), ErrInvalidLimit, `"0x10"`},
-		{list("limit=" + url.QueryEscape("５")), ErrInvalidLimit, "limit"},
-		{list("limit=9223372036854775808"), ErrInvalidLimit, "limit"},
-		{list("limit="), ErrInvalidLimit, "limit"},
-		{list("chainId=0"), ErrInvalidFilter, "chainId"},
-		{list("chainId=0x1"), ErrInvalidFilter, "chainId"},
-		{list("chainId=-1"), ErrInvalidFilter, "chainId"},
-		{list("chainId=042431"), ErrInvalidFilter, "chainId"},
-		{list("chainId=18446744073709551616"), ErrInvalidFilter, "chainId"},
-		{list("chainId=1&chainId=1"), ErrInvalidFilter, "chainId is given more than once"},
-		{list("ungrouped=true&groupId=" + group), ErrInvalidFilter, "exclude"},
-		{list("ungrouped=yes"), ErrInvalidFilter, `"yes"`},
-		{list("ungrouped"), ErrInvalidFilter, `""`},
-		{list("statsu=queued"), ErrInvalidFilter, `"statsu"`},
-		{list("Status=queued"), ErrInvalidFilter, `"Status"`},
-		{list("status=queued;limit=5"), ErrInvalidFilter, "escaped"},
-		{list("status=%zz"), ErrInvalidFilter, "escaped"},
-		{list("status=queued%00"), ErrInvalidFilter, `\x00`},
-		{list(strings.Repeat("status=queued&", 500)), ErrInvalidFilter, "500 times"},
-		{list("cursor=AAAA"), ErrInvalidCursor, "cursor"},
-		{list("cursor="), ErrInvalidCursor, "cursor"},
-		{"/v1/transactions/" + hash + "?chainId=x", ErrInvalidFilter, "chainId"},
-		{"/v1/transactions/" + hash + "?status=queued", ErrInvalidFilter, `"status"`},
-		{"/v1/transactions/" + hash + "/events?after=-1", ErrInvalidFilter, "after"},
-		{"/v1/transactions/" + hash + "/events?limit=5", ErrInvalidFilter, `"limit"`},
-	} {
-		p := wantProblem(t, quote(tt.target), s.ask(tt.target), http.StatusBadRequest, tt.code)
-		if !strings.Contains(p.Detail, tt.says) {
-			t.Errorf("%.64s: detail %q does not say %q", tt.target, p.Detail, tt.says)
-		}
-	}
-	// Row 25: a query of 140 KB is over the header limit.
-	if res := s.ask(list(strings.Repeat("status=queued&", 10_000))); res.status != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("10,000 parameters: %v", res)
-	}
 	for _, q := range []string{
-		"", "limit=1", "limit=1000", "sender=" + strings.ToUpper(address[2:]), "status=queued&status=queued&status=expired",
-		"ungrouped=false&groupId=" + group, "ungrouped=true", "chainId=18446744073709551615",
+		"", "limit=1", "limit=1000", "sender=0x" + strings.ToUpper(someone[2:]), "status=queued&status=queued&status=expired",
+		"ungrouped=false&groupId=" + someGroup, "ungrouped=true", "chainId=18446744073709551615",
 	} {
-		q = strings.Replace(q, "sender=", "sender=0x", 1)
-		if res := s.get(list(q)); res.status != http.StatusOK || string(res.body) != `{"transactions":[],"hasMore":false}`+"\n" {
+		if res := s.get("/v1/transactions?" + q); res.status != http.StatusOK || string(res.body) != `{"transactions":[],"hasMore":false}`+"\n" {
 			t.Errorf("%s: %v", q, res)
 		}
 	}

@@ -134,10 +134,21 @@ func decode(raw []byte) (chain.Signed, error) {
 // serve serves a handler on a socket until the test ends, and returns its address.
 func serve(t *testing.T, h http.Handler, l Limits) string {
 	t.Helper()
+	return serveOn(t, listen(t), h, l)
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return listener
+}
+
+// serveOn is serve on a listener that a test has made.
+func serveOn(t *testing.T, listener net.Listener, h http.Handler, l Limits) string {
+	t.Helper()
 	server := Server(h, l, slog.New(slog.DiscardHandler))
 	var open sync.WaitGroup // net/http itself does not wait for closed connections
 	own := server.ConnState

@@ -3,17 +3,13 @@ package api
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/google/go-cmp/cmp"
 
@@ -54,71 +50,6 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-// Rows 29 to 38 with the members of this request, and 39, 40, 46.
-func TestSubmitRefusesTheWhole(t *testing.T) {
-	s := newStack(t, func(c *Config) { c.Limits.BatchItems = 3 })
-	raw := signed(t, newKey(t), testChain, 0)
-	text := fmt.Sprintf("0x%x", raw)
-	valid := string(submissionOf(testChain, raw))
-	one := func(item string) string { return fmt.Sprintf(`{"chainId":42431,"transactions":[%s]}`, item) }
-	id := func(literal string) string { return fmt.Sprintf(`{"chainId":%s,"transactions":["%s"]}`, literal, text) }
-	for _, tt := range []struct {
-		body   string
-		status int
-		code   event.Refusal
-	}{
-		{`{"chainId":1,"chainId":42431,"transactions":["` + text + `"]}`, 400, ErrInvalidRequest},
-		{`{"CHAINID":42431,"transactions":["` + text + `"]}`, 400, ErrInvalidRequest},
-		{`{"chainId":42431,"transactions":["` + text + `"],"extra":1}`, 400, ErrInvalidRequest},
-		{`null`, 400, ErrInvalidRequest},
-		{id("null"), 400, ErrInvalidRequest},
-		{one("null"), 400, ErrInvalidRequest},
-		{one("\"\xff\""), 400, ErrMalformedJSON},
-		{one(`"\ud800"`), 400, ErrMalformedJSON},
-		{one(`"\u0000"`), 400, ErrMalformedJSON},
-		{"\xef\xbb\xbf" + valid, 400, ErrMalformedJSON},
-		{valid + "x", 400, ErrMalformedJSON},
-		{valid + valid, 400, ErrMalformedJSON},
-		{strings.Repeat("[", 20_000), 400, ErrInvalidRequest},
-		{strings.Repeat(`{"chainId":`, 9_999), 400, ErrInvalidRequest},
-		{id("-1"), 400, ErrInvalidRequest},
-		{id("42431.0"), 400, ErrInvalidRequest},
-		{id("4e4"), 400, ErrInvalidRequest},
-		{id("18446744073709551616"), 400, ErrInvalidRequest},
-		{id("1e999"), 400, ErrInvalidRequest},
-		{id("0xa5bf"), 400, ErrMalformedJSON},
-		{id(`"42431"`), 400, ErrInvalidRequest},
-		{one("1"), 400, ErrInvalidRequest},
-		{`[` + valid + `]`, 400, ErrInvalidRequest},
-		{`{"chainId":42431}`, 400, ErrInvalidRequest},
-		{`{"chainId":42431,"transactions":[]}`, 400, ErrEmptyBatch},
-		{one(`"0x01","0x02","0x03","0x04"`), 413, ErrBatchTooLarge},
-		{id("0"), 422, commands.ErrUnsupportedChain},
-		{id("5"), 422, commands.ErrUnsupportedChain},
-		{id("18446744073709551615"), 422, commands.ErrUnsupportedChain},
-		{`{"chainId":5,"transactions":["zz"]}`, 422, commands.ErrUnsupportedChain},
-	} {
-		wantProblem(t, quote(tt.body), s.do(http.MethodPost, "/v1/transactions", []byte(tt.body)), tt.status, tt.code)
-	}
-	if events := s.recorded(); len(events) != 0 {
-		t.Errorf("%d events were recorded", len(events))
-	}
-}
-
-// Row 40: the limits themselves are fine, one more is not.
-func TestBatchLimit(t *testing.T) {
-	s := newStack(t)
-	most := s.config.Limits.BatchItems
-	items := strings.Repeat(`"0x",`, most) // no transactions, but items
-	body := func(items string) []byte {
-		return []byte(`{"chainId":42431,"transactions":[` + strings.TrimSuffix(items, ",") + `]}`)
-	}
-	if res := s.do(http.MethodPost, "/v1/transactions", body(items)); res.status != http.StatusOK {
-		t.Errorf("%d items: %v", most, res)
-	}
-	wantProblem(t, "one more", s.do(http.MethodPost, "/v1/transactions", body(items+`"0x"`)), 413, ErrBatchTooLarge)
-}
-
 // Rows 41, 44, 45, 51, 66: each item is answered in its place.
 func TestSubmitAnswersEachItem(t *testing.T) {
 	s := newStack(t)
@@ -153,92 +84,6 @@ func TestSubmitAnswersEachItem(t *testing.T) {
 	}
 	if events := s.recorded(); len(events) != 5 {
 		t.Errorf("%d events were recorded", len(events))
-	}
-}
-
-// Row 66: a signature of one transaction on another is somebody else's.
-func TestSenderIsRecovered(t *testing.T) {
-	s := newStack(t)
-	key := newKey(t)
-	one, other := new(types.Transaction), new(types.Transaction)
-	for tx, raw := range map[*types.Transaction][]byte{one: signed(t, key, testChain, 0), other: signed(t, key, testChain, 1)} {
-		if err := tx.UnmarshalBinary(raw); err != nil {
-			t.Fatal(err)
-		}
-	}
-	v, r, sigS := one.RawSignatureValues()
-	signature := make([]byte, 65)
-	r.FillBytes(signature[:32])
-	sigS.FillBytes(signature[32:64])
-	signature[64] = byte(v.Uint64())
-	pasted, err := other.WithSignature(types.LatestSignerForChainID(other.ChainId()), signature)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := pasted.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	claimed := strings.ToLower(crypto.PubkeyToAddress(key.PublicKey).Hex())
-	for _, res := range s.submit(raw) {
-		if res.OK && res.Sender == claimed {
-			t.Errorf("taken on as %s, who has not signed it", claimed)
-		}
-	}
-}
-
-// Row 42: 100 posts of the same bytes at once are one transaction.
-func TestSubmitConcurrently(t *testing.T) {
-	s := newStack(t)
-	raw := signed(t, newKey(t), testChain, 0)
-	body := submissionOf(testChain, raw)
-	results := make([]result, 100)
-	var posting sync.WaitGroup
-	for i := range results {
-		posting.Go(func() {
-			res, err := s.send(http.MethodPost, "/v1/transactions", body)
-			var out struct{ Results []result }
-			if err != nil || res.status != http.StatusOK || json.Unmarshal(res.body, &out) != nil || len(out.Results) != 1 {
-				t.Errorf("answered %v, %v", res, err)
-				return
-			}
-			results[i] = out.Results[0]
-		})
-	}
-	posting.Wait()
-	first := 0
-	for i, r := range results {
-		if !r.OK || r.TxHash != chain.Keccak(raw) || r.Status != "queued" {
-			t.Errorf("result %d: %+v", i, r)
-		}
-		if !r.AlreadyKnown {
-			first++
-		}
-	}
-	if events := s.recorded(); first != 1 || len(events) != 1 {
-		t.Errorf("%d were the first, %d events were recorded", first, len(events))
-	}
-}
-
-// Row 67: whatever is sent, the answer is a result or a problem of the item.
-func TestSubmitMutations(t *testing.T) {
-	s := newStack(t)
-	source := rand.New(rand.NewPCG(1, 2))
-	valid := signed(t, newKey(t), testChain, 0)
-	for range 5 {
-		raws := make([][]byte, 200)
-		for i := range raws {
-			raws[i] = slices.Clone(valid)
-			for range 1 + source.IntN(3) {
-				raws[i][source.IntN(len(valid))] = byte(source.Uint32())
-			}
-			raws[i] = raws[i][:len(valid)-source.IntN(2)*source.IntN(len(valid)-1)]
-		}
-		for i, r := range s.submit(raws...) {
-			if !r.OK && (r.Problem.Status != 422 || r.Problem.Detail == "") {
-				t.Errorf("%x: %+v", raws[i], r)
-			}
-		}
 	}
 }
 
