@@ -79,10 +79,12 @@ type Endpoint struct {
 	Rate        *EndpointRate  `json:"rate,omitempty"`  // absent without a bound
 	Daily       *EndpointDaily `json:"daily,omitempty"` // likewise
 
-	// Since the start: how often the breaker opened, answers that contradicted
-	// themselves or most others, and calls that the budget forbade.
+	// Since the start: how often the breaker opened; answers that contradicted
+	// themselves or most others, and those that differed from others' where no majority
+	// could decide, so that nobody was believed; and calls that the budget forbade.
 	Trips          uint64 `json:"trips"`
 	Contradictions uint64 `json:"contradictions"`
+	Differences    uint64 `json:"differences"`
 	Withheld       uint64 `json:"withheld"`
 
 	Problem     string `json:"problem,omitempty"`

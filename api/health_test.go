@@ -37,7 +37,7 @@ func TestHealth(t *testing.T) {
 				Chain: testChain, Name: "a", Healthy: true, Score: 0.75, Head: 9, State: "healthy", Breaker: "closed", Reading: true,
 				LatencyMS: 1.5, ErrorRate: 0.25, InFlight: 3, MaxInFlight: 64, Rate: &EndpointRate{10, 20, 7.5}, Daily: &EndpointDaily{1000, 900}, Withheld: 4,
 				LastError: "HTTP 502", LastErrorAt: 1_800_000_000,
-			}, {Chain: testChain, Name: "b", State: "foreign", Breaker: "closed", Lag: 1, Lead: 2, Trips: 3, Contradictions: 4, Problem: "serves chain 1"}}
+			}, {Chain: testChain, Name: "b", State: "foreign", Breaker: "closed", Lag: 1, Lead: 2, Trips: 3, Contradictions: 4, Differences: 5, Problem: "serves chain 1"}}
 		}
 		h.Heads = func() []Head { return []Head{{Chain: testChain, Head: 9, Final: 7}} }
 		h.Readers = func(context.Context) ([]Reader, error) {
@@ -53,9 +53,9 @@ func TestHealth(t *testing.T) {
 		"dependencies":{"database":{"ok":true},"redis":{"ok":true}},
 		"endpoints":[{"chainId":42431,"name":"a","healthy":true,"score":0.75,"head":9,"state":"healthy","breaker":"closed","reading":true,"lag":0,"lead":0,
 		"latencyMs":1.5,"errorRate":0.25,"inFlight":3,"maxInFlight":64,"rate":{"perSecond":10,"burst":20,"left":7.5},"daily":{"calls":1000,"left":900},
-		"trips":0,"contradictions":0,"withheld":4,"lastError":"HTTP 502","lastErrorAt":1800000000},
+		"trips":0,"contradictions":0,"differences":0,"withheld":4,"lastError":"HTTP 502","lastErrorAt":1800000000},
 		{"chainId":42431,"name":"b","healthy":false,"score":0,"head":0,"state":"foreign","breaker":"closed","reading":false,"lag":1,"lead":2,
-		"latencyMs":0,"errorRate":0,"inFlight":0,"maxInFlight":0,"trips":3,"contradictions":4,"withheld":0,"problem":"serves chain 1"}],
+		"latencyMs":0,"errorRate":0,"inFlight":0,"maxInFlight":0,"trips":3,"contradictions":4,"differences":5,"withheld":0,"problem":"serves chain 1"}],
 		"heads":[{"chainId":42431,"head":9,"final":7}],
 		"readers":[{"name":"transactions","position":5,"head":7,"lag":2}]}`, testTime.Unix(), testTime.Unix()-60)
 	want = strings.NewReplacer("\n", "", "\t", "").Replace(want)

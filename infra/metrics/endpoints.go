@@ -17,8 +17,9 @@ type Endpoint struct {
 	InFlight       int
 	Slots          int // requests that may be under way
 	Reading        bool
-	Trips          uint64 // these three since the start
+	Trips          uint64 // these four since the start
 	Contradictions uint64
+	Differences    uint64
 	Withheld       uint64
 	// What is left of the budget, and whether there is one.
 	BudgetNow   float64
@@ -32,8 +33,8 @@ type endpoints struct {
 	status           func() []Endpoint
 	states, breakers []string
 
-	score, state, breaker, latency, head, lag, lead, reading *prometheus.Desc
-	inFlight, slots, left, trips, contradictions, withheld   *prometheus.Desc
+	score, state, breaker, latency, head, lag, lead, reading            *prometheus.Desc
+	inFlight, slots, left, trips, contradictions, differences, withheld *prometheus.Desc
 }
 
 // Endpoints exports how the nodes do, whose states and breakers' states are these.
@@ -56,6 +57,7 @@ func (m *Metrics) Endpoints(states, breakers []string, status func() []Endpoint)
 		left:           desc("budget_left_calls", "Calls an endpoint may still be asked, at once (window burst) or today (window day), where there is a bound.", "window"),
 		trips:          desc("trips_total", "Times that an endpoint's circuit breaker has opened."),
 		contradictions: desc("contradictions_total", "Answers of an endpoint that contradicted the question, themselves or most other endpoints."),
+		differences:    desc("differences_total", "Answers of an endpoint that differed from another's where no majority could decide, so that none was believed."),
 		withheld:       desc("withheld_calls_total", "Calls not made because an endpoint's budget forbade them."),
 	})
 }
@@ -64,7 +66,7 @@ func (m *Metrics) Endpoints(states, breakers []string, status func() []Endpoint)
 func (c *endpoints) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.score, c.state, c.breaker, c.latency, c.head, c.lag, c.lead, c.reading,
-		c.inFlight, c.slots, c.left, c.trips, c.contradictions, c.withheld,
+		c.inFlight, c.slots, c.left, c.trips, c.contradictions, c.differences, c.withheld,
 	} {
 		descs <- d
 	}
@@ -101,6 +103,7 @@ func (c *endpoints) Collect(metrics chan<- prometheus.Metric) {
 		}
 		send(c.trips, prometheus.CounterValue, float64(e.Trips))
 		send(c.contradictions, prometheus.CounterValue, float64(e.Contradictions))
+		send(c.differences, prometheus.CounterValue, float64(e.Differences))
 		send(c.withheld, prometheus.CounterValue, float64(e.Withheld))
 	}
 }

@@ -13,7 +13,7 @@ func TestEndpoints(t *testing.T) {
 	m.Endpoints([]string{"healthy", "tripped"}, []string{"closed", "open"}, func() []Endpoint {
 		return []Endpoint{
 			{Chain: "1", Name: "a", State: "healthy", Breaker: "closed", Score: 0.5, Latency: 250 * time.Millisecond, BudgetNow: 3, HasRate: true, InFlight: 2, Slots: 64},
-			{Chain: "1", Name: "b", State: "tripped", Breaker: "open", Trips: 7, Withheld: 8, Contradictions: 9, BudgetToday: 5, HasDaily: true},
+			{Chain: "1", Name: "b", State: "tripped", Breaker: "open", Trips: 7, Withheld: 8, Contradictions: 9, Differences: 10, BudgetToday: 5, HasDaily: true},
 		}
 	})
 	m.Call("1", "a", "eth_call", "state", "ok", time.Millisecond)
@@ -42,6 +42,7 @@ func TestEndpoints(t *testing.T) {
 		`watchtower_rpc_endpoint_trips_total{chain="1",endpoint="b"} 7`,
 		`watchtower_rpc_endpoint_withheld_calls_total{chain="1",endpoint="b"} 8`,
 		`watchtower_rpc_endpoint_contradictions_total{chain="1",endpoint="b"} 9`,
+		`watchtower_rpc_endpoint_differences_total{chain="1",endpoint="b"} 10`,
 	} {
 		if !got[want] {
 			t.Errorf("no line %s", want)

@@ -458,7 +458,10 @@ export interface Endpoint {
   }
   /** How often its breaker has opened. */
   trips: number
+  /** Answers that contradicted themselves or most other endpoints. */
   contradictions: number
+  /** Answers that differed from another endpoint's where no majority could decide. None of them was believed: what depends on them stays as it is. A third endpoint decides. */
+  differences: number
   /** Calls that its budget forbade. */
   withheld: number
   problem?: string

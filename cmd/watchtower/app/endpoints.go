@@ -43,7 +43,7 @@ func (a *App) exportEndpoints(c config.Config, pools []*rpc.Pool) {
 					Chain: c.Chains[i].ID.String(), Name: s.Name, State: string(s.State), Breaker: string(s.Breaker),
 					Score: s.Score, Latency: s.Latency, Head: s.Head, Lag: s.Lag, Lead: s.Lead, Reading: s.Reading,
 					InFlight: s.Budget.InFlight, Slots: s.Budget.Concurrency,
-					Trips: s.Trips, Contradictions: s.Lies, Withheld: s.Budget.Withheld,
+					Trips: s.Trips, Contradictions: s.Lies, Differences: s.Differences, Withheld: s.Budget.Withheld,
 					BudgetNow: s.Budget.Now, HasRate: s.Budget.Rate > 0, BudgetToday: s.Budget.Today, HasDaily: s.Budget.Daily > 0,
 				})
 			}
@@ -67,7 +67,7 @@ func endpoints(id chain.ID, statuses []rpc.Status) []api.Endpoint {
 		e := api.Endpoint{
 			Chain: id, Name: s.Name, Healthy: s.State == rpc.Healthy, Score: s.Score, Head: s.Head,
 			State: string(s.State), Breaker: string(s.Breaker), Reading: s.Reading, Lag: s.Lag, Lead: s.Lead,
-			LatencyMS: milliseconds(s.Latency), ErrorRate: s.Failures, Trips: s.Trips, Contradictions: s.Lies,
+			LatencyMS: milliseconds(s.Latency), ErrorRate: s.Failures, Trips: s.Trips, Contradictions: s.Lies, Differences: s.Differences,
 			InFlight: s.Budget.InFlight, MaxInFlight: s.Budget.Concurrency, Withheld: s.Budget.Withheld,
 			LastError: s.LastError,
 		}

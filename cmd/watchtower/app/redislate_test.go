@@ -122,5 +122,15 @@ func TestRedisInHealth(t *testing.T) {
 	must(t, s.Kill())
 	want(url, http.StatusServiceUnavailable, "false")
 	must(t, s.Start(t.Context()))
+	for deadline := time.After(20 * time.Second); ; { // a connection from before may still have to be given up
+		if code, _ := ask(url, "/health"); code == http.StatusOK {
+			break
+		}
+		select {
+		case <-deadline:
+			t.Fatal("a Redis that is back is not noticed")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 	want(url, http.StatusOK, "true")
 }

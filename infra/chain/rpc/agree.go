@@ -81,6 +81,7 @@ func (p *Pool) borneOut(ctx context.Context, e *endpoint, what string, check fun
 	if mute == 0 && len(h.differed) == 0 {
 		return nil // all who have a say agree, however few they are
 	}
+	p.differ(append(h.differed, e), what)
 	p.leave(e)
 	return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d agree, %d differ, %d decline, %d have not said)",
 		what, errAlone, len(h.agreed), len(h.differed), h.declined, mute)}
@@ -177,6 +178,29 @@ type outvoted struct{ endpoint, what string }
 func (e *outvoted) Error() string {
 	return fmt.Sprintf("%s: %s: most endpoints say otherwise", e.endpoint, e.what)
 }
+
+// differ counts that these could not be told from each other: somebody of them is
+// wrong, and there is no majority to say who. One alone only waits for the others.
+func (p *Pool) differ(among []*endpoint, what string) {
+	if len(among) < 2 {
+		return
+	}
+	now, names, news := p.config.Now(), make([]string, len(among)), false
+	for i, e := range among {
+		names[i] = e.name
+		e.mu.Lock()
+		news = news || now.Sub(e.health.differedAt) >= differAgain
+		e.health.differences, e.health.differedAt = e.health.differences+1, now
+		e.mu.Unlock()
+	}
+	if news {
+		p.config.Log.Warn("endpoints differ, and none is believed", "chain", p.config.Chain, "endpoints", names, "what", what)
+	}
+}
+
+// differAgain is how long endpoints have to be of one mind before it is logged anew that
+// they are not.
+const differAgain = 10 * time.Minute
 
 func (p *Pool) accuse(liars []*endpoint, what string) {
 	for _, e := range liars {

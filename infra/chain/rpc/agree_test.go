@@ -172,9 +172,23 @@ func TestNoNonceOnOneWord(t *testing.T) {
 			}
 		})
 	}
+	two := newCourt(t, 2, nil)
+	b := mine(t, two.Chain)
+	two.liar.replace(t, "eth_getTransactionCount", `"result":`+huge)
+	for range 3 {
+		two.read()
+		if got, err := two.pool.Reader().Nonces(t.Context(), b, []chain.Sequence{{Chain: id, Sender: alice}}); !errors.Is(err, errAlone) {
+			t.Errorf("two that differ: %d, %v", got, err)
+		}
+	}
+	for _, s := range two.pool.Status() {
+		if s.Differences != 3 || s.Lies != 0 || s.State != Healthy {
+			t.Errorf("nobody can say who is wrong: %+v", s)
+		}
+	}
 	c := newCourt(t, 3, nil)
 	raw, _ := plain(alice, chain.NonceKey{}, 0)
-	b := mine(t, c.Chain, raw)
+	b = mine(t, c.Chain, raw)
 	if got, err := c.pool.Reader().Nonces(t.Context(), b, []chain.Sequence{{Chain: id, Sender: alice}}); err != nil || !slices.Equal(got, []uint64{1}) {
 		t.Errorf("the truth: %d, %v", got, err)
 	}

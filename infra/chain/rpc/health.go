@@ -51,6 +51,9 @@ type health struct {
 	distrust   time.Duration
 	lied       uint64 // contradictions ever
 
+	differences uint64 // times that it and another differed and no majority could decide
+	differedAt  time.Time
+
 	head   uint64 // the newest block it has shown; 0 before the first
 	headAt time.Time
 	lag    uint64 // behind the others when it showed it

@@ -56,6 +56,7 @@ type Status struct {
 	Breaker     Breaker       `json:"breaker"`
 	Trips       uint64        `json:"trips"`          // of the breaker, since the start
 	Lies        uint64        `json:"contradictions"` // since the start
+	Differences uint64        `json:"differences"`    // from others, undecided, since the start
 	Distrust    time.Duration `json:"distrust"`       // left of it
 	Budget      BudgetLeft    `json:"budget"`
 	LastError   string        `json:"lastError,omitempty"`
@@ -77,7 +78,7 @@ func (p *Pool) Status() []Status {
 			Latency: e.health.latency, Failures: round(e.health.failures),
 			Chain: e.identity.chain, Genesis: e.identity.genesis, Ejected: e.identity.ejected,
 			Head: e.health.head, HeadAt: e.health.headAt, Lag: e.health.lag, Lead: e.health.lead,
-			Breaker: e.health.breaker(now), Trips: e.health.trips, Lies: e.health.lied,
+			Breaker: e.health.breaker(now), Trips: e.health.trips, Lies: e.health.lied, Differences: e.health.differences,
 			Distrust: max(e.health.distrusted.Sub(now), 0), Budget: budget,
 			LastError: e.health.lastError, LastErrorAt: e.health.lastErrorAt,
 		}
