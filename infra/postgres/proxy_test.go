@@ -16,6 +16,7 @@ type proxy struct {
 
 	mu      sync.Mutex
 	loss    loss
+	spare   int // pieces that pass before something is lost
 	refuses bool
 	conns   map[net.Conn]bool
 }
@@ -80,16 +81,23 @@ func (p *proxy) admit(client, server net.Conn) bool {
 }
 
 // lose sets what to lose. A request or reply is lost once.
-func (p *proxy) lose(what loss) {
+func (p *proxy) lose(what loss) { p.loseAfter(0, what) }
+
+// loseAfter lets so many pieces of clients' pass before.
+func (p *proxy) loseAfter(pieces int, what loss) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.loss = what
+	p.loss, p.spare = what, pieces
 }
 
 // take says what to do with a client's bytes.
 func (p *proxy) take() loss {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.spare > 0 {
+		p.spare--
+		return nothing
+	}
 	what := p.loss
 	if what != silence {
 		p.loss = nothing

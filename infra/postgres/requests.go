@@ -42,11 +42,13 @@ func (s *Requests) Claim(ctx context.Context, c request.Claim) (stage request.St
 				return err
 			}
 			var print []byte
+			a = request.Answer{}
 			err = s.pool.QueryRow(ctx, findRequest, c.Name[:]).Scan(&print, &a.Status, &a.Media, &a.Body)
-			if errors.Is(err, pgx.ErrNoRows) {
-				continue // it was forgotten in between
-			}
 			switch {
+			case errors.Is(err, pgx.ErrNoRows):
+				continue // it was forgotten in between
+			case err != nil:
+				return err
 			case [32]byte(print) != c.Print:
 				stage, a = request.Differs, request.Answer{}
 			case a.Status == 0:
@@ -54,7 +56,7 @@ func (s *Requests) Claim(ctx context.Context, c request.Claim) (stage request.St
 			default:
 				stage = request.Answered
 			}
-			return err
+			return nil
 		}
 		return errors.New("a request comes and goes")
 	})
