@@ -43,6 +43,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened[Log]) {
 		{"close beside appends and subscriptions", closing},
 		{"append cut short tells the truth", cutShort},
 		{"data outlives the process", reopened},
+		{"histories are linearizable", linearStreams},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
 	}

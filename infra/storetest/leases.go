@@ -91,6 +91,10 @@ func Leases(t *testing.T, open func(t *testing.T) Opened[LeaseRows]) {
 			}
 		}
 	})
+	t.Run("histories are linearizable", func(t *testing.T) {
+		o := open(t)
+		LinearLeases(t, o.Port, o.Clock, SmallCrowd(1))
+	})
 	t.Run("data outlives the process", func(t *testing.T) {
 		o := open(t)
 		first := acquire(t, o.Port, "lane", "a", time.Hour, true)

@@ -104,6 +104,7 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 			t.Errorf("%d claimed it, %d found it running", claimed.Load(), running.Load())
 		}
 	})
+	t.Run("histories are linearizable", func(t *testing.T) { LinearRequests(t, open(t).Port, SmallCrowd(1)) })
 	t.Run("forget", func(t *testing.T) {
 		o := open(t)
 		p, ctx, clock := o.Port, soon(t), o.Clock.orReal()

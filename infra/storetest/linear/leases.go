@@ -1,0 +1,189 @@
+package linear
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// Right asks for a lease for a time, or gives it up when TTL is 0.
+type Right struct {
+	Name   string
+	Holder string
+	TTL    time.Duration
+}
+
+// Granted is what was told of a lease.
+type Granted struct {
+	Held  bool
+	Token uint64
+	Err   error
+}
+
+// Leases is a history of rights that lapse. Its clock must run as fast as the store's.
+type Leases struct {
+	*History[Right, Granted]
+	// Slack is how far the store's clock may go astray within a lease's term, and what
+	// it cuts off.
+	Slack time.Duration
+	// Again is set for an adapter that tries again by itself when a reply is lost: a
+	// call that took at least so long may have had its effect before, too. 0 is never.
+	Again time.Duration
+}
+
+// NewLeases makes an empty history, timed by a clock.
+func NewLeases(now func() time.Time) Leases { return Leases{History: NewHistory[Right, Granted](now)} }
+
+// Told counts the calls for a lease that were told that it is held, or that it is not.
+func (l Leases) Told(held bool) int {
+	return l.told(func(r Right, g Granted) bool { return r.TTL > 0 && g.Err == nil && g.Held == held })
+}
+
+// Judge holds the history against leases that are given to one after the other.
+func (l Leases) Judge() Verdict {
+	return search(l.model(), operations(l.clear()), "the leases")
+}
+
+// clear leaves out what cannot be judged where adapters try again by themselves: a
+// holder was told only of the last of its tries, and others may have been denied a lease
+// because of an earlier one. All else that such a try may do, the last one does too.
+func (l Leases) clear() (kept []call[Right, Granted]) {
+	calls := l.sorted()
+	slow := func(c call[Right, Granted]) bool {
+		return l.Again > 0 && c.in.TTL > 0 && c.ended-c.began >= l.Again
+	}
+	for _, c := range calls {
+		denied := c.in.TTL > 0 && !c.open && !c.out.Held
+		if denied && slices.ContainsFunc(calls, func(o call[Right, Granted]) bool {
+			return slow(o) && o.in.Name == c.in.Name && o.in.Holder != c.in.Holder && o.began <= c.ended && c.began <= o.ended
+		}) {
+			continue
+		}
+		kept = append(kept, c)
+	}
+	return kept
+}
+
+func (l Leases) model() porcupine.Model {
+	m := porcupine.NondeterministicModel{
+		Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
+			return partition(all, func(o porcupine.Operation) string { return o.Input.(call[Right, Granted]).in.Name })
+		},
+		Init: func() []any { return []any{lease{exact: true}} },
+		Step: func(state, input, output any) []any {
+			c := input.(call[Right, Granted])
+			began, ended := int64(c.began), int64(c.ended)
+			if c.open {
+				ended = math.MaxInt64 / 2
+			}
+			var all []any
+			for _, next := range state.(lease).step(c.in, output.(Granted), began, ended, int64(l.Slack)) {
+				all = append(all, next)
+			}
+			return all
+		},
+		DescribeOperation: func(input, output any) string {
+			return describeRight(input.(call[Right, Granted]).in, output.(Granted))
+		},
+		DescribeState: func(state any) string { return fmt.Sprintf("%+v", state) },
+	}
+	return m.ToModel()
+}
+
+// lease is what may be known of a lease after some calls. Nobody is told the moment at
+// which a call took effect, only two between which it lies: so there are bounds for
+// when the lease lapses.
+type lease struct {
+	holder  string
+	token   uint64 // the last one given
+	exact   bool   // else it may be a higher one
+	low, up int64  // between these it lapses
+	now     int64  // all that has taken effect so far can have done so by then
+}
+
+// step is what a lease may be after a call that took effect between two moments, and was
+// told this; nothing when it cannot have been told so.
+func (s lease) step(in Right, out Granted, began, ended, slack int64) []lease {
+	s.now = max(s.now, began)
+	if s.now > ended {
+		return nil
+	}
+	if in.TTL == 0 {
+		after := s
+		if s.holder == in.Holder {
+			after.holder = ""
+		}
+		if out.Err != nil {
+			return []lease{s, after}
+		}
+		return []lease{after}
+	}
+	free := s.holder == ""
+	lapses := !free && s.low-slack <= ended // it may have lapsed by then
+	runs := !free && s.now < s.up+slack     // it may still run
+	var all []lease
+	if out.Err != nil || !out.Held {
+		if out.Err != nil || runs && s.holder != in.Holder {
+			denied := s
+			if out.Err == nil {
+				denied.low = max(s.low, s.now)
+			}
+			all = append(all, denied)
+		}
+		if out.Err == nil {
+			return all
+		}
+	}
+	if free && s.gives(out) {
+		all = append(all, s.given(in, out, s.now, ended))
+	}
+	if lapses && s.gives(out) {
+		all = append(all, s.given(in, out, max(s.now, s.low-slack), ended))
+	}
+	if runs && s.holder == in.Holder && s.renews(out) {
+		until := s.up
+		renewed := s.given(in, out, s.now, min(ended, until+slack))
+		if out.Err != nil {
+			renewed.token, renewed.exact = s.token, s.exact
+		}
+		all = append(all, renewed)
+	}
+	return all
+}
+
+// gives says whether the answer may be that of a lease that goes to a new holder.
+func (s lease) gives(out Granted) bool { return out.Err != nil || out.Token > s.token }
+
+// renews says whether the answer may be that of a lease that stays with its holder.
+func (s lease) renews(out Granted) bool {
+	return out.Err != nil || out.Token == s.token || !s.exact && out.Token > s.token
+}
+
+// given is the lease in somebody's hands from a moment between two.
+func (s lease) given(in Right, out Granted, from, to int64) lease {
+	token, exact := out.Token, true
+	if out.Err != nil {
+		token, exact = s.token+1, false
+	}
+	ttl := int64(in.TTL)
+	return lease{holder: in.Holder, token: token, exact: exact, low: from + ttl, up: to + ttl, now: from}
+}
+
+func describeRight(in Right, out Granted) string {
+	text := fmt.Sprintf("%s asks for %s for %s", in.Holder, in.Name, in.TTL)
+	if in.TTL == 0 {
+		text = fmt.Sprintf("%s gives up %s", in.Holder, in.Name)
+	}
+	switch {
+	case out.Err != nil:
+		return text + ": " + out.Err.Error()
+	case in.TTL == 0:
+		return text
+	case out.Held:
+		return fmt.Sprintf("%s: token %d", text, out.Token)
+	}
+	return text + ": denied"
+}
