@@ -142,10 +142,14 @@ func (h Handler[S, C, E]) try(ctx context.Context, stream event.Stream, r Result
 	return next, appended.Repeated, nil
 }
 
-// append tries the very same events again while nobody can say whether they stand.
+// append tries the very same events again while nobody can say whether they stand. If
+// they do by an earlier one of these tries, they were appended here, and not repeated.
 func (h Handler[S, C, E]) append(ctx context.Context, stream event.Stream, at event.Version, events []event.Event) (a event.Appended, err error) {
-	for range unknownsMax {
+	for tries := range unknownsMax {
 		a, err = h.Store.Append(ctx, stream, at, events...)
+		if tries > 0 {
+			a.Repeated = false
+		}
 		if !errors.Is(err, event.ErrUnknown) || ctx.Err() != nil {
 			break
 		}

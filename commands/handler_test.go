@@ -131,6 +131,38 @@ func TestEachWishCountsOnce(t *testing.T) {
 	}
 }
 
+// once is a store that loses the answer to its first append, which stands.
+type once struct {
+	commands.Store
+	lost bool
+}
+
+func (o *once) Append(ctx context.Context, s event.Stream, v event.Version, events ...event.Event) (event.Appended, error) {
+	appended, err := o.Store.Append(ctx, s, v, events...)
+	if err == nil && !o.lost {
+		o.lost = true
+		return event.Appended{}, fmt.Errorf("but persisted: %w", event.ErrUnknown)
+	}
+	return appended, err
+}
+
+// A command whose append's answer was lost has appended all the same: it says so, and
+// whoever counts is told of it. A command that is carried out again has not.
+func TestLostAnswerIsNoRepetition(t *testing.T) {
+	h := hosting(&once{Store: open(t).Log()})
+	var told []string
+	h.Told = func(f commands.Told[guests, came]) { told = append(told, f.Facts[0].Name) }
+	o := begin(t)
+	r, err := h.Handle(t.Context(), "party", admit{"Ada"}, o)
+	if err != nil || r.Added != 1 || r.Version != 1 || len(told) != 1 {
+		t.Errorf("its answer was lost: %+v, %v; told of %v", r, err, told)
+	}
+	r, err = h.HandleFrom(t.Context(), "party", commands.Result[guests]{}, admit{"Ada"}, o)
+	if err != nil || r.Added != 0 || r.Version != 1 || len(told) != 1 {
+		t.Errorf("carried out again: %+v, %v; told of %v", r, err, told)
+	}
+}
+
 func TestRefusalComesBackWithTheState(t *testing.T) {
 	h := hosting(open(t).Log())
 	for i := range guestMax {
