@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	mathrand "math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -19,14 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // guests is the smallest aggregate: a list of names, each there once.
 type guests struct{ names []string }

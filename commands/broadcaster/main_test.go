@@ -3,10 +3,8 @@ package broadcaster_test
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"log/slog"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -26,14 +24,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const id = chain.ID(42431)
 

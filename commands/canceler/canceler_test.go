@@ -6,10 +6,8 @@ import (
 	"crypto/ecdsa"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/big"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -31,14 +29,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	moderato = chain.ID(42431)
