@@ -254,7 +254,7 @@ func TestSilence(t *testing.T) {
 		a.Applied(batch)
 		longest = max(longest, time.Since(began))
 	}
-	if longest > 200*time.Millisecond { // far below any deadline; the machine may be busy
+	if longest >= callTimeout { // the least that waiting for Redis takes; the machine may be busy
 		t.Errorf("a caller waited %s", longest)
 	}
 	a.mu.Lock()
