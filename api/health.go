@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -118,6 +119,8 @@ type Reader struct {
 	Position event.Position `json:"position"`
 	Head     event.Position `json:"head"` // of the log
 	Lag      uint64         `json:"lag"`  // positions between the two
+	// Problem is why it cannot get past the next position; empty when nothing is wrong.
+	Problem string `json:"problem,omitempty"`
 }
 
 type healthReport struct {
@@ -170,8 +173,8 @@ type dependency struct {
 // prober's patience is short.
 const healthTimeout = 2 * time.Second
 
-// health answers GET /health: 503 when the database, or a Redis that is
-// configured, cannot be reached.
+// health answers GET /health: 503 when the database, or a Redis that is configured,
+// cannot be reached, or when a reader of the log cannot get past an event.
 func (a *api) health(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
 	defer cancel()
@@ -199,6 +202,9 @@ func (a *api) health(w http.ResponseWriter, r *http.Request) error {
 			a.Log.WarnContext(ctx, "readers not asked", "err", err)
 		}
 		out.Readers = readers
+		if slices.ContainsFunc(readers, func(r Reader) bool { return r.Problem != "" }) {
+			out.Status, status = "degraded", http.StatusServiceUnavailable
+		}
 	}
 	return reply(w, status, out)
 }

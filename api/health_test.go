@@ -119,6 +119,23 @@ func TestHealthOfADependencyThatHangs(t *testing.T) {
 	}
 }
 
+// A reader that cannot get past an event is told of; requests may be sent all the same.
+func TestHealthOfAReaderThatCannotGoOn(t *testing.T) {
+	s := newStack(t, func(c *Config) {
+		c.Health.Readers = func(context.Context) ([]Reader, error) {
+			return []Reader{{Name: "scheduler", Position: 5, Head: 7, Lag: 2, Problem: "position 6: unknown event"}}, nil
+		}
+	})
+	res := s.get("/health")
+	if res.status != http.StatusServiceUnavailable || !strings.Contains(string(res.body), `"status":"degraded"`) ||
+		!strings.Contains(string(res.body), `"lag":2,"problem":"position 6: unknown event"`) {
+		t.Errorf("answered %d %s", res.status, res.body)
+	}
+	if res := s.get("/readyz"); res.status != http.StatusOK {
+		t.Errorf("/readyz: %v", res)
+	}
+}
+
 func TestReadyWhileStopping(t *testing.T) {
 	var stopping atomic.Bool
 	s := newStack(t, func(c *Config) { c.Health.Stopping = stopping.Load })

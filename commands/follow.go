@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -20,7 +21,8 @@ type Follower struct {
 }
 
 // Run handles batch after batch until ctx ends or handle fails. The checkpoint
-// moves after handle has returned nil, over filtered stretches too.
+// moves after handle has returned nil, over filtered stretches too. An [event.Stuck]
+// of handle's stops it before that event, not before the batch.
 func (f Follower) Run(ctx context.Context, handle func(ctx context.Context, events []event.Recorded) error) error {
 	from, err := f.Checkpoints.Checkpoint(ctx, f.Reader)
 	if err != nil {
@@ -33,7 +35,7 @@ func (f Follower) Run(ctx context.Context, handle func(ctx context.Context, even
 		}
 		if len(batch.Events) > 0 {
 			if err := handle(ctx, batch.Events); err != nil {
-				return err
+				return f.before(ctx, from, batch, handle, err)
 			}
 		}
 		if batch.Next == from {
@@ -46,6 +48,23 @@ func (f Follower) Run(ctx context.Context, handle func(ctx context.Context, even
 		f.moved(from)
 	}
 	return ctx.Err()
+}
+
+// before handles what a batch holds before the event that handle cannot get past, so
+// that nothing older waits for it, and returns what is the matter.
+func (f Follower) before(ctx context.Context, from event.Position, batch event.Batch, handle func(context.Context, []event.Recorded) error, stuck error) error {
+	head, ok := batch.Before(stuck)
+	if !ok {
+		return stuck
+	}
+	if err := handle(ctx, head.Events); err != nil {
+		return errors.Join(stuck, err)
+	}
+	if err := f.Checkpoints.MoveCheckpoint(ctx, f.Reader, from, head.Next); err != nil {
+		return errors.Join(stuck, err)
+	}
+	f.moved(head.Next)
+	return stuck
 }
 
 func (f Follower) moved(at event.Position) {

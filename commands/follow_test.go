@@ -127,3 +127,36 @@ func TestFollowStopsBehindAnother(t *testing.T) {
 		t.Errorf("ended with %v at %d", err, checkpoint(t, f))
 	}
 }
+
+// A follower that cannot get past an event has handled what came before it in the
+// same batch, and stands before it until it can.
+func TestFollowStopsBeforeWhatItCannotRead(t *testing.T) {
+	_, f := told(t, "a", "a", "b", "a", "b")
+	f.Max = 5
+	poison := event.Position(4)
+	var seen []event.Position
+	handle := func(_ context.Context, events []event.Recorded) error {
+		for _, e := range events {
+			if e.Position == poison {
+				return &event.Stuck{At: e.Position, Err: errors.New("who wrote this?")}
+			}
+		}
+		for _, e := range events {
+			seen = append(seen, e.Position)
+		}
+		return nil
+	}
+	for range 3 {
+		err := f.Run(t.Context(), handle)
+		var stuck *event.Stuck
+		if !errors.As(err, &stuck) || stuck.At != 4 {
+			t.Errorf("ended with %v", err)
+		}
+	}
+	if diff := cmp.Diff([]event.Position{1, 2, 3}, seen); diff != "" || checkpoint(t, f) != 3 {
+		t.Errorf("stands at %d, having handled (want -, got +)\n%s", checkpoint(t, f), diff)
+	}
+	if diff := cmp.Diff([]event.Position{4, 5}, follow(t, f, 5)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -59,7 +59,7 @@ func (p *Projector) Run(ctx context.Context) error {
 		batch.Events, gathered, reads = gathered, nil, 0
 		if batch.Next != from {
 			if err := p.apply(ctx, from, batch); err != nil {
-				return fmt.Errorf("%s after position %d: %w", p.Name, from, err)
+				return fmt.Errorf("%s after position %d: %w", p.Name, from, p.before(ctx, from, batch, err))
 			}
 			from = batch.Next
 		}
@@ -68,6 +68,22 @@ func (p *Projector) Run(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// before applies what a batch holds before the event that cannot be folded, so that
+// nothing older waits for it, and returns what is the matter.
+func (p *Projector) before(ctx context.Context, from event.Position, batch event.Batch, stuck error) error {
+	head, ok := batch.Before(stuck)
+	if !ok {
+		return stuck
+	}
+	if err := p.apply(ctx, from, head); err != nil {
+		return errors.Join(stuck, err)
+	}
+	if p.Moved != nil {
+		p.Moved(head.Next, false)
+	}
+	return stuck
 }
 
 // Checkpoint is the position up to which the tables hold everything.

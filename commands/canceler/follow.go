@@ -2,7 +2,6 @@ package canceler
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -36,7 +35,7 @@ func (c *Canceler) Run(ctx context.Context) error {
 	return f.Run(ctx, func(ctx context.Context, events []event.Recorded) error {
 		for _, e := range events {
 			if err := memory.follow(ctx, e); err != nil {
-				return fmt.Errorf("position %d: %w", e.Position, err)
+				return &event.Stuck{At: e.Position, Err: err}
 			}
 		}
 		return nil

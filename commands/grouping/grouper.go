@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -77,7 +76,7 @@ func (g *Grouper) handle(ctx context.Context, events []event.Recorded) error {
 		j, ok, err := g.joining(ctx, e)
 		if err != nil {
 			// Going on without a fact would leave a transaction out in silence.
-			return fmt.Errorf("position %d: %w", e.Position, err)
+			return &event.Stuck{At: e.Position, Err: err}
 		}
 		if ok {
 			id := group.ID{Chain: j.member.Chain, Sender: j.member.Sender, Group: j.member.Group}

@@ -98,11 +98,11 @@ func (r *Retention) erase(ctx context.Context, events []event.Recorded, due func
 	for _, e := range events {
 		id, hash, err := tx.ParseStream(e.Stream)
 		if err != nil {
-			return err
+			return &event.Stuck{At: e.Position, Err: err}
 		}
 		result, err := r.Transactions.Load(ctx, e.Stream)
 		if err != nil {
-			return err
+			return &event.Stuck{At: e.Position, Err: err}
 		}
 		// Asked of the state as it is now: a rejection may not be permanent, what was
 		// settled may have been erased before, and a violated one is an operator's.
@@ -133,14 +133,14 @@ func (r *Retention) retire(ctx context.Context, events []event.Recorded) error {
 		if strings.HasPrefix(e.Name, "tx.finalized.") {
 			result, err := r.Transactions.Load(ctx, e.Stream)
 			if err != nil {
-				return err
+				return &event.Stuck{At: e.Position, Err: err}
 			}
 			if !result.State.Canceled && !result.State.Refused {
 				continue
 			}
 		}
 		if err := r.command(ctx, e.Stream, tx.Retire{At: r.Now()}); err != nil {
-			return err
+			return &event.Stuck{At: e.Position, Err: err}
 		}
 	}
 	return nil

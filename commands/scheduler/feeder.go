@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -54,16 +53,14 @@ func (f *Feeder) apply(ctx context.Context, from event.Position, batch event.Bat
 	if len(batch.Events) == 0 && batch.Next == from {
 		return from, nil
 	}
-	changes := make([]tx.Change, 0, len(batch.Events))
-	for _, r := range batch.Events {
-		c, ok, err := f.plan(r)
-		if err != nil {
-			// Going on without a fact would lose a transaction in silence.
-			return from, fmt.Errorf("position %d: %w", r.Position, err)
+	changes, stuck := f.plans(batch.Events)
+	if stuck != nil {
+		// Going on without a fact would lose a transaction in silence.
+		head, ok := batch.Before(stuck)
+		if !ok {
+			return from, stuck
 		}
-		if ok {
-			changes = append(changes, c)
-		}
+		batch = head
 	}
 	if err := f.Queue.Apply(ctx, Reader, from, batch.Next, changes); err != nil {
 		if errors.Is(err, event.ErrMoved) {
@@ -77,7 +74,22 @@ func (f *Feeder) apply(ctx context.Context, from event.Position, batch event.Bat
 	if f.Fed != nil {
 		f.Fed(batch.Next)
 	}
-	return batch.Next, nil
+	return batch.Next, stuck
+}
+
+// plans are the changes that events make, up to the first that cannot be read.
+func (f *Feeder) plans(events []event.Recorded) ([]tx.Change, error) {
+	changes := make([]tx.Change, 0, len(events))
+	for _, r := range events {
+		c, ok, err := f.plan(r)
+		if err != nil {
+			return changes, &event.Stuck{At: r.Position, Err: err}
+		}
+		if ok {
+			changes = append(changes, c)
+		}
+	}
+	return changes, nil
 }
 
 func (f *Feeder) plan(r event.Recorded) (tx.Change, bool, error) {

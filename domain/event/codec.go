@@ -103,7 +103,9 @@ func (c Codec[E]) Decode(name string, data []byte) (E, error) {
 	}
 	e, err := decode(data)
 	if err != nil {
-		return e, fmt.Errorf("event %s: %w", name, err)
+		// Not wrapped: what is wrong with recorded data is not to be taken for what may
+		// be wrong with a connection, such as an end that was not expected.
+		return e, fmt.Errorf("event %s: %v", name, err) //nolint:errorlint // see above
 	}
 	return e, nil
 }

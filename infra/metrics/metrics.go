@@ -31,6 +31,7 @@ type Metrics struct {
 	readers      *prometheus.GaugeVec
 	head         prometheus.Gauge
 	lag          *prometheus.GaugeVec
+	stuck        *prometheus.GaugeVec
 	stages       stages
 	queue        queue
 }
@@ -54,6 +55,7 @@ func New(version string) *Metrics {
 	m.blocks = m.gauge("chain_block", "Newest block that has been read (head) and that can no longer leave the chain (final).", "chain", "tag")
 	m.readers = m.gauge("reader_position", "Log position up to which a reader has done its work.", "reader")
 	m.lag = m.gauge("reader_lag_events", "Events between a reader's checkpoint and the log's head, for the readers that this process runs.", "reader")
+	m.stuck = m.gauge("reader_stuck_position", "Log position of the event that a reader cannot get past; absent while there is none.", "reader")
 	m.head = m.gauge("log_position", "Position of the newest event this process has seen.").WithLabelValues()
 	m.gauge("build_info", "Always 1; the labels tell the build.", "version").WithLabelValues(version).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -183,10 +183,12 @@ func TestFiguresMove(t *testing.T) {
 	m.Queue("1", tx.Depth{Open: 3, Due: 2, OldestDue: 1500 * time.Millisecond})
 	m.Reader("transactions", 7)
 	m.Lag("transactions", 4)
+	m.Stuck("transactions", 8)
 	got := scrape(t, m)
 	for _, line := range []string{
 		`watchtower_queue_transactions{chain="1",state="open"} 3`, `watchtower_queue_due_transactions{chain="1"} 2`,
 		`watchtower_queue_oldest_due_seconds{chain="1"} 1.5`, `watchtower_reader_lag_events{reader="transactions"} 4`,
+		`watchtower_reader_stuck_position{reader="transactions"} 8`,
 	} {
 		if !strings.Contains(got, line+"\n") {
 			t.Errorf("not told: %s", line)
@@ -194,6 +196,7 @@ func TestFiguresMove(t *testing.T) {
 	}
 	m.NoQueue()
 	m.NotReader("transactions")
+	m.NotStuck("transactions")
 	if got := scrape(t, m); strings.Contains(got, "watchtower_queue") || strings.Contains(got, "watchtower_reader") {
 		t.Errorf("told still:\n%s", got)
 	}

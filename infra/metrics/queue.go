@@ -38,6 +38,14 @@ func (m *Metrics) Lag(reader string, events uint64) {
 	m.lag.WithLabelValues(reader).Set(float64(events))
 }
 
+// Stuck notes the event that a reader cannot get past.
+func (m *Metrics) Stuck(reader string, position uint64) {
+	m.stuck.WithLabelValues(reader).Set(float64(position))
+}
+
+// NotStuck forgets that a reader could not get past an event.
+func (m *Metrics) NotStuck(reader string) { m.stuck.DeleteLabelValues(reader) }
+
 // NotReader forgets a reader that this process runs no longer.
 func (m *Metrics) NotReader(reader string) {
 	m.lag.DeleteLabelValues(reader)

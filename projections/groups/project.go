@@ -54,7 +54,7 @@ func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recor
 	c := change{map[chain.Hash]member{}, map[chain.Hash]tx.Claim{}, map[chain.Hash]bool{}, map[chain.Hash]bool{}}
 	for _, e := range events {
 		if err := p.gather(&c, e); err != nil {
-			return fmt.Errorf("position %d: %w", e.Position, err)
+			return &event.Stuck{At: e.Position, Err: err}
 		}
 	}
 	touched, err := groupsOf(ctx, dbtx, keys(c.retired))

@@ -43,7 +43,7 @@ func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recor
 	for i, e := range events {
 		id, hash, err := tx.ParseStream(e.Stream)
 		if err != nil {
-			return err
+			return &event.Stuck{At: e.Position, Err: err}
 		}
 		keys[i] = key{id, hash}
 		if e.Version > 1 {
@@ -58,7 +58,7 @@ func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recor
 	for i, e := range events {
 		row, err := rows[keys[i]].Evolve(e, p.Codec)
 		if err != nil {
-			return err
+			return &event.Stuck{At: e.Position, Err: err}
 		}
 		if _, ok := rows[keys[i]]; !ok || e.Version > 1 {
 			touched = append(touched, keys[i])

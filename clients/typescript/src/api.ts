@@ -480,6 +480,8 @@ export interface Reader {
   position: Uint64
   head: Uint64
   lag: Uint64
+  /** Why it cannot get past the next event; absent when nothing is wrong. */
+  problem?: string
 }
 
 /** A call, or a batch of at most 100. */

@@ -86,8 +86,12 @@ func (a *App) readers(ctx context.Context) ([]api.Reader, error) {
 		return nil, err
 	}
 	var all []api.Reader
-	for name, at := range a.served.allReaders() {
-		r := api.Reader{Name: name, Position: at, Head: max(head, at)}
+	readers, halted := a.served.allReaders(), a.served.allHalted()
+	for name, h := range halted {
+		readers[name] = h.at - 1 // between two tries it is nowhere
+	}
+	for name, at := range readers {
+		r := api.Reader{Name: name, Position: at, Head: max(head, at), Problem: halted[name].why}
 		r.Lag = uint64(r.Head - at)
 		all = append(all, r)
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -61,21 +62,34 @@ const (
 )
 
 // reader runs a reader of the log, and forgets how far it was when it ends here:
-// another replica has it then, and its figures.
+// another replica has it then, and its figures. That it cannot get past an event is
+// told of in every way there is.
 func (a *App) reader(name string, work func(context.Context) error) func(context.Context) error {
+	short := strings.TrimPrefix(name, projectionPrefix)
 	return func(ctx context.Context) error {
 		defer func() {
-			name := strings.TrimPrefix(name, projectionPrefix)
-			a.served.noReader(name)
-			a.ports.Metrics.NotReader(name)
+			a.served.noReader(short)
+			a.ports.Metrics.NotReader(short)
 		}()
-		return work(ctx)
+		err := work(ctx)
+		var stuck *event.Stuck
+		if ctx.Err() != nil || !errors.As(err, &stuck) || a.ports.Storage.Transient(err) {
+			return err
+		}
+		if a.served.stuck(short, stuck, a.ports.Now()) {
+			a.ports.Log.Error("a reader of the log cannot get past an event", "reader", short, "position", stuck.At, "err", err)
+		}
+		a.ports.Metrics.Stuck(short, uint64(stuck.At))
+		return nil // the owner tries again, as after every end
 	}
 }
 
 // watchLag keeps the figures of how far this process's readers are behind.
 func (a *App) watchLag(ctx context.Context) {
 	for pause(ctx, lagEvery) {
+		for _, name := range a.served.unstuck(a.ports.Now()) {
+			a.ports.Metrics.NotStuck(name)
+		}
 		readers, err := a.readers(ctx)
 		if err != nil {
 			a.ports.Log.Debug("lag not read", "err", err)
@@ -119,6 +133,9 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // moved notes a reader's checkpoint.
 func (a *App) moved(reader string, at event.Position) {
-	a.served.reader(reader, at)
+	if a.served.reader(reader, at) {
+		a.ports.Log.Info("a reader of the log has got past the event", "reader", reader, "position", at)
+		a.ports.Metrics.NotStuck(reader)
+	}
 	a.ports.Metrics.Reader(reader, uint64(at))
 }

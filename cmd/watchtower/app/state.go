@@ -20,13 +20,25 @@ type state struct {
 	mu       sync.Mutex
 	stopping bool
 	readers  map[string]event.Position
+	halted   map[string]halt
 	chains   map[chain.ID]blocks
 }
+
+// halt is an event that a reader cannot get past.
+type halt struct {
+	at   event.Position
+	why  string
+	seen time.Time // last
+}
+
+// haltedFor is how long a halt is told of after it was seen last: whoever has the
+// reader's lease tries every second or so, and who has not does not know.
+const haltedFor = 30 * time.Second
 
 type blocks struct{ head, final chain.Block }
 
 func newState(now func() time.Time) *state {
-	return &state{started: now(), readers: map[string]event.Position{}, chains: map[chain.ID]blocks{}}
+	return &state{started: now(), readers: map[string]event.Position{}, halted: map[string]halt{}, chains: map[chain.ID]blocks{}}
 }
 
 func (s *state) stop() {
@@ -41,10 +53,44 @@ func (s *state) isStopping() bool {
 	return s.stopping
 }
 
-func (s *state) reader(name string, at event.Position) {
+// reader notes where a reader is. past says whether it had been halted before that.
+func (s *state) reader(name string, at event.Position) (past bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.readers[name] = at
+	h, halted := s.halted[name]
+	if past = halted && at >= h.at; past {
+		delete(s.halted, name)
+	}
+	return past
+}
+
+// stuck notes that a reader cannot get past an event, and says whether that is news.
+func (s *state) stuck(name string, e *event.Stuck, now time.Time) (news bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, known := s.halted[name]
+	s.halted[name] = halt{at: e.At, why: e.Error(), seen: now}
+	return !known || was.at != e.At
+}
+
+// unstuck forgets the halts that have not been seen for a while, and names them.
+func (s *state) unstuck(now time.Time) (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, h := range s.halted {
+		if now.Sub(h.seen) > haltedFor {
+			delete(s.halted, name)
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (s *state) allHalted() map[string]halt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.halted)
 }
 
 func (s *state) noReader(name string) {

@@ -1,0 +1,31 @@
+package event_test
+
+import (
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+type fact interface{ isFact() }
+
+type named struct{ Name string }
+
+func (named) isFact() {}
+
+// What cannot be read is an error of its own, not one that a broken connection gives
+// too: that would be tried again for ever, as if it could pass.
+func TestUnreadable(t *testing.T) {
+	codec := event.NewCodec(event.As[fact, named]("named.v1"))
+	for name, data := range map[string]string{
+		"named.v2": `{}`, "named.v1": `{"Name":`, "": ``,
+	} {
+		if _, err := codec.Decode(name, []byte(data)); err == nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			t.Errorf("%s %s: %v", name, data, err)
+		}
+	}
+	if e, err := codec.Decode("named.v1", []byte(`{"Name":"x"}`)); err != nil || e != (named{"x"}) {
+		t.Errorf("%v, %v", e, err)
+	}
+}
