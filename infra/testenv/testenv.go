@@ -9,6 +9,8 @@ import (
 	"encoding/hex"
 	"net/url"
 	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +42,28 @@ func Need(t testing.TB, name string) string {
 		t.Skipf("MISSING: %s is not set; run the tests by make test", name)
 	}
 	return value
+}
+
+// Islands ends the test, skipped or failed as by [Need], where network namespaces
+// cannot be made: that takes root, and the programs ip and tc.
+func Islands(t testing.TB) {
+	t.Helper()
+	var missing []string
+	if os.Geteuid() != 0 {
+		missing = append(missing, "root")
+	}
+	for _, program := range []string{"ip", "tc"} {
+		if _, err := exec.LookPath(program); err != nil {
+			missing = append(missing, program+" (iproute2)")
+		}
+	}
+	switch {
+	case len(missing) == 0:
+	case os.Getenv(RequireVar) != "":
+		t.Fatalf("MISSING: %s, for network namespaces, and %s forbids skipping", strings.Join(missing, ", "), RequireVar)
+	default:
+		t.Skipf("MISSING: %s, for network namespaces", strings.Join(missing, ", "))
+	}
 }
 
 // Postgres makes an empty database that lives as long as the test and returns its URL.

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -37,6 +38,7 @@ type Service struct {
 	Args    []string // after "serve"
 	Env     []string // beside the process's own
 	Log     string   // path that its output is appended to
+	Wrap    []string // command that runs the program, such as [Island.Wrap]; it must not stay its parent
 	Listen  string   // where its API is to listen; empty is a free port, another one each time
 
 	URL     string // where its API listens, once started
@@ -67,7 +69,8 @@ func (s *Service) Launch() error {
 		s.from = info.Size()
 	}
 	args := append([]string{"serve", "--listen", cmp.Or(s.Listen, "127.0.0.1:0"), "--metrics-listen", "127.0.0.1:0", "--log-format", "json"}, s.Args...)
-	s.cmd = exec.Command(s.Program, args...) //nolint:noctx // ended by Stop or Kill, which wait
+	line := append(append(slices.Clone(s.Wrap), s.Program), args...)
+	s.cmd = exec.Command(line[0], line[1:]...) //nolint:noctx // ended by Stop or Kill, which wait
 	s.cmd.Env = append(os.Environ(), s.Env...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.cmd.SysProcAttr = dieWithParent()

@@ -36,8 +36,11 @@ type Weather struct {
 }
 
 // NewWire starts a wire to a TCP address.
-func NewWire(to string) (*Wire, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens until it is closed
+func NewWire(to string) (*Wire, error) { return NewWireAt("127.0.0.1", to) }
+
+// NewWireAt starts a wire whose near end is at an IP address of this machine.
+func NewWireAt(ip, to string) (*Wire, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(ip, "0")) //nolint:noctx // it listens until it is closed
 	if err != nil {
 		return nil, err
 	}
