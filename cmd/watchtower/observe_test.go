@@ -7,8 +7,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
@@ -42,15 +44,12 @@ func TestObserved(t *testing.T) {
 		w.delivered(t, s.URL, payments, rig.Sealed)
 		w.paidOnce(t, to, 1)
 
-		exposed := scrape(t, w, s)
-		for _, name := range []string{
+		// What is recorded is counted when the append has returned; who reads the log may
+		// be told a moment earlier.
+		exposed := scrapeUntil(t, w, s, []string{
 			"submissions_total", "http_request_seconds", "append_seconds", "broadcast_attempts_total", "first_send_delay_seconds",
 			"stage_seconds", "verdicts_total", "finalized_total", "rpc_calls_total", "rpc_call_seconds", "chain_block", "reader_position", "build_info",
-		} {
-			if !strings.Contains(exposed, "# TYPE watchtower_"+name+" ") {
-				t.Errorf("no figure of %s", name)
-			}
-		}
+		})
 		documented := map[string]bool{}
 		described := metrics.New("")
 		described.Endpoints(nil, nil, nil)
@@ -92,6 +91,25 @@ func TestObserved(t *testing.T) {
 }
 
 // scrape is what Prometheus would be told.
+// scrapeUntil returns the metrics once they have all of these figures.
+func scrapeUntil(t *testing.T, w *world, s *rig.Service, figures []string) string {
+	t.Helper()
+	for deadline := time.After(10 * time.Second); ; {
+		exposed := scrape(t, w, s)
+		missing := slices.DeleteFunc(slices.Clone(figures), func(name string) bool {
+			return strings.Contains(exposed, "# TYPE watchtower_"+name+" ")
+		})
+		if len(missing) == 0 {
+			return exposed
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("no figures of %v", missing)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
 func scrape(t *testing.T, w *world, s *rig.Service) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, s.Metrics+"/metrics", nil)

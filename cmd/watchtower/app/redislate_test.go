@@ -115,22 +115,27 @@ func TestRedisInHealth(t *testing.T) {
 			t.Errorf("/readyz answers %d", code)
 		}
 	}
+	healthy := func(url string) { // in the end: a connection from before may still have to be given up
+		t.Helper()
+		for deadline := time.After(20 * time.Second); ; {
+			if code, _ := ask(url, "/health"); code == http.StatusOK {
+				return
+			}
+			select {
+			case <-deadline:
+				t.Fatal("a Redis that is there is not noticed")
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
 	chains := []string{"--chains", "1=http://127.0.0.1:9", "--store", "embedded::memory:"}
 	want(serveUntilTheEnd(t, chains...), http.StatusOK, "absent")
 	url := serveUntilTheEnd(t, append(chains, "--redis", s.URL())...)
+	healthy(url)
 	want(url, http.StatusOK, "true")
 	must(t, s.Kill())
 	want(url, http.StatusServiceUnavailable, "false")
 	must(t, s.Start(t.Context()))
-	for deadline := time.After(20 * time.Second); ; { // a connection from before may still have to be given up
-		if code, _ := ask(url, "/health"); code == http.StatusOK {
-			break
-		}
-		select {
-		case <-deadline:
-			t.Fatal("a Redis that is back is not noticed")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	healthy(url)
 	want(url, http.StatusOK, "true")
 }
