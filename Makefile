@@ -2,7 +2,7 @@
 # Everything needs Go 1.26 and nothing else; npm, if it is there, brings anvil.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check layering lint bench build fuzz clean
+.PHONY: help run test check layering lint bench build fuzz mutations clean
 
 # Flags and packages for go test: make test ARGS='-run TestFrozen ./domain/tx'
 ARGS ?=
@@ -44,6 +44,9 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
 		done; \
 	done
+
+mutations: ## a million damaged transactions for each decoder, with what they cost
+	go test -tags chaos -count=1 -v -timeout 60m -run '^TestMutations$$' ./infra/chain/tempo ./infra/chain/ethereum
 
 clean: ## what was built and fetched: bin/ and .tools/
 	rm -rf bin .tools

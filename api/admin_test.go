@@ -15,7 +15,7 @@ import (
 )
 
 // operated serves the internal listener of a stack, with its keys in the log.
-func operated(t *testing.T, change ...func(*Config)) (*stack, *slog.LevelVar, *bool) {
+func operated(t testing.TB, change ...func(*Config)) (*stack, *slog.LevelVar, *bool) {
 	t.Helper()
 	s := newStack(t)
 	handler := commands.AccessKeys{Store: s.db.Log(), Codec: access.Codec()}

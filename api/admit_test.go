@@ -22,11 +22,11 @@ import (
 
 // ring is a keyring in a test's hand.
 type ring struct {
-	t     *testing.T
+	t     testing.TB
 	state atomic.Pointer[access.State]
 }
 
-func newRing(t *testing.T) *ring {
+func newRing(t testing.TB) *ring {
 	r := &ring{t: t}
 	r.state.Store(&access.State{})
 	return r

@@ -132,7 +132,7 @@ type cancelStack struct {
 	hashes []chain.Hash
 }
 
-func newCancelStack(t *testing.T) cancelStack {
+func newCancelStack(t testing.TB) cancelStack {
 	t.Helper()
 	s := newStack(t)
 	c := cancelStack{stack: s, Canceler: withCanceler(&s.config, s.db), owner: newKey(t), key: chain.NonceKey{0x4e, 0x4b, 0x47, 0x31, 1, 2, 19: 7}}

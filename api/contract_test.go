@@ -32,7 +32,7 @@ var parsed = sync.OnceValues(func() (doc object, err error) {
 	return doc, yaml.Unmarshal(text, &doc)
 })
 
-func contract(t *testing.T) object {
+func contract(t testing.TB) object {
 	t.Helper()
 	doc, err := parsed()
 	if err != nil {
@@ -42,7 +42,7 @@ func contract(t *testing.T) object {
 }
 
 // at follows keys and references into the contract.
-func at(t *testing.T, doc object, keys ...string) object {
+func at(t testing.TB, doc object, keys ...string) object {
 	t.Helper()
 	here := doc
 	for _, key := range keys {
@@ -55,7 +55,7 @@ func at(t *testing.T, doc object, keys ...string) object {
 	return here
 }
 
-func follow(t *testing.T, doc, here object) object {
+func follow(t testing.TB, doc, here object) object {
 	t.Helper()
 	if ref, ok := here["$ref"].(string); ok {
 		return at(t, doc, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
@@ -130,7 +130,7 @@ func TestContractKnowsEveryStatus(t *testing.T) {
 // checkAnswer holds a JSON answer to the contract: its status is promised, it has
 // every member that is required and none that is not described, and what is
 // described as a string, number, … is one.
-func checkAnswer(t *testing.T, method, path string, res response) {
+func checkAnswer(t testing.TB, method, path string, res response) {
 	t.Helper()
 	doc := contract(t)
 	place := []string{"paths", path, strings.ToLower(method), "responses", fmt.Sprint(res.status), "content", res.header.Get("Content-Type"), "schema"}
@@ -149,7 +149,7 @@ func checkAnswer(t *testing.T, method, path string, res response) {
 	}
 }
 
-func conforms(t *testing.T, doc, schema object, v any, place string) (faults []string) {
+func conforms(t testing.TB, doc, schema object, v any, place string) (faults []string) {
 	t.Helper()
 	schema = follow(t, doc, schema)
 	fault := func(format string, args ...any) {

@@ -82,7 +82,7 @@ func (f forged) with(at int, value any) forged {
 // without drops the last item.
 func (f forged) without() forged { return forged{f.kind, f.items[:len(f.items)-1]} }
 
-func (f forged) encode(t *testing.T, items ...any) []byte {
+func (f forged) encode(t testing.TB, items ...any) []byte {
 	t.Helper()
 	b, err := rlp.EncodeToBytes(items)
 	if err != nil {
@@ -95,7 +95,7 @@ func (f forged) encode(t *testing.T, items ...any) []byte {
 }
 
 // digest is what is signed.
-func (f forged) digest(t *testing.T) chain.Hash {
+func (f forged) digest(t testing.TB) chain.Hash {
 	t.Helper()
 	items := f.items
 	if f.kind == 0 {
@@ -105,7 +105,7 @@ func (f forged) digest(t *testing.T) chain.Hash {
 }
 
 // signature is r, s and the parity that a key gives.
-func (f forged) signature(t *testing.T, key *ecdsa.PrivateKey) (r, s *big.Int, parity uint64) {
+func (f forged) signature(t testing.TB, key *ecdsa.PrivateKey) (r, s *big.Int, parity uint64) {
 	t.Helper()
 	digest := f.digest(t)
 	sig, err := crypto.Sign(digest[:], key)
@@ -116,7 +116,7 @@ func (f forged) signature(t *testing.T, key *ecdsa.PrivateKey) (r, s *big.Int, p
 }
 
 // signed appends a signature, whatever it is.
-func (f forged) signed(t *testing.T, r, s *big.Int, parity uint64) []byte {
+func (f forged) signed(t testing.TB, r, s *big.Int, parity uint64) []byte {
 	t.Helper()
 	items := slices.Clone(f.items)
 	switch f.kind {
@@ -135,7 +135,7 @@ func (f forged) signed(t *testing.T, r, s *big.Int, parity uint64) []byte {
 }
 
 // sign signs with a key.
-func (f forged) sign(t *testing.T, key *ecdsa.PrivateKey) []byte {
+func (f forged) sign(t testing.TB, key *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	r, s, parity := f.signature(t, key)
 	return f.signed(t, r, s, parity)

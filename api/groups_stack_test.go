@@ -56,7 +56,7 @@ func plain(c *Config) {
 }
 
 // grouped is a stack whose groups are kept up to date until the test ends.
-func grouped(t *testing.T, change ...func(*Config)) *stack {
+func grouped(t testing.TB, change ...func(*Config)) *stack {
 	t.Helper()
 	s := newStack(t, append([]func(*Config){plain}, change...)...)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -150,7 +150,7 @@ func TestGroupOnTwoChains(t *testing.T) {
 }
 
 // A chain's node, and what makes the API ask it.
-func withNonces(t *testing.T) (*chaintest.Chain, *httptest.Server, func(*Config)) {
+func withNonces(t testing.TB) (*chaintest.Chain, *httptest.Server, func(*Config)) {
 	t.Helper()
 	c := chaintest.New(chaintest.Options{Chain: testChain, Decode: chaintest.DecodePlain, Now: func() time.Time { return testTime.AddDate(1, 0, 0) }})
 	t.Cleanup(c.Close)

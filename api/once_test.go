@@ -19,7 +19,7 @@ import (
 
 // remembering has the embedded store remember requests, through what a test puts
 // between.
-func remembering(t *testing.T, between func(Requests) Requests, change ...func(*Config)) *stack {
+func remembering(t testing.TB, between func(Requests) Requests, change ...func(*Config)) *stack {
 	t.Helper()
 	s := newStack(t)
 	config := s.config

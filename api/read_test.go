@@ -35,7 +35,7 @@ func (s *stack) one(hash chain.Hash) (shown object) {
 }
 
 // wantMembers checks some members of an object, written as JSON; null is "absent".
-func wantMembers(t *testing.T, shown object, members map[string]string) {
+func wantMembers(t testing.TB, shown object, members map[string]string) {
 	t.Helper()
 	for name, want := range members {
 		got, err := json.Marshal(shown[name])
@@ -319,7 +319,7 @@ func (s *stack) flipFlop(hash chain.Hash, n int) {
 }
 
 // next is the target of the Link header; it never names a host.
-func next(t *testing.T, res response) string {
+func next(t testing.TB, res response) string {
 	t.Helper()
 	link := res.header.Get("Link")
 	if link == "" {

@@ -54,7 +54,7 @@ var compiled = sync.OnceValues(func() (*schemas, error) {
 
 // matches holds a value, with its numbers as json.Number, to the schema at a place
 // of the contract. References on the way are followed.
-func matches(t *testing.T, v any, keys ...string) error {
+func matches(t testing.TB, v any, keys ...string) error {
 	t.Helper()
 	s, err := compiled()
 	if err != nil {
@@ -70,7 +70,7 @@ func matches(t *testing.T, v any, keys ...string) error {
 }
 
 // asNumbers decodes JSON with its numbers as json.Number.
-func asNumbers(t *testing.T, data []byte) (v any) {
+func asNumbers(t testing.TB, data []byte) (v any) {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
@@ -80,7 +80,7 @@ func asNumbers(t *testing.T, data []byte) (v any) {
 }
 
 // pointer is the JSON pointer (RFC 6901) of a place in the contract.
-func pointer(t *testing.T, doc object, keys []string) string {
+func pointer(t testing.TB, doc object, keys []string) string {
 	t.Helper()
 	escape := strings.NewReplacer("~", "~0", "/", "~1", "%", "%25", "{", "%7B", "}", "%7D")
 	text, here := "", doc

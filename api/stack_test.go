@@ -50,7 +50,7 @@ var testTime = time.Unix(1_800_000_000, 0) // January 2027
 // stack is the API on the embedded store, behind a real socket. Nothing folds the
 // log until a test says so.
 type stack struct {
-	t      *testing.T
+	t      testing.TB
 	db     *embedded.DB
 	config Config
 	addr   string
@@ -63,7 +63,7 @@ func (s *stack) now() time.Time { return testTime.Add(time.Duration(s.since.Load
 func (s *stack) elapse(d time.Duration) { s.since.Add(int64(d)) }
 
 // newStack serves the API until the test ends. change may alter the configuration.
-func newStack(t *testing.T, change ...func(*Config)) *stack {
+func newStack(t testing.TB, change ...func(*Config)) *stack {
 	t.Helper()
 	s := &stack{t: t}
 	db, err := embedded.Open("", embedded.Options{Now: s.now})
@@ -86,7 +86,7 @@ func newStack(t *testing.T, change ...func(*Config)) *stack {
 	return s
 }
 
-func testConfig(t *testing.T, db *embedded.DB, now func() time.Time) Config {
+func testConfig(t testing.TB, db *embedded.DB, now func() time.Time) Config {
 	t.Helper()
 	master, err := payload.NewMaster(bytes.Repeat([]byte{7}, payload.KeyBytes))
 	if err != nil {
@@ -111,7 +111,7 @@ func testConfig(t *testing.T, db *embedded.DB, now func() time.Time) Config {
 }
 
 // tailOf is the log's tail, followed until the test ends.
-func tailOf(t *testing.T, db *embedded.DB) *tail.Tail {
+func tailOf(t testing.TB, db *embedded.DB) *tail.Tail {
 	t.Helper()
 	end := tail.New(db.Log(), tx.Codec(), slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -132,12 +132,12 @@ func decode(raw []byte) (chain.Signed, error) {
 }
 
 // serve serves a handler on a socket until the test ends, and returns its address.
-func serve(t *testing.T, h http.Handler, l Limits) string {
+func serve(t testing.TB, h http.Handler, l Limits) string {
 	t.Helper()
 	return serveOn(t, listen(t), h, l)
 }
 
-func listen(t *testing.T) net.Listener {
+func listen(t testing.TB) net.Listener {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -147,7 +147,7 @@ func listen(t *testing.T) net.Listener {
 }
 
 // serveOn is serve on a listener that a test has made.
-func serveOn(t *testing.T, listener net.Listener, h http.Handler, l Limits) string {
+func serveOn(t testing.TB, listener net.Listener, h http.Handler, l Limits) string {
 	t.Helper()
 	server := Server(h, l, slog.New(slog.DiscardHandler))
 	var open sync.WaitGroup // net/http itself does not wait for closed connections
@@ -274,7 +274,7 @@ func submissionOf(id uint64, raws ...[]byte) []byte {
 	return body
 }
 
-func unmarshal(t *testing.T, data []byte, into any) {
+func unmarshal(t testing.TB, data []byte, into any) {
 	t.Helper()
 	if err := json.Unmarshal(data, into); err != nil {
 		t.Fatalf("%v: %s", err, data)
@@ -282,7 +282,7 @@ func unmarshal(t *testing.T, data []byte, into any) {
 }
 
 // wantProblem checks an answer's status and code.
-func wantProblem(t *testing.T, what string, res response, status int, code event.Refusal) Problem {
+func wantProblem(t testing.TB, what string, res response, status int, code event.Refusal) Problem {
 	t.Helper()
 	var p Problem
 	if res.status != status || res.header.Get("Content-Type") != "application/problem+json" {
@@ -362,7 +362,7 @@ func (s *stack) catchUp() {
 }
 
 // newKey makes an account.
-func newKey(t *testing.T) *ecdsa.PrivateKey {
+func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := crypto.GenerateKey()
 	if err != nil {
@@ -372,7 +372,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 }
 
 // signed is a transaction of type 2, signed after the changes given.
-func signed(t *testing.T, key *ecdsa.PrivateKey, id, nonce uint64, change ...func(*types.DynamicFeeTx)) []byte {
+func signed(t testing.TB, key *ecdsa.PrivateKey, id, nonce uint64, change ...func(*types.DynamicFeeTx)) []byte {
 	t.Helper()
 	to := common.HexToAddress("0x00000000000000000000000000000000000000Aa")
 	inner := &types.DynamicFeeTx{

@@ -21,7 +21,7 @@ import (
 )
 
 // withChain gives the stack a chain that it can ask, through one node.
-func withChain(t *testing.T) (*chaintest.Chain, *chaintest.Node, func(*Config)) {
+func withChain(t testing.TB) (*chaintest.Chain, *chaintest.Node, func(*Config)) {
 	t.Helper()
 	c := chaintest.New(chaintest.Options{Chain: testChain, Decode: decode})
 	t.Cleanup(c.Close)

@@ -15,7 +15,7 @@ import (
 
 // tuned is a client of the stream of events.
 type tuned struct {
-	t      *testing.T
+	t      testing.TB
 	res    *http.Response
 	lines  *bufio.Reader
 	cancel func()
@@ -80,7 +80,7 @@ func (c *tuned) next() (shown object, err error) {
 }
 
 // checkFollowed holds an event to the contract.
-func checkFollowed(t *testing.T, data []byte) error {
+func checkFollowed(t testing.TB, data []byte) error {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

@@ -26,7 +26,7 @@ type vector struct {
 	Raw, Hash, AccessKey *string
 }
 
-func vectors(t *testing.T) []vector {
+func vectors(t testing.TB) []vector {
 	t.Helper()
 	text, err := os.ReadFile("../infra/chain/tempo/testdata/vectors.json")
 	if err != nil {
@@ -40,7 +40,7 @@ func vectors(t *testing.T) []vector {
 	return all.Vectors
 }
 
-func vectorNamed(t *testing.T, name string) vector {
+func vectorNamed(t testing.TB, name string) vector {
 	t.Helper()
 	for _, v := range vectors(t) {
 		if v.Name == name {
@@ -51,7 +51,7 @@ func vectorNamed(t *testing.T, name string) vector {
 	return vector{}
 }
 
-func (v vector) raw(t *testing.T) []byte {
+func (v vector) raw(t testing.TB) []byte {
 	t.Helper()
 	raw, err := hex.DecodeString(strings.TrimPrefix(*v.Raw, "0x"))
 	if err != nil {
@@ -95,7 +95,7 @@ func TestVectors(t *testing.T) {
 }
 
 // check compares what is shown of a vector with what the vector says.
-func (v vector) check(t *testing.T, shown object) {
+func (v vector) check(t testing.TB, shown object) {
 	t.Helper()
 	quoted := func(p *string) string {
 		if p == nil {

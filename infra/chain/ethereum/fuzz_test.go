@@ -3,10 +3,10 @@ package ethereum_test
 import (
 	"bytes"
 	"errors"
-	"math/rand/v2"
 	"reflect"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/google/go-cmp/cmp"
@@ -34,32 +34,26 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) { checkDecode(t, raw) })
 }
 
-// Mutations at random, but always the same ones: none may make Decode panic, and
-// some are checked as the fuzzer checks all, so that every run has time for it.
+// What wallets and go-ethereum made, damaged at random.
 func TestMutations(t *testing.T) {
-	const count, checked = 200_000, 10
 	var seeds [][]byte
+	for _, v := range vectors(t) {
+		if v.Expect == "valid" {
+			seeds = append(seeds, v.raw)
+		}
+	}
+	every := everyType(t)
 	for _, name := range typeNames {
-		seeds = append(seeds, everyType(t)[name])
+		seeds = append(seeds, every[name])
 	}
-	r := rand.New(rand.NewPCG(1, 2))
-	taken := 0
-	for i := range count {
-		raw := rlptest.Mutate(r, seeds[r.IntN(len(seeds))])
-		if i%checked == 0 {
-			checkDecode(t, raw)
-		}
-		if _, err := ethereum.Decode(raw); err == nil {
-			taken++
-		}
-		if t.Failed() {
-			t.Fatalf("by %x", raw)
-		}
-	}
-	t.Logf("%d of %d were taken", taken, count)
-	if taken < count/100 || taken > count/2 {
-		t.Errorf("%d of %d were taken: the mutations try too little", taken, count)
-	}
+	data, listed := dynamic(), dynamic()
+	data.Data, data.Gas = bytes.Repeat([]byte{1}, 16<<10), 1_000_000
+	listed.AccessList, listed.Gas = types.AccessList{{Address: recipient, StorageKeys: make([]common.Hash, 400)}}, 1_000_000
+	rlptest.Try(t, rlptest.Decoder{
+		Seeds: seeds, Large: [][]byte{sign(t, data), sign(t, listed)},
+		Decode: func(raw []byte) error { _, err := ethereum.Decode(raw); return err },
+		Check:  checkDecode,
+	})
 }
 
 // checkDecode holds Decode to what it promises of any bytes, and to go-ethereum's
