@@ -12,9 +12,9 @@ import (
 const (
 	mostOften  = slower * time.Millisecond      // of 999 in 1,000
 	mostEver   = slower * 10 * time.Millisecond // of each
-	freeBytes  = 32 << 10              // of memory, whatever the input
-	perByte    = 10                    // of memory beyond that, for each byte of the input
-	largeEvery = 50                    // one mutation in so many is of a large seed
+	freeBytes  = 32 << 10                       // of memory, whatever the input
+	perByte    = 10                             // of memory beyond that, for each byte of the input
+	largeEvery = 50                             // one mutation in so many is of a large seed
 )
 
 // A Decoder is what is held to its bounds by [Try].
