@@ -232,14 +232,18 @@ func TestNoConnections(t *testing.T) {
 	var passing sync.WaitGroup
 	passing.Go(func() {
 		d.wait(time.Second)
-		d.sql(t, blackout,
-			fmt.Sprintf(`ALTER ROLE %s CONNECTION LIMIT 0; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '%s'`, role, role),
-			fmt.Sprintf(`ALTER ROLE %s CONNECTION LIMIT -1`, role))
+		// The limit has to stand before connections end: made in one transaction with
+		// that, it would let them come back first. One that was being opened meanwhile
+		// is ended by the second look.
+		end := fmt.Sprintf(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '%s'`, role)
+		d.sql(t, 200*time.Millisecond, fmt.Sprintf(`ALTER ROLE %s CONNECTION LIMIT 0`, role), end, end)
+		d.wait(blackout)
+		d.sql(t, 0, fmt.Sprintf(`ALTER ROLE %s CONNECTION LIMIT -1`, role))
 	})
 	failed, longest := d.insist(t, payments, 8, s.URL)
 	passing.Wait()
-	if failed == 0 && longest < blackout/2 {
-		t.Error("no request failed or waited: the connections did not run out")
+	if failed == 0 {
+		t.Error("no request failed: the connections did not run out")
 	}
 	t.Logf("%d requests failed, the longest acceptance took %v", failed, longest)
 	d.delivered(t, s.URL, payments, rig.Executed)
