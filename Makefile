@@ -2,7 +2,7 @@
 # Everything needs Go 1.26 and nothing else; npm, if it is there, brings anvil.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check layering lint bench build fuzz mutations clean
+.PHONY: help run test chaos check layering lint bench build fuzz mutations clean
 
 # Flags and packages for go test: make test ARGS='-run TestFrozen ./domain/tx'
 ARGS ?=
@@ -22,6 +22,9 @@ check: ## format, vet, lint, layers, then every test
 	@diff=$$(gofmt -d $$(git ls-files '*.go')); if [ -n "$$diff" ]; then printf '%s\n' "$$diff"; exit 1; fi
 	go vet ./...
 	$(MAKE) --no-print-directory lint layering test
+
+chaos: ## every process test, with disks, networks and clocks that fail; as root (ARGS='-run TestPowerCut')
+	go run ./cmd/testrun -tags chaos -timeout 60m $(ARGS) ./cmd/watchtower
 
 layering: ## who may import whom, and what else holds for every file
 	go test -count=1 ./cmd

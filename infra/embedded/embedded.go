@@ -35,6 +35,9 @@ type Options struct {
 	// Window is how many open transactions of one sequence are worked on at
 	// once; 0 is [DefaultWindow].
 	Window int
+	// AllowDataLoss has commits not wait for the disk, so that a power cut loses what
+	// was acknowledged: for the test that shows that power cuts would show it.
+	AllowDataLoss bool
 	// Crash is called at the points that [CrashPoints] names; nil does nothing.
 	Crash func(point string)
 }
@@ -99,7 +102,7 @@ func (d *DB) open(o Options) (err error) {
 		o.Crash = func(string) {}
 	}
 	precious, derived := durable, consistent
-	if d.temporary {
+	if d.temporary || o.AllowDataLoss {
 		precious, derived = fleeting, fleeting
 	}
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
@@ -164,6 +167,26 @@ func (d *DB) Ping(ctx context.Context) error {
 		return fmt.Errorf("view.db: %w", err)
 	}
 	return nil
+}
+
+// probeBytes are what a probe writes: more than the commit of a large request.
+const probeBytes = 1 << 20
+
+// Probe writes a file beside the others, waits until it is on the disk, and removes
+// it. A full disk still answers every question.
+func (d *DB) Probe(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(d.dir, "probe-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, probeBytes))
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
 // Close lets what was begun end, and closes all files. Whoever still appends or

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -154,6 +155,16 @@ func (db *DB) View() *sql.DB { return db.view }
 
 // Ping asks the server for a sign of life.
 func (db *DB) Ping(ctx context.Context) error { return classed(db.log.Ping(ctx)) }
+
+// probeBytes are what a probe writes.
+const probeBytes = 8 << 10
+
+// Probe writes to the server's log and waits for the disk, as a commit of events
+// does. It leaves nothing in any table.
+func (db *DB) Probe(ctx context.Context) error {
+	_, err := db.log.Exec(ctx, `SELECT pg_logical_emit_message(true, 'watchtower', $1::text)`, strings.Repeat(" ", probeBytes))
+	return classed(err)
+}
 
 // Close takes no more appends, commits those it has taken, ends subscriptions with
 // event.ErrClosed and gives the connections back. ctx bounds the commits: appends

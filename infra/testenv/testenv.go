@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"strings"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -34,36 +34,59 @@ const (
 func Need(t testing.TB, name string) string {
 	t.Helper()
 	value := os.Getenv(name)
-	switch {
-	case value != "":
-	case os.Getenv(RequireVar) != "":
-		t.Fatalf("MISSING: %s is not set and %s forbids skipping; run the tests by make test", name, RequireVar)
-	default:
-		t.Skipf("MISSING: %s is not set; run the tests by make test", name)
+	if value == "" {
+		missing(t, name+" is not set", "run the tests by make test")
 	}
 	return value
 }
 
 // Islands ends the test, skipped or failed as by [Need], where network namespaces
-// cannot be made: that takes root, and the programs ip and tc.
+// cannot be made: that takes root, and the programs ip and tc (iproute2).
 func Islands(t testing.TB) {
 	t.Helper()
-	var missing []string
+	Root(t)
+	Programs(t, "ip", "tc")
+}
+
+// Root ends the test, as Need does, unless it runs as root: it mounts file systems,
+// say, or traces another user's process.
+func Root(t testing.TB) {
+	t.Helper()
 	if os.Geteuid() != 0 {
-		missing = append(missing, "root")
+		missing(t, "the test does not run as root", "run it as root")
 	}
-	for _, program := range []string{"ip", "tc"} {
-		if _, err := exec.LookPath(program); err != nil {
-			missing = append(missing, program+" (iproute2)")
+}
+
+// Programs ends the test, as Need does, unless the system has these programs.
+func Programs(t testing.TB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			missing(t, name+" is not in PATH", "install it")
 		}
 	}
-	switch {
-	case len(missing) == 0:
-	case os.Getenv(RequireVar) != "":
-		t.Fatalf("MISSING: %s, for network namespaces, and %s forbids skipping", strings.Join(missing, ", "), RequireVar)
-	default:
-		t.Skipf("MISSING: %s, for network namespaces", strings.Join(missing, ", "))
+}
+
+// File returns the first path that a pattern matches, or ends the test, as Need does.
+func File(t testing.TB, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if len(found) == 0 {
+		missing(t, "there is no "+pattern, "install it")
+		return ""
+	}
+	return found[0]
+}
+
+func missing(t testing.TB, what, remedy string) {
+	t.Helper()
+	if os.Getenv(RequireVar) != "" {
+		t.Fatalf("MISSING: %s and %s forbids skipping; %s", what, RequireVar, remedy)
+	}
+	t.Skipf("MISSING: %s; %s", what, remedy)
 }
 
 // Postgres makes an empty database that lives as long as the test and returns its URL.

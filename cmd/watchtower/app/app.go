@@ -51,6 +51,9 @@ type Storage struct {
 	Requests Requests
 	View     *sql.DB
 	Ping     func(ctx context.Context) error
+	// Probe writes something where the log is written, durably, and leaves nothing
+	// behind. May be nil.
+	Probe func(ctx context.Context) error
 	// Transient reports whether an error of these may pass by itself.
 	Transient func(error) bool
 	Close     func(ctx context.Context) error
@@ -109,20 +112,22 @@ type App struct {
 	workers      []*scheduler.Worker
 	tail         *tail.Tail
 	served       *state
+	written      []*writes
 	keyring      *commands.Keyring
 }
 
 // New wires the service. Nothing runs yet.
 func New(settings Settings, ports Ports) *App {
 	a := &App{settings: settings, ports: ports, served: newState(ports.Now)}
+	a.watchWrites()
 	if ports.Redis != nil {
 		a.ports.Storage.Queue = hinted{ports.Storage.Queue, ports.Redis}
 		exportRedis(ports.Metrics, ports.Redis)
 	}
-	a.store = ports.Metrics.Store(ports.Storage.Log)
+	a.store = ports.Metrics.Store(a.ports.Storage.Log)
 	a.transactions = commands.Transactions{Store: a.store, Codec: tx.Codec(), Told: a.observer(), Crash: ports.Crash}
 	a.groups = commands.Groups{Store: a.store, Codec: group.Codec(), Crash: ports.Crash}
-	a.vault = commands.Vault{Rows: ports.Storage.Payloads, Master: ports.Master, Random: ports.Random}
+	a.vault = commands.Vault{Rows: a.ports.Storage.Payloads, Master: ports.Master, Random: ports.Random}
 	a.tail = tail.New(a.store, a.transactions.Codec, ports.Log)
 	a.query = transactions.Query{DB: ports.Storage.View}
 	a.submit = &commands.Submit{

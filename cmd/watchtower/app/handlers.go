@@ -60,7 +60,7 @@ func (a *App) health(c config.Config, b Build, pools []*rpc.Pool) api.Health {
 		},
 		Watcher:     api.WatcherSettings{PollInterval: c.Watcher.PollInterval, UseWebSocket: c.Watcher.UseWebSocket},
 		Broadcaster: api.BroadcasterSettings{Fanout: c.Broadcaster.Fanout, Timeout: c.Broadcaster.Timeout},
-		Database:    a.ports.Storage.Ping, Stopping: a.served.isStopping,
+		Database:    a.database, Stopping: a.served.isStopping,
 		Heads: a.served.heads, Readers: a.readers,
 		Endpoints: func() (all []api.Endpoint) {
 			for i, p := range pools {

@@ -42,7 +42,7 @@ func OpenStorage(ctx context.Context, c config.Config, o StorageOptions) (Storag
 // split takes log and payloads from one database, and work and views from another.
 func split(log, work Storage) Storage {
 	joined := work
-	joined.Log, joined.Payloads = log.Log, log.Payloads
+	joined.Log, joined.Payloads, joined.Probe = log.Log, log.Payloads, log.Probe
 	joined.Transient = func(err error) bool { return log.Transient(err) || work.Transient(err) }
 	joined.Ping = func(ctx context.Context) error { return errors.Join(log.Ping(ctx), work.Ping(ctx)) }
 	joined.Close = func(ctx context.Context) error { return errors.Join(work.Close(ctx), log.Close(ctx)) }
@@ -67,7 +67,7 @@ func openPostgres(ctx context.Context, s config.Store, window int, o StorageOpti
 	return Storage{
 		Log: db.Log, Payloads: db.Payloads, Checkpoints: db.Checkpoints, Leases: db.Leases,
 		Queue: db.Work, NextFree: db.Work.NextFree, Soon: db.Work.Soon, Board: db.Work, Requests: db.Requests, View: db.View(),
-		Ping: db.Ping, Transient: postgres.Transient, Close: db.Close,
+		Ping: db.Ping, Probe: db.Probe, Transient: postgres.Transient, Close: db.Close,
 	}, nil
 }
 
@@ -79,7 +79,7 @@ func openEmbedded(s config.Store, window int, o StorageOptions) (Storage, error)
 	return Storage{
 		Log: db.Log(), Payloads: db.Payloads(), Checkpoints: db.Work(), Leases: db.Work(),
 		Queue: db.Work(), NextFree: db.Work().NextFree, Soon: db.Work().Soon, Board: db.Work(), Requests: db.Requests(), View: db.View(),
-		Ping: db.Ping, Transient: embedded.Transient,
+		Ping: db.Ping, Probe: db.Probe, Transient: embedded.Transient,
 		Close: func(context.Context) error { return db.Close() },
 	}, nil
 }

@@ -34,8 +34,15 @@ func unprivileged() (*syscall.Credential, error) {
 
 // newFolder makes a temporary folder that other users can reach. The usual place
 // comes first; a private TMPDIR is passed over.
-func newFolder(pattern string) (string, error) {
-	for _, parent := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
+func newFolder(pattern string) (string, error) { return newFolderIn("", pattern) }
+
+// newFolderIn is newFolder in a given place, if it is not empty.
+func newFolderIn(place, pattern string) (string, error) {
+	parents := []string{os.TempDir(), "/tmp", "/var/tmp"}
+	if place != "" {
+		parents = []string{place}
+	}
+	for _, parent := range parents {
 		if !reachable(parent) {
 			continue
 		}
@@ -45,7 +52,7 @@ func newFolder(pattern string) (string, error) {
 		}
 		return dir, os.Chmod(dir, 0o755)
 	}
-	return "", fmt.Errorf("no temporary folder that other users can reach: %s, /tmp, /var/tmp", os.TempDir())
+	return "", fmt.Errorf("no temporary folder that other users can reach: %s", strings.Join(parents, ", "))
 }
 
 // reachable tells whether every user may pass through a folder and its parents.

@@ -19,6 +19,7 @@ import (
 // one start to the next, so that a test can kill it and have it back.
 type Postgres struct {
 	bin     string // holds initdb and postgres
+	options PostgresOptions
 	dir     string // ours; the data lie in dir/data
 	as      *syscall.Credential
 	port    int
@@ -27,18 +28,32 @@ type Postgres struct {
 	process *process
 }
 
+// PostgresOptions are what may differ between servers; the zero options are a server
+// that keeps what it has acknowledged.
+type PostgresOptions struct {
+	Parent string   // where its folder is made, if not in the usual place; open to every user
+	Env    []string // of the server's processes
+	// Settings are name=value each, and win over what the server is given besides.
+	Settings []string
+}
+
 // NewPostgres initialises a server whose programs lie in the folder bin; it does
 // not run yet. As root, it will run as postgres or nobody.
 func NewPostgres(ctx context.Context, bin string) (*Postgres, error) {
+	return NewPostgresWith(ctx, bin, PostgresOptions{})
+}
+
+// NewPostgresWith is NewPostgres with options.
+func NewPostgresWith(ctx context.Context, bin string, o PostgresOptions) (*Postgres, error) {
 	as, err := unprivileged()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := newFolder("wt-pg-")
+	dir, err := newFolderIn(o.Parent, "wt-pg-")
 	if err != nil {
 		return nil, err
 	}
-	p := &Postgres{bin: bin, dir: dir, as: as}
+	p := &Postgres{bin: bin, dir: dir, as: as, options: o}
 	if err := p.initialise(ctx); err != nil {
 		return nil, errors.Join(err, p.Remove())
 	}
@@ -49,20 +64,24 @@ func (p *Postgres) initialise(ctx context.Context) error {
 	if err := p.lendPrograms(); err != nil {
 		return err
 	}
-	data := p.data()
-	if err := os.Mkdir(data, 0o700); err != nil {
+	if err := p.makeData(); err != nil {
 		return err
 	}
-	if p.as != nil {
-		if err := os.Chown(data, int(p.as.Uid), int(p.as.Gid)); err != nil {
-			return err
-		}
-	}
-	out, err := p.command(ctx, "initdb", "-D", data, "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C").CombinedOutput()
+	out, err := p.command(ctx, "initdb", "-D", p.data(), "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
 	return nil
+}
+
+func (p *Postgres) makeData() error {
+	if err := os.Mkdir(p.data(), 0o700); err != nil {
+		return err
+	}
+	if p.as == nil {
+		return nil
+	}
+	return os.Chown(p.data(), int(p.as.Uid), int(p.as.Gid))
 }
 
 // lendPrograms copies the programs to where the server's user can run them, if
@@ -134,17 +153,22 @@ func (p *Postgres) ListenOn(addresses ...string) error {
 // startOn listens on the loopback address, and where else it is told, with the durability that the
 // service insists on.
 func (p *Postgres) startOn(ctx context.Context, port int) error {
-	cmd := p.command(context.WithoutCancel(ctx), "postgres",
+	args := []string{
 		"-D", p.data(),
 		"-p", strconv.Itoa(port),
-		"-c", "listen_addresses="+strings.Join(append([]string{"127.0.0.1"}, p.listens...), ","),
+		"-c", "listen_addresses=" + strings.Join(append([]string{"127.0.0.1"}, p.listens...), ","),
 		"-c", "unix_socket_directories=",
 		"-c", "max_connections=300",
 		"-c", "shared_buffers=256MB",
 		"-c", "jit=off",
 		"-c", "synchronous_commit=on",
 		"-c", "fsync=on",
-	)
+	}
+	for _, setting := range p.options.Settings {
+		args = append(args, "-c", setting)
+	}
+	cmd := p.command(context.WithoutCancel(ctx), "postgres", args...)
+	cmd.Env = append(cmd.Env, p.options.Env...)
 	p.starts++ // a log for each: the helpers of a killed server go on writing to theirs
 	process, err := start(cmd, filepath.Join(p.dir, fmt.Sprintf("log-%d", p.starts)), syscall.SIGINT)
 	if err != nil {
@@ -173,6 +197,9 @@ func (p *Postgres) ping(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Pid is the number of the running server's first process.
+func (p *Postgres) Pid() int { return p.process.cmd.Process.Pid }
 
 func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }
 
