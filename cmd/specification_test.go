@@ -13,8 +13,12 @@ import (
 	"testing"
 )
 
-// specification is the page that says of each demand what does it and what proves it.
-const specification = "docs/specification.md"
+// The pages that say of each demand what does it and what proves it: what was asked
+// for, and what is promised, whatever goes wrong.
+const (
+	specification = "docs/specification.md"
+	reliability   = "docs/reliability.md"
+)
 
 // specified are the sections of the customer's specification, each a table of the
 // page. Its 6.6 are two: the group's page, and the format of nonce keys.
@@ -23,16 +27,19 @@ var specified = []string{
 	"7", "8.1", "8.2", "8.3", "9", "10", "11", "12", "13", "14", "15", "16", "Result",
 }
 
-// listed are the rows that the page's two other tables must have: of what goes wrong
-// around the service, and of what clients send. Tests speak of them by these numbers.
-var listed = map[string][]int{
-	"Faults": {3, 4, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 36, 40, 41, 44},
-	"Input":  upTo(67),
+// listed are the rows that the tables of [reliability] must have: of promises, of what
+// goes wrong around the service, and of what clients send. Tests speak of them by these
+// numbers.
+var listed = map[string][]string{
+	"Promises": append(append(upTo("P", 1, 3), upTo("P", 8, 21)...), upTo("P", 23, 30)...),
+	"Faults": {"3", "4", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "24", "25", "26", "27", "28", "29", "30",
+		"31", "32", "33", "34", "36", "40", "44"},
+	"Input": upTo("", 1, 67),
 }
 
-func upTo(n int) (rows []int) {
-	for row := 1; row <= n; row++ {
-		rows = append(rows, row)
+func upTo(prefix string, from, to int) (rows []string) {
+	for row := from; row <= to; row++ {
+		rows = append(rows, prefix+strconv.Itoa(row))
 	}
 	return rows
 }
@@ -47,7 +54,7 @@ type demand struct {
 }
 
 func TestSpecification(t *testing.T) {
-	demands := readDemands(t, specification)
+	demands := append(readDemands(t, specification), readDemands(t, reliability)...)
 	for _, section := range specified {
 		if !slices.ContainsFunc(demands, func(d demand) bool { return d.section == section }) {
 			t.Errorf("%s has nothing on section %s", specification, section)
@@ -56,9 +63,9 @@ func TestSpecification(t *testing.T) {
 	for section, rows := range listed {
 		for _, row := range rows {
 			if !slices.ContainsFunc(demands, func(d demand) bool {
-				return d.section == section && strings.HasPrefix(d.text, fmt.Sprintf("%d: ", row))
+				return d.section == section && strings.HasPrefix(d.text, row+": ")
 			}) {
-				t.Errorf("%s has no row %d among %s", specification, row, section)
+				t.Errorf("%s has no row %s among %s", reliability, row, section)
 			}
 		}
 	}
