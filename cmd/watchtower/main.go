@@ -36,12 +36,13 @@ func main() {
 
 const (
 	exitFailed = 1
-	exitUsage  = 2
+	exitUsage  = 2 // or a verification could not be finished
 )
 
 func exitCode(err error) int {
 	var problems config.Problems
-	if errors.As(err, &problems) {
+	var unchecked errUnchecked
+	if errors.As(err, &problems) || errors.As(err, &unchecked) {
 		return exitUsage
 	}
 	return exitFailed
@@ -73,7 +74,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serve(stderr), migrate(stderr), keys(stderr), configuration(), versionCommand())
+	root.AddCommand(serve(stderr), migrate(stderr), keys(stderr), verification(stderr), configuration(), versionCommand())
 	return root
 }
 

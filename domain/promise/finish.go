@@ -42,7 +42,11 @@ func (j *Judge) notLost(l *life, e End) {
 	var queued bool
 	if e.Queue != nil {
 		row, queued = e.Queue(l.key.Chain, l.key.Hash)
-		if why := Queued(l.phase(), l.block, row, queued, e.Now, j.s.Recovery); why != "" {
+		why := Queued(l.phase(), l.block, row, queued)
+		if why == "" {
+			why = overdue(row, e.Now, j.s.Recovery)
+		}
+		if why != "" {
 			j.broken(P2, l.key.stream(), l.position, "it is %s, and %s", l.status, why)
 			return
 		}
@@ -68,17 +72,24 @@ func (l *life) phase() tx.Phase {
 }
 
 // Queued says what is wrong with the due queue's row about a transaction that is in a
-// phase by its events; empty when nothing is. patience is how long a row may be due
-// without anybody acting on it.
-func Queued(phase tx.Phase, block chain.Block, row tx.Work, there bool, now time.Time, patience time.Duration) string {
+// phase by its events; empty when nothing is.
+func Queued(phase tx.Phase, block chain.Block, row tx.Work, there bool) string {
 	switch {
 	case !there:
 		return "the queue has no row for it"
 	case row.Phase != phase:
 		return "the queue has it as " + string(row.Phase)
-	case phase == tx.Announced && row.Block.Hash != block.Hash:
+	case (phase == tx.Announced || phase == tx.Sealed) && row.Block.Hash != block.Hash:
 		return "the queue has it on block " + row.Block.Hash.String()
-	case phase != tx.Open || waiting(row):
+	}
+	return ""
+}
+
+// overdue says what is wrong with when an open row is due: patience is how long it may
+// be due without anybody acting on it, and how far in the future once it is eligible.
+func overdue(row tx.Work, now time.Time, patience time.Duration) string {
+	switch {
+	case row.Phase != tx.Open || waiting(row):
 		return ""
 	case row.NextAt.Before(now.Add(-patience)):
 		return "it has been due since " + row.NextAt.UTC().Format(time.RFC3339Nano)

@@ -35,8 +35,7 @@ type Settings struct {
 	Rate int
 	// Timely bounds the 99th percentile of how late first attempts are; 0 only measures.
 	Timely time.Duration
-	// Share tells of which events the ids are remembered, so that of a large log
-	// several judges, or passes, can each take a part; nil is of all.
+	// Share is that of [Unique].
 	Share func(event.ID) bool
 }
 
@@ -53,7 +52,7 @@ type Judge struct {
 	groups event.Codec[group.Event]
 
 	last   event.Position
-	ids    map[event.ID]struct{}
+	ids    Unique
 	open   map[Key]*life
 	ended  map[Key]ended
 	others map[event.Stream]event.Version // streams of other aggregates
@@ -101,7 +100,7 @@ func New(s Settings) *Judge {
 	}
 	return &Judge{
 		s: s, codec: tx.Codec(), groups: group.Codec(),
-		ids: map[event.ID]struct{}{}, open: map[Key]*life{}, ended: map[Key]ended{},
+		ids: Unique{Share: s.Share}, open: map[Key]*life{}, ended: map[Key]ended{},
 		others: map[event.Stream]event.Version{}, named: map[Key]Key{}, lanes: map[lane]Key{},
 		unfit: map[tx.Account]bool{}, group: map[group.ID]*roll{},
 		acked: map[Key]time.Time{}, asked: map[string]asked{},

@@ -237,9 +237,32 @@ func TestEvery(t *testing.T) {
 			t.Errorf("%s is found as %+v", p.Number, promise.Of(p.Number))
 		}
 	}
+	for _, text := range []string{"", "8", "P", "Px"} {
+		if new(promise.Number).UnmarshalText([]byte(text)) == nil {
+			t.Errorf("%q was taken for a promise", text)
+		}
+	}
+	var n promise.Number
+	if text, _ := promise.P12.MarshalText(); n.UnmarshalText(text) != nil || n != promise.P12 {
+		t.Errorf("%s was read as %s", text, n)
+	}
 	v := promise.Violation{Promise: promise.P8, Stream: "tx-1-0xab", Position: 7, Evidence: "because"}
 	if got, want := v.String(), "P8 (written before sent) tx-1-0xab at 7: because"; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Each event's id is somebody's share, and nobody finds what is not in his.
+func TestUniqueShares(t *testing.T) {
+	found := 0
+	for share := range byte(3) {
+		u := promise.Unique{Share: func(id event.ID) bool { return id[15]%3 == share }}
+		for _, n := range []byte{1, 2, 3, 4, 2, 3} {
+			found += len(u.Event(event.Recorded{Event: event.Event{ID: event.ID{15: n}}}))
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d found, want 2", found)
 	}
 }
 
@@ -268,6 +291,7 @@ func TestLog(t *testing.T) {
 			s.accept(alpha)
 			s.record(tx.Stream(testChain, alpha.hash()), "tx.teleported.v1", []byte("{}"))
 		}},
+		{"an event of no stream", promise.P30, func(s *script) { s.record("", "tx.retired.v1", []byte("{}")) }},
 		{"a stream that names no transaction", promise.P30, func(s *script) { s.record("tx-1-0x12", "tx.retired.v1", []byte("{}")) }},
 		{"a group's stream that names none", promise.P30, func(s *script) { s.record("group-1", "group.joined.v1", []byte("{}")) }},
 		{"a field that is not known", promise.P30, func(s *script) {

@@ -14,6 +14,8 @@ func (j *Judge) Event(r event.Recorded) []Violation {
 	j.figures.Events++
 	j.once(r)
 	switch {
+	case r.Stream == "":
+		j.broken(P30, r.Stream, r.Position, "%s is of no stream", r.Name)
 	case strings.HasPrefix(string(r.Stream), tx.StreamPrefix):
 		j.transaction(r)
 	case strings.HasPrefix(string(r.Stream), group.StreamPrefix):
@@ -31,13 +33,37 @@ func (j *Judge) once(r event.Recorded) {
 		j.broken(P25, r.Stream, r.Position, "position %d follows %d", r.Position, j.last)
 	}
 	j.last = max(j.last, r.Position)
-	if j.s.Share != nil && !j.s.Share(r.ID) {
-		return
+	j.found = append(j.found, j.tally(j.ids.Event(r))...)
+}
+
+// tally counts violations that another found.
+func (j *Judge) tally(found []Violation) []Violation {
+	for _, v := range found {
+		j.figures.Broken[v.Promise]++
 	}
-	if _, twice := j.ids[r.ID]; twice {
-		j.broken(P25, r.Stream, r.Position, "event id %s was recorded before", r.ID)
+	return found
+}
+
+// Unique is the part of P25 that is about event ids. It remembers those that Share
+// says, so that of a large log several can take a part each; nil is all.
+type Unique struct {
+	Share func(event.ID) bool
+	ids   map[event.ID]struct{}
+}
+
+// Event judges an event of the log.
+func (u *Unique) Event(r event.Recorded) []Violation {
+	if u.Share != nil && !u.Share(r.ID) {
+		return nil
 	}
-	j.ids[r.ID] = struct{}{}
+	if u.ids == nil {
+		u.ids = map[event.ID]struct{}{}
+	}
+	if _, twice := u.ids[r.ID]; twice {
+		return []Violation{{P25, r.Stream, r.Position, "event id " + r.ID.String() + " was recorded before"}}
+	}
+	u.ids[r.ID] = struct{}{}
+	return nil
 }
 
 // dense is the part of P25 that a stream decides: versions rise by one.

@@ -2,6 +2,8 @@ package promise
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
@@ -43,6 +45,17 @@ func (n Number) String() string { return fmt.Sprintf("P%d", int(n)) }
 
 // MarshalText is [Number.String].
 func (n Number) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
+
+// UnmarshalText reads what [Number.MarshalText] wrote.
+func (n *Number) UnmarshalText(b []byte) error {
+	digits, ok := strings.CutPrefix(string(b), "P")
+	number, err := strconv.Atoi(digits)
+	if !ok || err != nil {
+		return fmt.Errorf("%q is no promise: want P and a number", b)
+	}
+	*n = Number(number)
+	return nil
+}
 
 // Promise is one thing that is promised about delivery.
 type Promise struct {

@@ -59,6 +59,6 @@ func (s Spread) String() string {
 // MarshalJSON writes count and quantiles, in seconds.
 func (s Spread) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{
-		"count": s.Count, "p50": s.Quantile(0.5).Seconds(), "p99": s.Quantile(0.99).Seconds(), "max": s.Max.Seconds(),
+		"count": s.Count, "p50Seconds": s.Quantile(0.5).Seconds(), "p99Seconds": s.Quantile(0.99).Seconds(), "maxSeconds": s.Max.Seconds(),
 	})
 }

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/verify"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/metrics"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+)
+
+// Inspection is the configured databases and chains, opened to be read only.
+type Inspection struct {
+	Work, Log verify.Store
+	Nodes     map[chain.ID]verify.Node
+	// Again opens the log anew.
+	Again func(ctx context.Context) (verify.Store, error)
+
+	pools []*rpc.Pool
+}
+
+// Inspect opens the configured databases and chains to be read. What is derived from
+// the log is opened before it.
+func Inspect(ctx context.Context, c config.Config, log *slog.Logger) (i Inspection, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, i.Close())
+		}
+	}()
+	i.Again = func(ctx context.Context) (verify.Store, error) { return inspect(ctx, c.Store) }
+	if i.Work, err = inspect(ctx, c.Database); err != nil {
+		return i, fmt.Errorf("database %s: %w", c.Database, err)
+	}
+	i.Log = i.Work
+	if c.Database.String() != c.Store.String() || !c.Database.URL.Equal(c.Store.URL) {
+		if i.Log, err = inspect(ctx, c.Store); err != nil {
+			return i, fmt.Errorf("store %s: %w", c.Store, err)
+		}
+	}
+	i.Nodes = map[chain.ID]verify.Node{}
+	for _, chainConfig := range c.Chains {
+		pool, err := rpc.Open(ctx, poolConfig(c, chainConfig, Ports{Log: log, Metrics: metrics.New("")}))
+		if err != nil {
+			return i, fmt.Errorf("chain %s: %w", chainConfig.ID, err)
+		}
+		i.pools = append(i.pools, pool)
+		i.Nodes[chainConfig.ID] = pool.Reader()
+	}
+	return i, nil
+}
+
+func inspect(ctx context.Context, s config.Store) (verify.Store, error) {
+	switch s.Engine {
+	case config.Postgres:
+		return orNone(postgres.Inspect(ctx, s.URL.Reveal()))
+	case config.Embedded:
+		return orNone(embedded.Inspect(ctx, s.Dir))
+	}
+	return nil, errors.New("a store in memory is its service's alone")
+}
+
+// orNone keeps a nil pointer from becoming a store that is not nil.
+func orNone[S verify.Store](s S, err error) (verify.Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends what was opened.
+func (i Inspection) Close() error {
+	for _, p := range i.pools {
+		p.Close()
+	}
+	var errs []error
+	if i.Log != nil && i.Log != i.Work {
+		errs = append(errs, i.Log.Close())
+	}
+	if i.Work != nil {
+		errs = append(errs, i.Work.Close())
+	}
+	return errors.Join(errs...)
+}

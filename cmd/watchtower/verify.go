@@ -1,0 +1,144 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/verify"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+)
+
+// errBroken ends a verification that has found something.
+var errBroken = errors.New("what is stored does not keep what is promised")
+
+// errUnchecked ends a verification that could not be finished.
+type errUnchecked struct{ error }
+
+func (e errUnchecked) Unwrap() error { return e.error }
+
+const verifyHelp = `Hold the store against itself and, with --chains, against the chain:
+
+  - every event can be read, versions and positions are dense, event ids unique, and
+    the log keeps the promises that a log alone can keep
+  - every row of the read models is the fold of its events, and every open transaction
+    is in the due queue
+  - signed bytes are kept while they may be sent, and gone once they are erased
+  - what is sealed is what the chain says
+
+It writes nothing, and the service may be running: each database is read as it was at
+one moment. Meanwhile Postgres keeps old versions of rows, and the write-ahead logs of
+an embedded store grow; of a large one verify a copy. With a copy, --store names it;
+read models and queue are those that --database names.
+
+Progress goes to standard error. The exit status is 0 if all is well, 1 if something
+is not, 2 if it could not be told. See docs/verify.md.`
+
+func verification(stderr io.Writer) *cobra.Command {
+	var asJSON, quiet bool
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Hold the store against itself and the chain, writing nothing", Args: cobra.NoArgs, Long: verifyHelp,
+		Example: "  watchtower verify --store postgres://… --chains 42431=https://…",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, _, err := resolve(cmd)
+			if err != nil {
+				return err
+			}
+			began := time.Now()
+			i, err := app.Inspect(cmd.Context(), c, logger(c, stderr))
+			if err != nil {
+				return errUnchecked{err}
+			}
+			defer i.Close() //nolint:errcheck // it was only read
+			options := verify.Options{Work: i.Work, Log: i.Log, Again: i.Again, Nodes: i.Nodes, Began: began, Now: time.Now}
+			if !quiet {
+				options.Progress = progress(stderr)
+			}
+			report, err := verify.Run(cmd.Context(), options)
+			return errors.Join(show(cmd.OutOrStdout(), report, asJSON), verdict(report, err))
+		},
+	}
+	config.Flags(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "tell no progress")
+	return cmd
+}
+
+// verdict is how a verification ends. What was found counts for more than what could
+// not be looked at.
+func verdict(report verify.Report, err error) error {
+	switch {
+	case len(report.Broken) > 0:
+		return errors.Join(errBroken, err)
+	case err != nil:
+		return errUnchecked{err}
+	case len(report.Unchecked) > 0:
+		return errUnchecked{fmt.Errorf("not everything could be looked at: %s", report.Unchecked[0])}
+	}
+	return nil
+}
+
+// progressEvery is the pause between two lines of progress.
+const progressEvery = 2 * time.Second
+
+// progress tells how far each step is, now and then.
+func progress(to io.Writer) func(step string, done, of uint64) {
+	last := time.Now()
+	return func(step string, done, of uint64) {
+		if time.Since(last) < progressEvery {
+			return
+		}
+		last = time.Now()
+		if of == 0 {
+			fmt.Fprintf(to, "%s: %d\n", step, done)
+			return
+		}
+		fmt.Fprintf(to, "%s: %d of %d\n", step, done, of)
+	}
+}
+
+func show(to io.Writer, r verify.Report, asJSON bool) error {
+	if asJSON {
+		e := json.NewEncoder(to)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "log\t%d events, %d transactions, %d of them open\n", r.Log.Events, r.Log.Transactions, r.Log.Open)
+	for _, table := range slices.Sorted(maps.Keys(r.Drift)) {
+		d := r.Drift[table]
+		fmt.Fprintf(w, "%s\t%d rows, %d missing, %d different, %d too many\n", table, d.Rows, d.Missing, d.Different, d.Extra)
+	}
+	p := r.Payloads
+	fmt.Fprintf(w, "signed bytes\t%d needed, %d of them missing; %d erased, %d of them still there; %d of no transaction\n", p.Needed, p.Missing, p.Erased, p.Kept, p.Orphans)
+	for _, id := range slices.Sorted(maps.Keys(r.Chains)) {
+		c := r.Chains[id]
+		fmt.Fprintf(w, "chain %s\t%d sealed verdicts, %d of them false, at block %d\n", id, c.Verdicts, c.False, c.Head.Number)
+	}
+	fmt.Fprintf(w, "took\t%.1f s\n", r.Took)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, v := range r.Violations {
+		fmt.Fprintln(to, v)
+	}
+	for _, n := range slices.Sorted(maps.Keys(r.Broken)) {
+		fmt.Fprintf(to, "%s, %s: broken %d times\n", n, promise.Of(n).Name, r.Broken[n])
+	}
+	for _, why := range r.Unchecked {
+		fmt.Fprintln(to, "not looked at:", why)
+	}
+	if r.Clean {
+		fmt.Fprintln(to, "all is well")
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// asked is what is remembered of a chain while it is asked.
+type asked struct {
+	Node
+	tip    chain.Block
+	blocks map[uint64]chain.Block // asked lately
+}
+
+// blocksMax bounds the blocks that are remembered.
+const blocksMax = 4096
+
+// verdicts holds sealed verdicts against the chain: P11. A violation of finality that
+// is recorded is an operator's already.
+func (r *run) verdicts(ctx context.Context, some []folded) error {
+	byBlock := map[chain.ID]map[uint64][]folded{}
+	for _, f := range some {
+		if f.broken || f.sealed == nil || f.now.Violated || r.Nodes[f.Chain] == nil {
+			continue
+		}
+		if byBlock[f.Chain] == nil {
+			byBlock[f.Chain] = map[uint64][]folded{}
+		}
+		number := f.sealed.Block.Number
+		byBlock[f.Chain][number] = append(byBlock[f.Chain][number], f)
+	}
+	for id, blocks := range byBlock {
+		if err := r.blocks(ctx, id, blocks); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			// The store can be verified without it.
+			r.report.Unchecked = append(r.report.Unchecked, fmt.Sprintf("chain %s: %v", id, err))
+			delete(r.Nodes, id)
+		}
+	}
+	return nil
+}
+
+func (r *run) blocks(ctx context.Context, id chain.ID, blocks map[uint64][]folded) error {
+	c, err := r.chain(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, number := range slices.Sorted(maps.Keys(blocks)) {
+		if err := r.block(ctx, id, c, number, blocks[number]); err != nil {
+			return fmt.Errorf("block %d: %w", number, err)
+		}
+	}
+	return nil
+}
+
+// chain is a chain with its head, as it was when it was first asked.
+func (r *run) chain(ctx context.Context, id chain.ID) (*asked, error) {
+	if c := r.asked[id]; c != nil {
+		return c, nil
+	}
+	c := &asked{Node: r.Nodes[id], blocks: map[uint64]chain.Block{}}
+	var err error
+	if c.tip, err = c.Head(ctx); err != nil {
+		return nil, err
+	}
+	r.asked[id] = c
+	return c, nil
+}
+
+// block holds the verdicts on one block against the chain.
+func (r *run) block(ctx context.Context, id chain.ID, c *asked, number uint64, sealed []folded) error {
+	if r.report.Chains == nil {
+		r.report.Chains = map[string]Chain{}
+	}
+	sum := r.report.Chains[id.String()]
+	sum.Head = c.tip
+	untrue := func(f folded, format string, args ...any) {
+		sum.False++
+		r.broken(promise.Violation{Promise: promise.P11, Stream: f.stream, Evidence: fmt.Sprintf(format, args...)})
+	}
+	here, err := c.at(ctx, number)
+	if err != nil {
+		return err
+	}
+	var executed []folded
+	var hashes []chain.Hash
+	for _, f := range sealed {
+		sum.Verdicts++
+		switch {
+		case f.sealed.Block.Hash != here.Hash:
+			untrue(f, "sealed as %s on block %d, %s; the chain has %s there", f.sealed.Verdict, number, f.sealed.Block.Hash, here.Hash)
+		case f.sealed.Verdict == tx.StatusExecuted:
+			executed, hashes = append(executed, f), append(hashes, f.Hash)
+		default:
+			why, err := c.absent(ctx, f)
+			if err != nil {
+				return err
+			}
+			if why != "" {
+				untrue(f, "%s", why)
+			}
+		}
+	}
+	if len(hashes) > 0 {
+		mined, err := c.mined(ctx, here, hashes)
+		if err != nil {
+			return err
+		}
+		for _, f := range executed {
+			if !mined[f.Hash] {
+				untrue(f, "sealed as executed in block %d, which does not have it", number)
+			}
+		}
+	}
+	r.report.Chains[id.String()] = sum
+	return nil
+}
+
+// mined tells which of some transactions are in a block. A node that has one of them
+// in another block makes an error of it, so then each is asked for by itself.
+func (c *asked) mined(ctx context.Context, b chain.Block, hashes []chain.Hash) (map[chain.Hash]bool, error) {
+	mined := make(map[chain.Hash]bool, len(hashes))
+	if receipts, err := c.Receipts(ctx, b, hashes); err == nil {
+		for hash := range receipts {
+			mined[hash] = true
+		}
+		return mined, nil
+	}
+	for _, hash := range hashes {
+		receipt, err := c.FindReceipt(ctx, hash, c.tip)
+		if err != nil {
+			return nil, err
+		}
+		mined[hash] = receipt != nil && receipt.Block.Hash == b.Hash
+	}
+	return mined, nil
+}
+
+// at is the chain's block of a height.
+func (c *asked) at(ctx context.Context, number uint64) (chain.Block, error) {
+	if b, ok := c.blocks[number]; ok {
+		return b, nil
+	}
+	b, _, err := c.BlockAt(ctx, number)
+	if err != nil {
+		return b, err
+	}
+	if len(c.blocks) >= blocksMax {
+		clear(c.blocks)
+	}
+	c.blocks[number] = b
+	return b, nil
+}
+
+// absent says why a verdict that rests on the absence of a receipt is wrong.
+func (c *asked) absent(ctx context.Context, f folded) (string, error) {
+	receipt, err := c.FindReceipt(ctx, f.Hash, c.tip)
+	switch {
+	case err != nil:
+		return "", err
+	case receipt != nil:
+		return fmt.Sprintf("sealed as %s, and it is in block %d, %s", f.sealed.Verdict, receipt.Block.Number, receipt.Block.Hash), nil
+	case f.sealed.Verdict != tx.StatusStale:
+		return "", nil
+	}
+	a := f.now.Accepted
+	next, err := c.Nonces(ctx, c.tip, []chain.Sequence{{Chain: a.Chain, Sender: a.Sender, Key: a.NonceKey}})
+	if err == nil && next[0] <= a.Nonce {
+		return fmt.Sprintf("sealed as stale, and the chain wants nonce %d, its own is %d", next[0], a.Nonce), nil
+	}
+	return "", err
+}

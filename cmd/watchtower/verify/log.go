@@ -1,0 +1,72 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+)
+
+// idsMax bounds how many event ids are compared in one pass over the log.
+const idsMax = 8_000_000
+
+// log reads the log from its beginning, and has it judged. Of a long one the ids are
+// compared a share at a time, each in a pass of its own.
+func (r *run) log(ctx context.Context) error {
+	shares := min(uint64(r.head)/idsMax+1, 256)
+	of := func(share uint64) func(event.ID) bool {
+		return func(id event.ID) bool { return uint64(id[15])%shares == share }
+	}
+	judge := promise.New(promise.Settings{Share: of(0)})
+	last := event.Position(0)
+	var at time.Time
+	err := r.pass(ctx, "the log", func(e event.Recorded) {
+		r.dense(last, e.Position)
+		last, at = e.Position, e.At
+		r.broken(judge.Event(e)...)
+	})
+	if err != nil {
+		return err
+	}
+	r.dense(last, r.head+1)
+	r.broken(judge.Finish(promise.End{Now: at})...)
+	r.report.Log = judge.Figures()
+	for share := uint64(1); share < shares; share++ {
+		ids := promise.Unique{Share: of(share)}
+		err := r.pass(ctx, fmt.Sprintf("event ids, part %d of %d", share+1, shares), func(e event.Recorded) { r.broken(ids.Event(e)...) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dense is for stores whose positions have no gaps, as both have: what is missing was
+// deleted.
+func (r *run) dense(last, next event.Position) {
+	if next > last+1 {
+		r.broken(promise.Violation{Promise: promise.P25, Position: last + 1, Evidence: fmt.Sprintf("%d events are missing between positions %d and %d", next-last-1, last, next)})
+	}
+}
+
+// pass shows every event up to the head as it was at the beginning.
+func (r *run) pass(ctx context.Context, step string, each func(event.Recorded)) error {
+	for at := event.Position(0); at < r.head; {
+		page, err := r.Log.Page(ctx, at, 4*pageMost)
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			if e.Position <= r.head {
+				each(e)
+			}
+		}
+		if at = r.head; len(page) > 0 {
+			at = min(page[len(page)-1].Position, r.head)
+		}
+		r.Progress(step, uint64(at), uint64(r.head))
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package verify
+
+import (
+	"context"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+)
+
+// suspect is a transaction whose signed bytes are not as its events say.
+type suspect struct {
+	payload.Ref
+	stream event.Stream
+	needed bool // else they should be gone
+}
+
+// suspectsMax bounds how many are looked at again; more than that are no coincidence.
+const suspectsMax = 10_000
+
+// payloads holds the signed bytes against the log: there while they may be sent, gone
+// when they were erased. What has happened since the verification began is left out.
+func (r *run) payloads(ctx context.Context, some []folded) error {
+	var asked []folded
+	var refs []payload.Ref
+	for _, f := range some {
+		needed := !f.now.Sealed && !f.now.Violated && !f.now.Canceled && !f.now.Refused
+		if f.broken || !f.last.Before(r.Began) || !needed && !f.now.Erased {
+			continue
+		}
+		asked, refs = append(asked, f), append(refs, f.Ref)
+	}
+	bytes, keys, err := r.Log.Payloads(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for _, f := range asked {
+		if f.now.Erased {
+			r.report.Payloads.Erased++
+		} else {
+			r.report.Payloads.Needed++
+		}
+		r.suspect(suspect{f.Ref, f.stream, !f.now.Erased}, bytes[f.Ref], keys[f.Ref])
+	}
+	return nil
+}
+
+// wrong says what is wrong with the bytes of a transaction.
+func (s suspect) wrong(bytes, key bool) (n promise.Number, why string) {
+	switch {
+	case s.needed && !bytes:
+		return promise.P2, "it may have to be sent, and its signed bytes are missing"
+	case s.needed && !key:
+		return promise.P2, "it may have to be sent, and the key of its signed bytes is missing"
+	case !s.needed && bytes:
+		return promise.P23, "its signed bytes were erased, and are kept"
+	case !s.needed && key:
+		return promise.P23, "its signed bytes were erased, and their key is kept"
+	}
+	return 0, ""
+}
+
+func (r *run) suspect(s suspect, bytes, key bool) {
+	n, why := s.wrong(bytes, key)
+	if why == "" {
+		return
+	}
+	if r.Again != nil && len(r.suspects) < suspectsMax {
+		r.suspects = append(r.suspects, s)
+		return
+	}
+	r.guilty(s, n, why)
+}
+
+func (r *run) guilty(s suspect, n promise.Number, why string) {
+	if s.needed {
+		r.report.Payloads.Missing++
+	} else {
+		r.report.Payloads.Kept++
+	}
+	r.broken(promise.Violation{Promise: n, Stream: s.stream, Evidence: why})
+}
+
+// recheck looks once more at what looked wrong: files and tables are read one after
+// the other, and a service may have been at work between two of them.
+func (r *run) recheck(ctx context.Context) error {
+	if len(r.suspects) == 0 {
+		return nil
+	}
+	store, err := r.Again(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.Close() //nolint:errcheck // it was only read
+	for _, s := range r.suspects {
+		bytes, keys, err := store.Payloads(ctx, []payload.Ref{s.Ref})
+		if err != nil {
+			return err
+		}
+		n, why := s.wrong(bytes[s.Ref], keys[s.Ref])
+		if why == "" {
+			continue
+		}
+		if same, err := r.unchanged(ctx, store, s); err != nil || !same {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		r.guilty(s, n, why)
+	}
+	return nil
+}
+
+// unchanged reports whether nothing was recorded of a transaction since it was folded.
+func (r *run) unchanged(ctx context.Context, store Store, s suspect) (bool, error) {
+	before, err := r.Log.Streams(ctx, []event.Stream{s.stream})
+	if err != nil {
+		return false, err
+	}
+	now, err := store.Streams(ctx, []event.Stream{s.stream})
+	return len(before[s.stream]) == len(now[s.stream]), err
+}

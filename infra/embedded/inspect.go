@@ -1,0 +1,276 @@
+package embedded
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Inspection reads a directory's files as they were at one moment each, and writes
+// nothing: read models first, then the queue, the keys, and the log last, so that
+// nothing is ahead of the log. A service may be at work on them; while the inspection
+// is open, its write-ahead logs grow. It is not safe for use by several goroutines.
+type Inspection struct {
+	view   *sql.DB
+	viewTx *sql.Tx
+	work   *sqlite.Conn
+	keys   *sqlite.Conn
+	log    *sqlite.Conn
+}
+
+// Inspect opens a directory for reading. Files that are missing are an error: nothing
+// is made.
+func Inspect(ctx context.Context, dir string) (_ *Inspection, err error) {
+	i := &Inspection{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("inspect %s: %w", dir, err), i.Close())
+		}
+	}()
+	if err := i.openView(ctx, filepath.Join(dir, "view.db")); err != nil {
+		return nil, err
+	}
+	for _, f := range []struct {
+		conn  **sqlite.Conn
+		name  string
+		table string
+	}{{&i.work, "work.db", "work"}, {&i.keys, "keys.db", "keys"}, {&i.log, "events.db", "events"}} {
+		if *f.conn, err = freeze(filepath.Join(dir, f.name), f.table); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return i, nil
+}
+
+// freeze opens a file and begins a read of it, which lasts until the file is closed.
+func freeze(path, table string) (*sqlite.Conn, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	conn.SetBusyTimeout(busyPatience)
+	for _, text := range []string{"PRAGMA query_only = ON", "PRAGMA temp_store = MEMORY", fmt.Sprintf("PRAGMA cache_size = -%d", writerCacheKiB), "BEGIN", "SELECT 1 FROM " + table + " LIMIT 1"} {
+		if err := sqlitex.ExecuteTransient(conn, text, nil); err != nil {
+			conn.Close() //nolint:errcheck // the first error is told
+			return nil, err
+		}
+	}
+	return conn, nil
+}
+
+func (i *Inspection) openView(ctx context.Context, path string) error {
+	if _, err := os.Stat(path); err != nil {
+		return err
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	settings := url.Values{
+		"mode":    {"ro"},
+		"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyPatience.Milliseconds()), "query_only(1)", "temp_store(MEMORY)", fmt.Sprintf("cache_size(-%d)", viewCacheKiB)},
+	}
+	name := url.URL{Scheme: "file", Path: filepath.ToSlash(full), RawQuery: settings.Encode()}
+	if i.view, err = sql.Open("sqlite", name.String()); err != nil {
+		return err
+	}
+	if i.viewTx, err = i.view.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {
+		return fmt.Errorf("view.db: %w", err)
+	}
+	var tables int // the read begins with the first statement
+	if err := i.viewTx.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
+		return fmt.Errorf("view.db: %w", err)
+	}
+	return nil
+}
+
+// Close ends the reads.
+func (i *Inspection) Close() error {
+	var errs []error
+	if i.viewTx != nil {
+		errs = append(errs, i.viewTx.Rollback())
+	}
+	if i.view != nil {
+		errs = append(errs, i.view.Close())
+	}
+	for _, conn := range []*sqlite.Conn{i.work, i.keys, i.log} {
+		if conn != nil {
+			errs = append(errs, conn.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// View is for questions to the read models.
+func (i *Inspection) View() *sql.Tx { return i.viewTx }
+
+// reading makes a connection's statements end with a context.
+func reading(ctx context.Context, conn *sqlite.Conn) func() {
+	conn.SetInterrupt(ctx.Done())
+	return func() { conn.SetInterrupt(nil) }
+}
+
+// Head is the position of the last event.
+func (i *Inspection) Head(ctx context.Context) (head event.Position, err error) {
+	defer reading(ctx, i.log)()
+	err = query(i.log, `SELECT coalesce(max(pos), 0) FROM events`, func(s *sqlite.Stmt) bool {
+		head = event.Position(s.ColumnInt64(0))
+		return false
+	})
+	return head, err
+}
+
+// Page is the next events of the log, at most so many; none at its end.
+func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (page []event.Recorded, err error) {
+	defer reading(ctx, i.log)()
+	// A stream's row that is gone must not hide its events.
+	err = query(i.log, `SELECT coalesce(s.name, ''), e.name, e.pos, e.version, e.at, e.id, e.data, e.correlation, e.causation, e.actor, e.trace
+		FROM events e LEFT JOIN streams s ON s.no = e.stream WHERE e.pos > ? ORDER BY e.pos LIMIT ?`,
+		func(s *sqlite.Stmt) bool {
+			page = append(page, scanEvent(s))
+			return true
+		}, int64(after), int64(most))
+	return page, err
+}
+
+// Names lists streams by prefix, at most so many after the one that next named before.
+func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most int) (names []event.Stream, next int64, err error) {
+	defer reading(ctx, i.log)()
+	next = after
+	err = query(i.log, `SELECT no, name FROM streams WHERE no > ? AND substr(name, 1, ?) = ? ORDER BY no LIMIT ?`,
+		func(s *sqlite.Stmt) bool {
+			next = s.ColumnInt64(0)
+			names = append(names, event.Stream(s.ColumnText(1)))
+			return true
+		}, after, int64(len(prefix)), prefix, int64(most))
+	return names, next, err
+}
+
+// Stream is the events of a stream after a version, at most so many.
+func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) (page []event.Recorded, err error) {
+	defer reading(ctx, i.log)()
+	err = query(i.log, `SELECT `+eventColumns+` FROM streams s CROSS JOIN events e ON e.stream = s.no
+		WHERE s.digest = ? AND s.name = ? AND e.version > ? ORDER BY e.version LIMIT ?`,
+		func(s *sqlite.Stmt) bool {
+			page = append(page, scanEvent(s))
+			return true
+		}, digest(stream), string(stream), int64(after), int64(most))
+	return page, err
+}
+
+// Streams is all events of some streams, each stream's in order.
+func (i *Inspection) Streams(ctx context.Context, names []event.Stream) (all map[event.Stream][]event.Recorded, err error) {
+	all = make(map[event.Stream][]event.Recorded, len(names))
+	for _, name := range names {
+		for more := true; more; {
+			page, err := i.Stream(ctx, name, event.Version(len(all[name])), pageEvents)
+			if err != nil {
+				return nil, err
+			}
+			all[name] = append(all[name], page...)
+			more = len(page) == pageEvents
+		}
+	}
+	return all, nil
+}
+
+// Known tells which of some streams there are.
+func (i *Inspection) Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error) {
+	defer reading(ctx, i.log)()
+	known := make(map[event.Stream]bool, len(names))
+	for _, name := range names {
+		err := query(i.log, `SELECT 1 FROM streams WHERE digest = ? AND name = ?`, func(*sqlite.Stmt) bool {
+			known[name] = true
+			return false
+		}, digest(name), string(name))
+		if err != nil {
+			return nil, err
+		}
+	}
+	return known, nil
+}
+
+// Checkpoint is how far a reader of the queue's database has come.
+func (i *Inspection) Checkpoint(ctx context.Context, reader string) (event.Position, error) {
+	defer reading(ctx, i.work)()
+	return checkpointOf(i.work, reader)
+}
+
+// Work finds rows of the due queue.
+func (i *Inspection) Work(ctx context.Context, refs []payload.Ref) (map[payload.Ref]tx.Work, error) {
+	defer reading(ctx, i.work)()
+	found := make(map[payload.Ref]tx.Work, len(refs))
+	var all []tx.Work
+	for _, ref := range refs {
+		if err := rows(i.work, &all, "WHERE chain = ? AND hash = ?", int64(ref.Chain), ref.Hash[:]); err != nil {
+			return nil, err
+		}
+	}
+	for _, w := range all {
+		found[payload.Ref{Chain: w.Chain, Hash: w.Hash}] = w
+	}
+	return found, nil
+}
+
+// Queued lists the rows of the due queue in the order of chain and hash.
+func (i *Inspection) Queued(ctx context.Context, after payload.Ref, most int) ([]payload.Ref, error) {
+	defer reading(ctx, i.work)()
+	return refs(i.work, "work", after, most)
+}
+
+// Kept lists the payloads in the order of chain and hash.
+func (i *Inspection) Kept(ctx context.Context, after payload.Ref, most int) ([]payload.Ref, error) {
+	defer reading(ctx, i.log)()
+	return refs(i.log, "payloads", after, most)
+}
+
+func refs(conn *sqlite.Conn, table string, after payload.Ref, most int) (found []payload.Ref, err error) {
+	err = query(conn, `SELECT chain, hash FROM `+table+` WHERE (chain, hash) > (?, ?) ORDER BY chain, hash LIMIT ?`,
+		func(s *sqlite.Stmt) bool {
+			ref := payload.Ref{Chain: chain.ID(s.ColumnInt64(0))}
+			s.ColumnBytes(1, ref.Hash[:])
+			found = append(found, ref)
+			return true
+		}, int64(after.Chain), after.Hash[:], int64(most))
+	return found, err
+}
+
+// Payloads tells which sealed bytes are kept, and whose data keys: of bytes that are
+// kept the one that opens them, of others any.
+func (i *Inspection) Payloads(ctx context.Context, refs []payload.Ref) (bytes, keys map[payload.Ref]bool, err error) {
+	defer reading(ctx, i.log)()
+	defer reading(ctx, i.keys)()
+	bytes, keys = map[payload.Ref]bool{}, map[payload.Ref]bool{}
+	for _, ref := range refs {
+		tag, kept, err := tagOf(i.log, ref)
+		if err != nil {
+			return nil, nil, err
+		}
+		err = query(i.keys, `SELECT tag FROM keys WHERE chain = ? AND hash = ?`, func(s *sqlite.Stmt) bool {
+			keys[ref] = keys[ref] || !kept || s.ColumnInt64(0) == tag
+			return true
+		}, int64(ref.Chain), ref.Hash[:])
+		if err != nil {
+			return nil, nil, err
+		}
+		if kept {
+			bytes[ref] = true
+		}
+	}
+	return bytes, keys, nil
+}

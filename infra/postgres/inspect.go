@@ -1,0 +1,246 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Inspection reads a database as it was at one moment, read models a moment before the
+// rest, and writes nothing: the server sees to that. A service may be at work on it;
+// while the inspection is open the server keeps old versions of rows. A standby will do.
+// It is not safe for use by several goroutines.
+type Inspection struct {
+	view   *sql.DB
+	viewTx *sql.Tx
+	conn   *pgx.Conn
+}
+
+// inspectSettings: an inspection's database transaction lasts, and waits for nobody.
+var inspectSettings = map[string]string{
+	"default_transaction_read_only": "on", "default_transaction_isolation": "repeatable read",
+	"statement_timeout": "0", "idle_in_transaction_session_timeout": "0",
+	"plan_cache_mode": "force_custom_plan",
+}
+
+// Inspect connects to a database for reading. Its tables must be there.
+func Inspect(ctx context.Context, url string) (_ *Inspection, err error) {
+	i := &Inspection{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("inspect: %w", err), i.Close())
+		}
+	}()
+	config, err := connConfig(url, Options{Application: "watchtower verify"}.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	config.ValidateConnect = nil
+	config = withParams(config, inspectSettings)
+	i.view = stdlib.OpenDB(*withParams(config, map[string]string{"search_path": "view"}))
+	i.view.SetMaxOpenConns(1)
+	if i.viewTx, err = i.view.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead}); err != nil {
+		return nil, err
+	}
+	var readers int // the moment is that of the first statement
+	if err := i.viewTx.QueryRowContext(ctx, `SELECT count(*) FROM readers`).Scan(&readers); err != nil {
+		return nil, err
+	}
+	if i.conn, err = pgx.ConnectConfig(ctx, withParams(config, knownPaths)); err != nil {
+		return nil, err
+	}
+	if _, err := i.conn.Exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`); err != nil {
+		return nil, err
+	}
+	_, err = i.Head(ctx)
+	return i, err
+}
+
+// Close ends the reads.
+func (i *Inspection) Close() error {
+	var errs []error
+	if i.viewTx != nil {
+		errs = append(errs, i.viewTx.Rollback())
+	}
+	if i.view != nil {
+		errs = append(errs, i.view.Close())
+	}
+	if i.conn != nil {
+		closeConn(i.conn)
+	}
+	return errors.Join(errs...)
+}
+
+// View is for questions to the read models.
+func (i *Inspection) View() *sql.Tx { return i.viewTx }
+
+// Head is the position of the last event.
+func (i *Inspection) Head(ctx context.Context) (event.Position, error) {
+	var head int64
+	err := i.conn.QueryRow(ctx, selectHead).Scan(&head)
+	return event.Position(head), err
+}
+
+func (i *Inspection) events(ctx context.Context, text string, args ...any) ([]event.Recorded, error) {
+	rows, err := i.conn.Query(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	return scanEvents(rows, nil)
+}
+
+// Page is the next events of the log, at most so many; none at its end.
+func (i *Inspection) Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error) {
+	// A stream's row that is gone must not hide its events.
+	const page = `SELECT ` + eventColumns + `, coalesce(` + streamName + `, '') FROM log.events e
+		WHERE e.pos > $1 ORDER BY e.pos LIMIT $2`
+	return i.events(ctx, page, clamp(uint64(after)), most)
+}
+
+// Names lists streams by prefix, at most so many after the one that next named before.
+func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most int) (names []event.Stream, next int64, err error) {
+	rows, err := i.conn.Query(ctx, `SELECT no, name FROM log.streams WHERE no > $1 AND name ^@ $2 ORDER BY no LIMIT $3`, after, prefix, most)
+	if err != nil {
+		return nil, 0, err
+	}
+	next = after
+	var name string
+	_, err = pgx.ForEachRow(rows, []any{&next, &name}, func() error {
+		names = append(names, event.Stream(name))
+		return nil
+	})
+	return names, next, err
+}
+
+// Stream is the events of a stream after a version, at most so many.
+func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error) {
+	return i.events(ctx, selectStream, string(stream), clamp(uint64(after)), most)
+}
+
+// Streams is all events of some streams, each stream's in order.
+func (i *Inspection) Streams(ctx context.Context, names []event.Stream) (map[event.Stream][]event.Recorded, error) {
+	const streams = `SELECT ` + eventColumns + `, s.name FROM log.streams s
+		CROSS JOIN LATERAL (
+			SELECT * FROM log.events e WHERE e.stream = s.no AND e.pos BETWEEN s.no AND s.last_pos ORDER BY e.version
+		) e WHERE s.name = ANY ($1::text[])`
+	found, err := i.events(ctx, streams, texts(names))
+	all := make(map[event.Stream][]event.Recorded, len(names))
+	for _, r := range found {
+		all[r.Stream] = append(all[r.Stream], r)
+	}
+	return all, err
+}
+
+// Known tells which of some streams there are.
+func (i *Inspection) Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error) {
+	rows, err := i.conn.Query(ctx, `SELECT s.name FROM unnest($1::text[]) u (name) JOIN log.streams s ON s.name = u.name`, texts(names))
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[event.Stream]bool, len(names))
+	var name string
+	_, err = pgx.ForEachRow(rows, []any{&name}, func() error {
+		known[event.Stream(name)] = true
+		return nil
+	})
+	return known, err
+}
+
+// texts are names as a parameter.
+func texts(names []event.Stream) []string {
+	all := make([]string, len(names))
+	for n, name := range names {
+		all[n] = string(name)
+	}
+	return all
+}
+
+// Checkpoint is how far a reader of the queue's database has come.
+func (i *Inspection) Checkpoint(ctx context.Context, reader string) (event.Position, error) {
+	var pos int64
+	err := i.conn.QueryRow(ctx, `SELECT coalesce(max(pos), 0) FROM work.checkpoints WHERE reader = $1`, reader).Scan(&pos)
+	return event.Position(pos), err
+}
+
+// Work finds rows of the due queue.
+func (i *Inspection) Work(ctx context.Context, refs []payload.Ref) (map[payload.Ref]tx.Work, error) {
+	ids, hashes := refColumns(refs)
+	rows, err := i.conn.Query(ctx, `SELECT `+workColumns+` FROM unnest($1::bigint[], $2::bytea[]) u (chain, hash)
+		JOIN work.queue q ON q.chain = u.chain AND q.hash = u.hash`, ids, hashes)
+	if err != nil {
+		return nil, err
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (tx.Work, error) { return scanWork(row) })
+	found := make(map[payload.Ref]tx.Work, len(all))
+	for _, w := range all {
+		found[payload.Ref{Chain: w.Chain, Hash: w.Hash}] = w
+	}
+	return found, err
+}
+
+// refColumns are refs as parameters.
+func refColumns(refs []payload.Ref) (ids []int64, hashes [][]byte) {
+	for _, ref := range refs {
+		ids, hashes = append(ids, int64(ref.Chain)), append(hashes, ref.Hash[:])
+	}
+	return ids, hashes
+}
+
+// Queued lists the rows of the due queue in the order of chain and hash.
+func (i *Inspection) Queued(ctx context.Context, after payload.Ref, most int) ([]payload.Ref, error) {
+	return i.refs(ctx, "work.queue", after, most)
+}
+
+// Kept lists the payloads in the order of chain and hash.
+func (i *Inspection) Kept(ctx context.Context, after payload.Ref, most int) ([]payload.Ref, error) {
+	return i.refs(ctx, "log.payloads", after, most)
+}
+
+func (i *Inspection) refs(ctx context.Context, table string, after payload.Ref, most int) (found []payload.Ref, err error) {
+	rows, err := i.conn.Query(ctx, `SELECT chain, hash FROM `+table+` WHERE (chain, hash) > ($1, $2) ORDER BY chain, hash LIMIT $3`,
+		int64(after.Chain), after.Hash[:], most)
+	if err != nil {
+		return nil, err
+	}
+	var id int64
+	var hash []byte
+	_, err = pgx.ForEachRow(rows, []any{&id, &hash}, func() error {
+		ref := payload.Ref{Chain: chain.ID(id)}
+		copy(ref.Hash[:], hash)
+		found = append(found, ref)
+		return nil
+	})
+	return found, err
+}
+
+// Payloads tells which sealed bytes are kept, and whose data keys.
+func (i *Inspection) Payloads(ctx context.Context, refs []payload.Ref) (bytes, keys map[payload.Ref]bool, err error) {
+	bytes, keys = map[payload.Ref]bool{}, map[payload.Ref]bool{}
+	ids, hashes := refColumns(refs)
+	for table, found := range map[string]map[payload.Ref]bool{"log.payloads": bytes, "log.payload_keys": keys} {
+		rows, err := i.conn.Query(ctx, `SELECT u.chain, u.hash FROM unnest($1::bigint[], $2::bytea[]) u (chain, hash)
+			JOIN `+table+` t ON t.chain = u.chain AND t.hash = u.hash`, ids, hashes)
+		if err != nil {
+			return nil, nil, err
+		}
+		var id int64
+		var hash []byte
+		_, err = pgx.ForEachRow(rows, []any{&id, &hash}, func() error {
+			found[payload.Ref{Chain: chain.ID(id), Hash: chain.Hash(hash)}] = true
+			return nil
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return bytes, keys, nil
+}
