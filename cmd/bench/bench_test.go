@@ -34,6 +34,11 @@ func tiny() scale {
 		payments: 100, senders: 10, rate: 20, steadyFor: 1,
 		anvil: 20, fleet: 200,
 		crowds: []int{100}, herd: 100, idleFor: 100 * time.Millisecond,
+		trials: []trial{
+			{name: "lost", payments: 40, signers: 2, cut: 0.3},
+			{name: "killed", payments: 60, signers: 2, rate: 40, kill: 500 * time.Millisecond, down: 100 * time.Millisecond},
+			{name: "together", payments: 40, signers: 2, replicas: 1, doubled: true},
+		},
 	}
 }
 
@@ -56,7 +61,7 @@ func TestEverySection(t *testing.T) {
 	b := measure(t, options{engines: engines})
 	for _, engine := range engines {
 		for _, section := range sections() {
-			if section == sectionCrowd || section == sectionReplicas && engine == embeddedEngine ||
+			if section == sectionCrowd || section == sectionPeers || section == sectionReplicas && engine == embeddedEngine ||
 				section == sectionAnvil && os.Getenv(testenv.AnvilVar) == "" {
 				continue
 			}
@@ -137,7 +142,7 @@ func TestSheet(t *testing.T) {
 	}
 
 	text.Reset()
-	if err := s.json(&text, machine{}); err != nil {
+	if err := s.json(&text, machine{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	var parsed struct{ Figures []told }

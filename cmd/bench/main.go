@@ -5,7 +5,9 @@
 //
 //	bench [-quick] [-store embedded,postgres] [-only accept,deliver] [-runs 3] [-fanout 1] [-json] [-profile DIR]
 //
-// The section crowd, a million scheduled transactions, runs only when -only names it.
+// The sections crowd, a million scheduled transactions, and peers, faults that others of
+// its kind were put through, run only when -only names them. After peers, the status is 1
+// if anything was lost, paid twice, never final, or an error to who did nothing wrong.
 // Postgres is measured when WATCHTOWER_TEST_POSTGRES names a server, as it does
 // under cmd/testrun. What each figure means is told in docs/performance.md.
 package main
@@ -55,12 +57,13 @@ const (
 	sectionAnvil    = "anvil"
 	sectionReplicas = "replicas"
 	sectionCrowd    = "crowd" // only when it is asked for: it takes a quarter of an hour
+	sectionPeers    = "peers" // likewise: ten minutes
 )
 
 func sections() []string {
 	return []string{
 		sectionLimits, sectionLog, sectionRebuild, sectionAccept, sectionEligible, sectionDeliver, sectionSteady,
-		sectionAnvil, sectionReplicas, sectionCrowd,
+		sectionAnvil, sectionReplicas, sectionCrowd, sectionPeers,
 	}
 }
 
@@ -75,7 +78,7 @@ type options struct {
 }
 
 func (o options) wants(section string) bool {
-	return len(o.only) == 0 && section != sectionCrowd || slices.Contains(o.only, section)
+	return len(o.only) == 0 && section != sectionCrowd && section != sectionPeers || slices.Contains(o.only, section)
 }
 
 func (o options) wantsAny(sections ...string) bool { return slices.ContainsFunc(sections, o.wants) }
@@ -142,8 +145,9 @@ func chooseEngines(text string) ([]string, error) {
 type bench struct {
 	options
 	sheet   *sheet
-	dir     string // everything temporary
-	program string // the built service; with a profiler, this program
+	shown   []shown // of the section peers
+	dir     string  // everything temporary
+	program string  // the built service; with a profiler, this program
 	say     io.Writer
 }
 
@@ -164,9 +168,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	about.After = load()
 	if o.json {
-		return b.sheet.json(stdout, about)
+		err = b.sheet.json(stdout, about, b.shown)
+	} else {
+		err = errors.Join(b.sheet.print(stdout, about), b.printPeers(stdout))
 	}
-	return b.sheet.print(stdout, about)
+	for _, s := range b.shown {
+		err = errors.Join(err, s.wrong())
+	}
+	return err
 }
 
 // all measures everything that is wanted.
@@ -180,7 +189,7 @@ func (b *bench) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if b.wantsAny(sectionAccept, sectionEligible, sectionDeliver, sectionSteady, sectionAnvil, sectionReplicas, sectionCrowd) {
+	if b.wantsAny(sectionAccept, sectionEligible, sectionDeliver, sectionSteady, sectionAnvil, sectionReplicas, sectionCrowd, sectionPeers) {
 		if err := b.build(ctx); err != nil {
 			return err
 		}
@@ -208,6 +217,7 @@ func (b *bench) once(ctx context.Context, engine string, l loads) error {
 		{b.onAnvil, []string{sectionAnvil}},
 		{b.replicas, []string{sectionReplicas}},
 		{b.crowds, []string{sectionCrowd}},
+		{b.besidePeers, []string{sectionPeers}},
 	} {
 		if b.wantsAny(part.sections...) {
 			if err := part.measure(ctx, engine, l); err != nil {

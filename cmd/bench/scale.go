@@ -27,6 +27,8 @@ type scale struct {
 	crowds  []int         // scheduled transactions, each number with a service of its own
 	herd    int           // becoming eligible in the same second beside each crowd
 	idleFor time.Duration // how long each crowd is left alone
+
+	trials []trial // what others were put through, too
 }
 
 // full is what figures are told from.
@@ -38,6 +40,7 @@ func full() scale {
 		payments: 2000, senders: 10, rate: 20, steadyFor: 20,
 		anvil: 500, fleet: 20_000,
 		crowds: []int{10_000, 1_000_000}, herd: 100_000, idleFor: 30 * time.Second,
+		trials: trials(),
 	}
 }
 
@@ -50,6 +53,7 @@ func small() scale {
 		payments: 200, senders: 10, rate: 20, steadyFor: 3,
 		anvil: 100, fleet: 2000,
 		crowds: []int{300, 3000}, herd: 500, idleFor: time.Second,
+		trials: fewer(trials()),
 	}
 }
 

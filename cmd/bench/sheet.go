@@ -163,11 +163,12 @@ type told struct {
 	Kept   string    `json:"kept,omitempty"`
 }
 
-func (s *sheet) json(w io.Writer, about machine) error {
+func (s *sheet) json(w io.Writer, about machine, runs []shown) error {
 	out := struct {
 		Machine machine `json:"machine"`
 		Figures []told  `json:"figures"`
-	}{Machine: about}
+		Runs    []shown `json:"runs,omitempty"`
+	}{Machine: about, Runs: runs}
 	for _, r := range s.ordered() {
 		t := told{figure: r.figure, Median: median(r.values), Values: r.values}
 		if t.Kept = r.Goal.kept(t.Median); r.Against != 0 {
