@@ -1,9 +1,11 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"slices"
@@ -295,7 +297,16 @@ func TestSendAllAsksAll(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	a, b, foreign := c.Node("a"), c.Node("b"), c.Node("c")
 	foreign.Set(chaintest.Faults{ChainID: 1})
-	p := open(t, func(c *Config) { c.Fanout = 1 }, serve(t, a), serve(t, b), serve(t, foreign))
+	heard := make(chan struct{}, 16) // a has answered
+	behind := &gateway{node: b}
+	p := open(t, func(c *Config) {
+		c.Fanout = 1
+		c.Observe = func(made Call) {
+			if made.Endpoint == "a" && made.Method == send {
+				heard <- struct{}{}
+			}
+		}
+	}, serve(t, a), serve(t, behind), serve(t, foreign))
 	raw, hash := plain(alice, key5, 0)
 	refuse := chaintest.Faults{Refuse: func(chain.Signed) *chaintest.Refusal {
 		return &chaintest.Refusal{Code: -32000, Message: "fee payer cannot resolve to sender"}
@@ -307,10 +318,18 @@ func TestSendAllAsksAll(t *testing.T) {
 		}
 		return got
 	}
-	b.Set(chaintest.Faults{Delay: 200 * time.Millisecond}) // so that a has answered when b takes the bytes
+	behind.misbehave(send, func(w http.ResponseWriter, r *http.Request, body []byte) {
+		select {
+		case <-heard:
+		case <-r.Context().Done():
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		b.ServeHTTP(w, r)
+	})
 	if got := classes(); !slices.Equal(got, []tx.Class{tx.Permanent, tx.Taken}) {
 		t.Errorf("classes %v", got)
 	}
+	behind.misbehave("", nil)
 	b.Set(chaintest.Faults{Down: true})
 	a.Set(chaintest.Faults{Down: true})
 	for range 3 {
