@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/grouping"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/projections"
@@ -12,12 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// How long a request waits for the read models, and how often it looks.
-const (
-	catchUpMax   = 3 * time.Second
-	catchUpFirst = 2 * time.Millisecond
-	catchUpLast  = 50 * time.Millisecond
-)
+// catchUpMax is how long a request waits for the read models.
+const catchUpMax = 3 * time.Second
 
 // caughtUp waits until groups show everything that was recorded when it was called:
 // that every accepted transaction has joined its group, and that the read models
@@ -34,37 +31,23 @@ func (a *api) caughtUp(ctx context.Context) error {
 		return err
 	}
 	// What joined was recorded, too: behind that the read models are to be.
-	for _, name := range []string{groups.Name, transactions.Name} {
+	shown := func(name string) func(context.Context) (event.Position, error) {
 		p := projections.Projector{Name: name, DB: a.Groups.Query.DB}
-		if err := a.reached(ctx, p.Checkpoint); err != nil {
-			return err
-		}
+		return p.Checkpoint
 	}
-	return nil
+	return a.reached(ctx, shown(groups.Name), shown(transactions.Name))
 }
 
-// reached waits until a reader has come to where the log ends now.
-func (a *api) reached(ctx context.Context, checkpoint func(context.Context) (event.Position, error)) error {
+// reached waits until readers have come to where the log ends now.
+func (a *api) reached(ctx context.Context, readers ...func(context.Context) (event.Position, error)) error {
 	head, err := a.Submit.Transactions.Store.Head(ctx)
+	for i := 0; err == nil && i < len(readers); i++ {
+		err = commands.Reached(ctx, head, readers[i])
+	}
 	if err != nil {
 		return a.behind(ctx, err)
 	}
-	for wait := catchUpFirst; ; wait = min(2*wait, catchUpLast) {
-		at, err := checkpoint(ctx)
-		if err != nil {
-			return a.behind(ctx, err)
-		}
-		if at >= head {
-			return nil
-		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return a.behind(ctx, ctx.Err())
-		}
-	}
+	return nil
 }
 
 // behind tells running out of patience from other trouble.

@@ -4,9 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
+
+// The pauses between two looks at a checkpoint.
+const (
+	lookFirst = 2 * time.Millisecond
+	lookLast  = 50 * time.Millisecond
+)
+
+// Reached waits until a reader's checkpoint has come to a position.
+func Reached(ctx context.Context, to event.Position, checkpoint func(context.Context) (event.Position, error)) error {
+	for wait := lookFirst; ; wait = min(2*wait, lookLast) {
+		if at, err := checkpoint(ctx); err != nil || at >= to {
+			return err
+		}
+		if err := Pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
 
 // Follower reads the log from its own checkpoint and handles what it finds, at
 // least once: a crash between handling and moving the checkpoint repeats.

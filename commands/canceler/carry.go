@@ -2,10 +2,8 @@ package canceler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -36,7 +34,7 @@ func canceled(s group.State) []group.Member { return s.List()[:s.Canceled] }
 func (c *Canceler) carry(ctx context.Context, id group.ID, found []group.Member, meta event.Meta) ([]Member, error) {
 	at := c.Now()
 	results := make([]commands.Result[tx.State], len(found))
-	err := each(len(found), func(i int) (err error) {
+	err := commands.Each(len(found), commandsMax, func(i int) (err error) {
 		stream := tx.Stream(id.Chain, found[i].Hash)
 		if results[i], err = c.Transactions.Load(ctx, stream); err == nil {
 			results[i], err = c.command(ctx, stream, results[i], tx.Cancel{Reason: reason, At: at}, meta)
@@ -75,7 +73,7 @@ func (c *Canceler) erase(ctx context.Context, on chain.ID, found []group.Member,
 			return fmt.Errorf("erase %d payloads: %w", len(hashes), err)
 		}
 		c.crash("cancel.erased")
-		err := each(len(some), func(i int) (err error) {
+		err := commands.Each(len(some), commandsMax, func(i int) (err error) {
 			n := some[i]
 			results[n], err = c.command(ctx, tx.Stream(on, found[n].Hash), results[n], wish, meta)
 			return err
@@ -99,20 +97,4 @@ func (c *Canceler) command(ctx context.Context, stream event.Stream, r commands.
 		return r, nil
 	}
 	return r, err
-}
-
-// each runs f for each of n, some at a time, so that their appends share commits.
-func each(n int, f func(i int) error) error {
-	var working sync.WaitGroup
-	slots := make(chan struct{}, commandsMax)
-	errs := make([]error, n)
-	for i := range n {
-		slots <- struct{}{}
-		working.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = f(i)
-		})
-	}
-	working.Wait()
-	return errors.Join(errs...)
 }

@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -83,25 +84,8 @@ func (g *Grouper) handle(ctx context.Context, events []event.Recorded) error {
 			joinings[id] = append(joinings[id], j)
 		}
 	}
-	var working sync.WaitGroup
-	slots := make(chan struct{}, groupsMax)
-	errs := make(chan error, len(joinings))
-	for id, js := range joinings {
-		slots <- struct{}{}
-		working.Go(func() {
-			defer func() { <-slots }()
-			if err := g.join(ctx, id, js); err != nil {
-				errs <- err
-			}
-		})
-	}
-	working.Wait()
-	close(errs)
-	var all []error
-	for err := range errs {
-		all = append(all, err)
-	}
-	return errors.Join(all...)
+	ids := slices.Collect(maps.Keys(joinings))
+	return commands.Each(len(ids), groupsMax, func(i int) error { return g.join(ctx, ids[i], joinings[ids[i]]) })
 }
 
 // joining reads off an event who is to join; ok is false when nobody is.

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -288,18 +287,7 @@ func (w *Watcher) command(ctx context.Context, hash chain.Hash, c tx.Command) er
 	return err
 }
 
-// each runs f for each item, some at a time, so that their appends share commits.
+// each runs f for each item, some at a time.
 func each[T any](items []T, f func(T) error) error {
-	var working sync.WaitGroup
-	slots := make(chan struct{}, commandsMax)
-	errs := make([]error, len(items))
-	for i, item := range items {
-		slots <- struct{}{}
-		working.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = f(item)
-		})
-	}
-	working.Wait()
-	return errors.Join(errs...)
+	return commands.Each(len(items), commandsMax, func(i int) error { return f(items[i]) })
 }

@@ -2,13 +2,14 @@ package app
 
 import (
 	"context"
-	"time"
 
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/api/jsonrpc"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
@@ -39,9 +40,6 @@ func fields(raw []byte) (map[string]any, error) {
 	return ethereum.Fields(raw)
 }
 
-// feedPause is how long to wait before looking again how far the due queue has come.
-const feedPause = 5 * time.Millisecond
-
 // nextFree asks the due queue when it has come to where the log is now: whoever was
 // told that a transaction is accepted must find it counted, on whichever replica.
 func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64) (uint64, error) {
@@ -49,20 +47,11 @@ func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64) (uint
 	if err != nil {
 		return 0, err
 	}
-	for {
-		at, err := a.ports.Storage.Checkpoints.Checkpoint(ctx, scheduler.Reader)
-		if err != nil {
-			return 0, err
-		}
-		if at >= head {
-			return a.ports.Storage.NextFree(ctx, s, from)
-		}
-		pause := time.NewTimer(feedPause)
-		select {
-		case <-ctx.Done():
-			pause.Stop()
-			return 0, ctx.Err()
-		case <-pause.C:
-		}
+	fed := func(ctx context.Context) (event.Position, error) {
+		return a.ports.Storage.Checkpoints.Checkpoint(ctx, scheduler.Reader)
 	}
+	if err := commands.Reached(ctx, head, fed); err != nil {
+		return 0, err
+	}
+	return a.ports.Storage.NextFree(ctx, s, from)
 }

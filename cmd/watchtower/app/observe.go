@@ -86,7 +86,7 @@ func (a *App) reader(name string, work func(context.Context) error) func(context
 
 // watchLag keeps the figures of how far this process's readers are behind.
 func (a *App) watchLag(ctx context.Context) {
-	for pause(ctx, lagEvery) {
+	for commands.Pause(ctx, lagEvery) == nil {
 		for _, name := range a.served.unstuck(a.ports.Now()) {
 			a.ports.Metrics.NotStuck(name)
 		}
@@ -104,7 +104,7 @@ func (a *App) watchLag(ctx context.Context) {
 // watchDepth keeps the figures of the due queue. One replica does at a time.
 func (a *App) watchDepth(ctx context.Context) error {
 	defer a.ports.Metrics.NoQueue()
-	for next := depthEvery; pause(ctx, next); {
+	for next := depthEvery; commands.Pause(ctx, next) == nil; {
 		began := a.ports.Now()
 		for _, c := range a.ports.Chains {
 			depth, err := a.ports.Storage.Queue.Depth(ctx, c.ID)
@@ -117,18 +117,6 @@ func (a *App) watchDepth(ctx context.Context) error {
 		next = max(depthEvery, depthShare*a.ports.Now().Sub(began))
 	}
 	return ctx.Err()
-}
-
-// pause waits, and says whether to go on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // moved notes a reader's checkpoint.

@@ -144,7 +144,8 @@ func openPorts(ctx context.Context, c config.Config, o Options, storage Storage)
 			return opened{}, fmt.Errorf("chain %s: %w", chainConfig.ID, err)
 		}
 		ports.pools = append(ports.pools, pool)
-		ports.Chains = append(ports.Chains, Chain{ID: chainConfig.ID, Nodes: pool, Node: pool.Reader(), Keychain: pool.Reader()})
+		reader := pool.Reader() // one, so that its callers share what it reads
+		ports.Chains = append(ports.Chains, Chain{ID: chainConfig.ID, Nodes: pool, Node: reader, Keychain: reader})
 	}
 	return ports, nil
 }
