@@ -1,8 +1,6 @@
 package rig
 
 import (
-	"errors"
-	"io"
 	"net"
 	"sync"
 	"time"
@@ -136,7 +134,7 @@ func (w *Wire) carry(to, from *net.TCPConn, answers bool) {
 				return
 			}
 		}
-		if errors.Is(err, io.EOF) || err != nil {
+		if err != nil {
 			return
 		}
 	}
