@@ -1,11 +1,13 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +20,8 @@ func TestReadBodiesAreBounded(t *testing.T) {
 	p := open(t, func(c *Config) { c.CallTimeout = 20 * time.Second }, serve(t, g))
 	abandoned := make(chan struct{})
 	g.misbehave("latest", func(w http.ResponseWriter, _ *http.Request, _ []byte) {
-		junk := make([]byte, 1<<20)
+		junk := bytes.Repeat([]byte("a"), 1<<20)
+		_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":"`))
 		for {
 			if _, err := w.Write(junk); err != nil {
 				close(abandoned)
@@ -26,7 +29,8 @@ func TestReadBodiesAreBounded(t *testing.T) {
 			}
 		}
 	})
-	if _, err := p.Reader().Head(t.Context()); err == nil || !strings.Contains(err.Error(), "larger than 33554432 bytes") {
+	_, err := p.ask(t.Context(), p.endpoints[0], 20*time.Second, maxBlockReply, call{"eth_getBlockByNumber", []any{"latest", false}})
+	if err == nil || !strings.Contains(err.Error(), "larger than 33554432 bytes") {
 		t.Errorf("error %v", err)
 	}
 	<-abandoned
@@ -35,31 +39,81 @@ func TestReadBodiesAreBounded(t *testing.T) {
 // Large replies are read a few at a time, and each is read whole.
 func TestLargeRepliesTakeTurns(t *testing.T) {
 	c := newClient("a", &url.URL{Scheme: "http", Host: "a"}, nil, 1)
-	for _, test := range []struct{ size, limit, want int64 }{
-		{maxSmallReply, maxSmallReply, maxSmallReply}, {maxSmallReply + 5, maxSmallReply, maxSmallReply + 1},
-		{maxSmallReply + 1, maxBlockReply, maxSmallReply + 1}, {maxBlockReply + 5, maxBlockReply, maxBlockReply + 1},
+	for _, test := range []struct {
+		size, limit int64
+		want        error
+	}{
+		{maxSmallReply, maxSmallReply, nil}, {maxSmallReply + 1, maxSmallReply, tooLarge(maxSmallReply)},
+		{maxSmallReply + 1, maxBlockReply, nil}, {5*piece + 3, maxBlockReply, nil}, {maxBlockReply, maxBlockReply, nil},
+		{maxBlockReply + 1, maxBlockReply, tooLarge(maxBlockReply)}, {10 * maxBlockReply, maxBlockReply, tooLarge(maxBlockReply)},
 	} {
-		got, err := c.read(t.Context(), io.LimitReader(zeros{}, test.size), test.limit)
-		if err != nil || int64(len(got)) != test.want {
-			t.Errorf("%d bytes, limit %d: %d, %v", test.size, test.limit, len(got), err)
+		for _, length := range []int64{-1, test.size} {
+			if length > test.limit {
+				continue // which is refused before it is read
+			}
+			got, err := c.read(t.Context(), text(test.size), length, test.limit)
+			if !errors.Is(err, test.want) || err == nil && (int64(len(got)) != test.size || got[len(got)-1] != '"') {
+				t.Errorf("%d bytes, said to be %d, limit %d: %d, %v", test.size, length, test.limit, len(got), err)
+			}
 		}
 	}
 	for range maxLarge {
 		c.large <- struct{}{} // others are being read
 	}
-	if _, err := c.read(t.Context(), io.LimitReader(zeros{}, maxSmallReply), maxBlockReply); err != nil {
+	if _, err := c.read(t.Context(), text(maxSmallReply), -1, maxBlockReply); err != nil {
 		t.Errorf("a small reply waited: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := c.read(ctx, io.LimitReader(zeros{}, maxSmallReply+1), maxBlockReply); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.read(ctx, text(maxSmallReply+1), -1, maxBlockReply); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a large reply did not wait: %v", err)
 	}
 }
 
-type zeros struct{}
+// A large reply costs little more memory than it has bytes, one that has no end no
+// more than what is read of it, and of what is no reply little is read.
+func TestLargeRepliesCostWhatTheyHold(t *testing.T) {
+	const some = 12 << 20 // for what is small, and to look at how it begins
+	c := newClient("a", &url.URL{Scheme: "http", Host: "a"}, nil, 1)
+	for name, test := range map[string]struct {
+		body         io.Reader
+		length, most int64
+		want         error
+	}{
+		"whole, of known length": {text(maxBlockReply), maxBlockReply, maxBlockReply + some, nil},
+		"whole":                  {text(maxBlockReply), -1, 2*maxBlockReply + some, nil},
+		"without end":            {text(1 << 40), -1, maxBlockReply + some, tooLarge(maxBlockReply)},
+		"values without end":     {repeated("[1,2,3],"), -1, some, errNotJSON},
+		"two values":             {io.MultiReader(strings.NewReader("{}"), text(maxBlockReply)), -1, some, errNotJSON},
+		"spaces without end":     {repeated(" "), -1, some, errNotJSON},
+		"a page without end":     {repeated("<html>"), -1, some, errNotJSON},
+		"less than it said":      {text(2 << 20), maxBlockReply, maxBlockReply + some, io.ErrUnexpectedEOF},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := c.read(t.Context(), test.body, test.length, maxBlockReply)
+		runtime.ReadMemStats(&after)
+		if spent := int64(after.TotalAlloc - before.TotalAlloc); !errors.Is(err, test.want) || spent > test.most { //nolint:gosec // little
+			t.Errorf("%s: %d bytes of memory, at most %d; error %v, want %v", name, spent, test.most, err, test.want)
+		}
+	}
+}
 
-func (zeros) Read(p []byte) (int, error) {
-	clear(p)
-	return len(p), nil
+// text is a JSON string of so many bytes.
+func text(size int64) io.Reader {
+	return io.MultiReader(strings.NewReader(`"`), io.LimitReader(repeated("a"), size-2), strings.NewReader(`"`))
+}
+
+// repeated says the same without end.
+func repeated(words string) io.Reader { return &echo{said: []byte(strings.Repeat(words, 4096))} }
+
+type echo struct {
+	said []byte
+	at   int
+}
+
+func (e *echo) Read(p []byte) (int, error) {
+	n := copy(p, e.said[e.at:])
+	e.at = (e.at + n) % len(e.said)
+	return n, nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -89,7 +88,7 @@ func (c *client) do(ctx context.Context, limit int64, calls ...call) ([]reply, e
 		return &Unreachable{c.name, status, err, malformed, answer.retryAfter}
 	}
 	if err != nil {
-		return nil, fail(isTooLarge(err), err)
+		return nil, fail(isUnfit(err), err)
 	}
 	replies, refused, err := decode(answer.body, first, len(calls))
 	switch {
@@ -148,31 +147,10 @@ func (c *client) post(ctx context.Context, body []byte, limit int64) (a answer, 
 	if response.ContentLength > limit {
 		return a, tooLarge(limit) // it says so itself: none of it is read
 	}
-	if a.body, err = c.read(ctx, response.Body, limit); err != nil {
-		return a, fmt.Errorf("reply cut: %w", c.conceal(err))
+	if a.body, err = c.read(ctx, response.Body, response.ContentLength, limit); err != nil && !isUnfit(err) {
+		err = fmt.Errorf("reply cut: %w", c.conceal(err))
 	}
-	if int64(len(a.body)) > limit {
-		return a, tooLarge(limit)
-	}
-	return a, nil
-}
-
-// read reads one byte more than the limit at most. Of large replies few are read at
-// once, or an endpoint could fill our memory with as many as may be under way.
-func (c *client) read(ctx context.Context, body io.Reader, limit int64) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(body, min(limit, maxSmallReply)+1))
-	if err != nil || int64(len(text)) <= maxSmallReply || limit <= maxSmallReply {
-		return text, err
-	}
-	select {
-	case c.large <- struct{}{}:
-		defer func() { <-c.large }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	whole := bytes.NewBuffer(text) // which grows by doubling: less is left behind
-	_, err = whole.ReadFrom(io.LimitReader(body, limit+1-int64(len(text))))
-	return whole.Bytes(), err
+	return a, err
 }
 
 // retryAfter is how long an answer asks to wait before the next request; 0 when it
