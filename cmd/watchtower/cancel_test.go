@@ -40,6 +40,7 @@ func raws(payments []rig.Payment) (all [][]byte) {
 // of the keys to that, is in the store's files, in a dump of it, or in the log. What
 // is submitted again is not revived; what is mined all the same is executed.
 func TestCanceledBytesAreGone(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		owner := wallet.Dev(3)
@@ -113,6 +114,7 @@ func (w *world) minedAllTheSame(t *testing.T, s *rig.Service, owner wallet.Key, 
 // The service is killed in the middle of a cancel. When it runs again all are
 // canceled and their bytes are gone, though nobody asks again.
 func TestKilledWhileCanceling(t *testing.T) {
+	t.Parallel()
 	passes := map[string]string{"cancel.recorded": "1", "cancel.member": "7", "cancel.erased": "1"}
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		for i, point := range canceler.CrashPoints() {
@@ -155,6 +157,7 @@ func TestKilledWhileCanceling(t *testing.T) {
 // What one replica has acknowledged, a cancel at another finds, whoever of them makes
 // members of it.
 func TestCancelOnAnotherReplica(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(t *testing.T, dir string) []string {
 		return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
 	}, "--block-time", "1")
@@ -184,6 +187,7 @@ func TestCancelOnAnotherReplica(t *testing.T) {
 
 // An owner who has used a nonce otherwise has that recorded, when it is so.
 func TestDeleteAsksTheChain(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		s := w.service(t)

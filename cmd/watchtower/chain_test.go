@@ -31,6 +31,7 @@ func (w *world) call(t *testing.T, method string, params ...any) {
 
 // A pool forgets what it took: the bytes go there again.
 func TestEviction(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--no-mining")
 		s := w.service(t)
@@ -54,6 +55,7 @@ func TestEviction(t *testing.T) {
 // Blocks are replaced and the transactions in them are in no pool any more: each
 // is un-mined, delivered again, and the read model follows.
 func TestReorg(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		for _, depth := range []int{1, 3, 10} {
 			t.Run(map[int]string{1: "1 block", 3: "3 blocks", 10: "10 blocks"}[depth], func(t *testing.T) {
@@ -65,7 +67,7 @@ func TestReorg(t *testing.T) {
 }
 
 func reorg(t *testing.T, w *world, depth int) {
-	w.confirmations = 12
+	w.confirmations = depth + 2 // what is replaced is not final yet
 	s := w.service(t)
 	check(t, s.Start(w.ctx))
 	payments, to := rig.Payments(uint32(3000+depth), 2*depth)
@@ -110,6 +112,7 @@ func count(names []string, name string) int {
 // The chain takes back what it had called final: that is recorded, and the
 // transaction is left alone.
 func TestReorgBelowFinality(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--no-mining")
 		s := w.service(t) // two confirmations
@@ -145,6 +148,7 @@ func TestReorgBelowFinality(t *testing.T) {
 
 // A transaction waits for its window, and one for its predecessor.
 func TestWaiting(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		s := w.service(t)
@@ -179,6 +183,7 @@ func TestWaiting(t *testing.T) {
 // Of two transactions with one nonce one is mined, and the other ends stale; one
 // whose window closes unmined ends expired.
 func TestRivalsAndExpiry(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		s := w.service(t)

@@ -53,6 +53,7 @@ func (l *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
 // The Go client on lossy lines, beside a service that is killed and started again:
 // every payment is made once, and whoever follows the events has each of them once.
 func TestGoClient(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		s := w.service(t)
@@ -192,6 +193,7 @@ func (w *world) asked(t *testing.T, client *watchtower.Client, payments []rig.Pa
 
 // A group is found, read and stopped by its owner's signature.
 func TestGoClientGroups(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		s := w.service(t)

@@ -24,6 +24,7 @@ func crashPoints() map[string]string {
 // The service is killed, as kill -9 does, at every named point while clients post.
 // Then it starts again, and the clients repeat what they have no answer to.
 func TestKilledAtEveryPoint(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		for point, passes := range crashPoints() {
 			t.Run(point, func(t *testing.T) {

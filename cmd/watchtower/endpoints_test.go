@@ -128,6 +128,7 @@ func peakMemory(t *testing.T, pid int) (peak int64) {
 // Of four endpoints one lies, one is slow and one is dead: everything is delivered,
 // nothing twice, nothing is announced that is not so, and each is found out.
 func TestOneLyingOneSlowOneDead(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		lies := &liar{inserted: map[chain.Hash]inserted{}}
@@ -180,6 +181,7 @@ func TestOneLyingOneSlowOneDead(t *testing.T) {
 // A node is replaced by one of another chain behind the same address: it is asked
 // nothing more, and the other one delivers.
 func TestEndpointChangesItsChain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(_ *testing.T, dir string) []string {
 		return []string{"--store", "embedded:" + filepath.Join(dir, "data")}
 	}, "--block-time", "1")
@@ -212,42 +214,46 @@ func TestEndpointChangesItsChain(t *testing.T) {
 // All endpoints are down when a transaction becomes eligible, and back before its
 // window closes: it is late by the outage and little more.
 func TestAllEndpointsDown(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
-		w := newWorld(t, store, "--block-time", "1")
-		var down atomic.Bool
-		fails := func(g *gate, w http.ResponseWriter, r *http.Request, body []byte) {
-			if down.Load() {
-				panic(http.ErrAbortHandler)
-			}
-			honest(g, w, r, body)
-		}
-		refused, open := refusing(t, w.proxy.URL, honest)
-		w.withGates(t, map[string]*gate{"a": newGate(t, w.chain.URL(), fails), "b": refused}, "a", "b")
-		s := w.service(t)
-		check(t, s.Start(w.ctx))
-		opens := time.Now().Add(3 * time.Second).Truncate(time.Second)
-		to := chain.Address{0: 0x44}
-		p := rig.Pay(wallet.Dev(3), wallet.Tempo{
-			NonceKey: chain.NonceKey{31: 1}, Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, to, 1)},
-			Window: chain.Window{After: uint64(opens.Unix()), Before: uint64(opens.Unix()) + 90},
-		})
-		load(w.ctx, s, []rig.Payment{p}, 1)
-		down.Store(true)
-		// Long enough for several attempts to fail and every breaker to open.
-		_, err := rig.Await(w.ctx, s.URL, p.Hash, func(t rig.Transaction) bool { return t.Attempts >= 4 && time.Since(opens) > 10*time.Second })
-		check(t, err)
-		awaitEndpoint(w.ctx, t, s.URL, "a", func(e endpointHealth) bool { return !e.Healthy })
-		down.Store(false)
-		open()
-		back := time.Now()
-		w.delivered(t, s.URL, []rig.Payment{p}, rig.Executed)
-		late := time.Since(back)
-		t.Logf("down for %s after it was eligible; executed %s after the end of that", back.Sub(opens), late)
-		if most := 15 * time.Second; late > most {
-			t.Errorf("it was executed %s after the outage, more than %s", late, most)
-		}
-		w.paidOnce(t, to, 1)
-		w.trueReceipts(t, s.URL, []rig.Payment{p})
-		check(t, s.Stop(w.ctx))
+		allEndpointsDown(t, newWorld(t, store, "--block-time", "1"), 10*time.Second)
 	})
+}
+
+func allEndpointsDown(t *testing.T, w *world, outage time.Duration) {
+	var down atomic.Bool
+	fails := func(g *gate, w http.ResponseWriter, r *http.Request, body []byte) {
+		if down.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		honest(g, w, r, body)
+	}
+	refused, open := refusing(t, w.proxy.URL, honest)
+	w.withGates(t, map[string]*gate{"a": newGate(t, w.chain.URL(), fails), "b": refused}, "a", "b")
+	s := w.service(t)
+	check(t, s.Start(w.ctx))
+	opens := time.Now().Add(3 * time.Second).Truncate(time.Second)
+	to := chain.Address{0: 0x44}
+	p := rig.Pay(wallet.Dev(3), wallet.Tempo{
+		NonceKey: chain.NonceKey{31: 1}, Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, to, 1)},
+		Window: chain.Window{After: uint64(opens.Unix()), Before: uint64(opens.Unix()) + uint64(outage/time.Second) + 80},
+	})
+	load(w.ctx, s, []rig.Payment{p}, 1)
+	down.Store(true)
+	// Long enough for several attempts to fail and every breaker to open.
+	_, err := rig.Await(w.ctx, s.URL, p.Hash, func(t rig.Transaction) bool { return t.Attempts >= 4 && time.Since(opens) > outage })
+	check(t, err)
+	awaitEndpoint(w.ctx, t, s.URL, "a", func(e endpointHealth) bool { return !e.Healthy })
+	down.Store(false)
+	open()
+	back := time.Now()
+	w.delivered(t, s.URL, []rig.Payment{p}, rig.Executed)
+	late := time.Since(back)
+	t.Logf("down for %s after it was eligible; executed %s after the end of that", back.Sub(opens), late)
+	if most := 15 * time.Second; late > most {
+		t.Errorf("it was executed %s after the outage, more than %s", late, most)
+	}
+	w.paidOnce(t, to, 1)
+	w.trueReceipts(t, s.URL, []rig.Payment{p})
+	check(t, s.Stop(w.ctx))
 }

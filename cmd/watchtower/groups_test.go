@@ -9,6 +9,7 @@ import (
 // joins when the chain has learnt of the key, all are paid in order, and then the
 // nonces are used up.
 func TestViemGroup(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		s := w.service(t)

@@ -19,6 +19,7 @@ import (
 
 // What the program does is seen from outside: as figures, as one trace, in the log.
 func TestObserved(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		collector := tracetest.New()

@@ -92,6 +92,7 @@ func (w *world) unhealthy(t *testing.T, url string) time.Duration {
 // seconds, the replica that still sees the store does the work, and when the cable is
 // whole again nothing was lost and nothing is done twice.
 func TestPartedFromTheStore(t *testing.T) {
+	t.Parallel()
 	for name, cut := range map[string]struct{ questions, answers bool }{
 		"both ways":    {true, true},
 		"answers only": {false, true},
@@ -149,6 +150,7 @@ func TestPartedFromTheStore(t *testing.T) {
 // A replica that owns all the work is parted from its nodes: it notices, and when it
 // is not parted any more nothing was lost.
 func TestPartedFromTheNodes(t *testing.T) {
+	t.Parallel()
 	a := newArchipelago(t, 2)
 	owner, other := a.posts[0], a.posts[1]
 	check(t, owner.Start(a.ctx))
@@ -189,6 +191,7 @@ func TestPartedFromTheNodes(t *testing.T) {
 // The line to the store carries 32 kB in a second and drops what waits for long: later,
 // and nothing lost.
 func TestNarrowLine(t *testing.T) {
+	t.Parallel()
 	a := newArchipelago(t, 1)
 	s := a.posts[0]
 	check(t, s.Start(a.ctx))

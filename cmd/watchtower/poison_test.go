@@ -88,6 +88,7 @@ var poisons = map[string]struct { //nolint:gochecknoglobals // a table
 // so does what came before it. Nothing is passed over: once the event can be read,
 // everything that came after it is done.
 func TestPoisonedLog(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		for name, poison := range poisons {
 			t.Run(name, func(t *testing.T) {

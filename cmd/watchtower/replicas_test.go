@@ -102,6 +102,7 @@ func chunks[T any](all []T, n int) func(yield func([]T) bool) {
 
 // All replicas are killed at once, in the middle of everything.
 func TestAllReplicasKilled(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared, "--block-time", "1")
 	first, second := w.service(t), w.service(t)
 	check(t, first.Start(w.ctx))
@@ -135,6 +136,7 @@ func TestAllReplicasKilled(t *testing.T) {
 // when another has taken over: it neither writes over the other's work nor stands
 // in its way.
 func TestFrozenReplica(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared, "--block-time", "1")
 	first, second := w.service(t), w.service(t)
 	check(t, first.Start(w.ctx))
@@ -165,6 +167,7 @@ func TestFrozenReplica(t *testing.T) {
 // An account has no money, and later has: what waits for it is neither called
 // invalid nor forgotten.
 func TestFundsOutAndBack(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		s := w.service(t)

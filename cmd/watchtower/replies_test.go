@@ -9,6 +9,7 @@ import (
 // A node takes the bytes and its reply is cut, three times in a hundred: nothing
 // is lost, nothing is paid twice, nothing is stuck.
 func TestLostReplies(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		w.proxy.Cut(0.03)

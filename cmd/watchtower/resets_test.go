@@ -15,6 +15,7 @@ import (
 
 // A chain that stalls, comes in bursts, or goes back in time is a chain all the same.
 func TestChainGoesAstray(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--no-mining")
 		var clock backward
@@ -65,6 +66,7 @@ func TestChainGoesAstray(t *testing.T) {
 // The node takes blocks back, restarts with what it kept, and is for a while the node
 // of a fresh chain: nothing that stands is un-mined, what is gone is delivered again.
 func TestNodeResets(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		kept := filepath.Join(t.TempDir(), "chain.json")
 		w := newWorld(t, store, "--block-time", "1", "--state", kept)

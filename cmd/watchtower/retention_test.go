@@ -17,6 +17,7 @@ import (
 // What is settled is forgotten in two steps: the bytes, then the rows, by an event.
 // Read models made again from the log do not bring the rows back.
 func TestRetiredStaysAway(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		payments, _ := rig.Payments(9100, 3)

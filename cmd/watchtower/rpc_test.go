@@ -10,6 +10,7 @@ import (
 
 // What applications do with viem, they do through /rpc by changing the URL alone.
 func TestViemThroughRPC(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		plain, err := server.NewAnvil(testenv.Need(t, testenv.AnvilVar), "--block-time", "1")

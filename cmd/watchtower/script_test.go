@@ -9,6 +9,7 @@ import (
 
 // Stories of the command line, each a file: what is typed, and what is answered.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: os.Getenv("UPDATE") != "",

@@ -20,6 +20,7 @@ func hexOf(raw []byte) string { return "0x" + hex.EncodeToString(raw) }
 // Postgres is killed under load, as kill -9 kills it, and comes back: nothing
 // acknowledged is lost, everything ends.
 func TestPostgresKilled(t *testing.T) {
+	t.Parallel()
 	bin := testenv.Need(t, testenv.PostgresBinVar)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -144,6 +145,7 @@ func TestGracefulStop(t *testing.T) {
 
 // No secret of the configuration is in what the service prints.
 func TestSecretsStayIn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(_ *testing.T, dir string) []string {
 		return []string{"--store", "embedded:" + filepath.Join(dir, "data")}
 	}, "--block-time", "1")

@@ -9,6 +9,7 @@ import (
 // A year of monthly payments, three times: paid to the end, stopped half-way by
 // their owner's signature, and invalidated by their owner on the chain.
 func TestSubscription(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--no-mining")
 		s := w.service(t)

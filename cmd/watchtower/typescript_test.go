@@ -15,6 +15,7 @@ import (
 // The TypeScript client is compiled, what applications write with it has the types it
 // should, and its own tests pass against the service.
 func TestTypeScriptClient(t *testing.T) {
+	t.Parallel()
 	viem, compiler := testenv.Need(t, testenv.ViemVar), testenv.Need(t, testenv.TypeScriptVar)
 	dir := filepath.Join(t.TempDir(), "client")
 	check(t, os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "clients", "typescript"))))

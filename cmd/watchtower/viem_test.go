@@ -55,6 +55,7 @@ func executed(t *testing.T, lines []map[string]any, kinds ...string) {
 
 // A client that people use signs with every kind of key that Tempo has.
 func TestViem(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		s := w.service(t)
@@ -66,6 +67,7 @@ func TestViem(t *testing.T) {
 
 // An Ethereum transaction of type 2, on a chain that is not Tempo.
 func TestViemEthereum(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store)
 		plain, err := server.NewAnvil(testenv.Need(t, testenv.AnvilVar), "--block-time", "1")
@@ -83,6 +85,7 @@ func TestViemEthereum(t *testing.T) {
 // Owners cancel with every kind of key that Tempo has, as viem signs for them; and
 // what they signed counts for nothing else.
 func TestViemCancels(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		s := w.service(t)

@@ -133,6 +133,7 @@ const blackout = 6 * time.Second // of what is cut off
 // Whatever lies between the service and its Postgres does: nothing acknowledged is
 // lost, nothing is paid twice, and all ends when it has passed.
 func TestBadWeather(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]func(t *testing.T, d *distant, s *rig.Service){
 		"slow": func(_ *testing.T, d *distant, _ *rig.Service) {
 			d.wire.Set(rig.Weather{Delay: 500 * time.Millisecond})
@@ -206,6 +207,7 @@ func TestBadWeather(t *testing.T) {
 // The server has no connection to spare: the service says so, takes nothing that it
 // cannot keep, and goes on when there are some again.
 func TestNoConnections(t *testing.T) {
+	t.Parallel()
 	d := newDistant(t)
 	u, err := url.Parse(d.url)
 	check(t, err)

@@ -9,8 +9,10 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
@@ -31,6 +33,13 @@ type Proxy struct {
 	cuts  int
 	calls map[string]int
 	sent  map[chain.Hash]int // by keccak of the raw bytes
+	all   []Delivery
+}
+
+// Delivery is one time that a payload was handed to the node.
+type Delivery struct {
+	Raw []byte
+	At  time.Time
 }
 
 // NewProxy starts a proxy before the node at a URL. seed decides which replies are cut.
@@ -84,6 +93,13 @@ func (p *Proxy) Sent() map[chain.Hash]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.sent)
+}
+
+// Deliveries are all payloads that were handed to the node, in order.
+func (p *Proxy) Deliveries() []Delivery {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.all)
 }
 
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
@@ -140,6 +156,7 @@ func (p *Proxy) note(body []byte) (cut bool) {
 		digits := strings.TrimPrefix(strings.Trim(string(c.Params[0]), `"`), "0x")
 		if raw, err := hex.DecodeString(digits); err == nil {
 			p.sent[chain.Keccak(raw)]++
+			p.all = append(p.all, Delivery{raw, time.Now()})
 		}
 		if p.dice.Float64() < p.cut {
 			cut = true
