@@ -127,3 +127,27 @@ func TestCheckpoints(t *testing.T) {
 		return opened(t, func(db *embedded.DB) storetest.CheckpointRows { return db.Work() })
 	})
 }
+
+// TestProbe tries writing, and leaves nothing behind.
+func TestProbe(t *testing.T) {
+	dir := t.TempDir()
+	db := open(t, dir, embedded.Options{})
+	files := func() int {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	before := files()
+	if err := db.Probe(t.Context()); err != nil || files() != before {
+		t.Errorf("%v; there were %d files and are %d", err, before, files())
+	}
+	closed(t, db)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if db.Probe(t.Context()) == nil {
+		t.Error("a folder that is gone takes writes")
+	}
+}

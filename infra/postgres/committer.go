@@ -69,6 +69,9 @@ func (c *committer) commit(taken []*pending, more bool) {
 		case c.log.alive.Err() != nil:
 			fail(taken, event.ErrClosed)
 			return
+		case full(err): // and stays so: the callers are told at once, and may be somewhere else
+			fail(taken, fmt.Errorf("append: %w", err))
+			return
 		case !again && len(taken) > 1:
 			// One of them is not to the database's liking: let it fail alone.
 			for _, p := range taken {

@@ -58,6 +58,12 @@ func transientCode(code string) bool {
 	return false
 }
 
+// full reports whether the server has no room left: that passes, but not soon.
+func full(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && server.Code == "53100"
+}
+
 // refused reports whether the server itself said that the statement failed and that
 // the session goes on: then the database transaction has not been committed. A FATAL
 // answer does not say so: it may follow a commit.
@@ -138,7 +144,7 @@ func repeat(ctx context.Context, do func() error, again func(error) bool) error 
 	wait := retryFirst
 	for tries := 1; ; tries++ {
 		err := do()
-		if err == nil || tries == retries || !again(err) || pause(ctx, wait) != nil {
+		if err == nil || tries == retries || !again(err) || full(err) || pause(ctx, wait) != nil {
 			return classed(err)
 		}
 		wait = min(2*wait, retryMost)

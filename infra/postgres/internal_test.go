@@ -74,6 +74,7 @@ func testRetry(t *testing.T) {
 		tries  int
 	}{
 		{retry, nil, 1}, {retry, io.EOF, retries}, {retry, event.ErrMoved, 1},
+		{retry, &pgconn.PgError{Code: "53100"}, 1}, {retry, &pgconn.PgError{Code: "53200"}, retries},
 		{retryRefused, io.EOF, 1}, {retryRefused, &uncommittedError{io.EOF}, retries},
 	} {
 		tries = 0

@@ -198,6 +198,19 @@ func (p *Postgres) ping(ctx context.Context) error {
 	return nil
 }
 
+// Runs tells whether the server that was started has not ended by itself.
+func (p *Postgres) Runs() bool {
+	if p.process == nil {
+		return false
+	}
+	select {
+	case <-p.process.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // Pid is the number of the running server's first process.
 func (p *Postgres) Pid() int { return p.process.cmd.Process.Pid }
 

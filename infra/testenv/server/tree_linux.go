@@ -53,6 +53,9 @@ func signalTree(root int, sig syscall.Signal) error {
 // Freeze stops the server and its helpers where they stand, as a pause of the whole
 // machine does.
 func (p *Postgres) Freeze() error {
+	if !p.Runs() {
+		return nil
+	}
 	// Twice: a helper may have been born during the first look.
 	return errors.Join(signalTree(p.Pid(), syscall.SIGSTOP), signalTree(p.Pid(), syscall.SIGSTOP))
 }
