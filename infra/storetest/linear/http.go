@@ -1,0 +1,101 @@
+package linear
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Signed is a transaction, and the body of a request that submits it.
+type Signed struct {
+	Hash chain.Hash
+	Body []byte
+}
+
+// attemptsEach is how many requests there are for each transaction, about.
+const attemptsEach = 12
+
+// keysMost is how many transactions share a few Idempotency-Keys.
+const keysMost = 3
+
+// AskSubmits has clients submit the same transactions to replicas at the same time: some
+// without an Idempotency-Key and some under one of a few, which are also given to other
+// transactions. It ends when each client has made its calls, or ctx ends.
+func AskSubmits(ctx context.Context, urls []string, all []Signed, clients int, seed uint64) Submits {
+	h := NewSubmits()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
+	defer client.CloseIdleConnections()
+	var asking sync.WaitGroup
+	for n := range clients {
+		asking.Go(func() {
+			draw := rand.New(rand.NewPCG(seed, uint64(n))) //nolint:gosec // not for secrets
+			for i := 0; i < attemptsEach*len(all)/clients && ctx.Err() == nil; i++ {
+				first := i * clients / attemptsEach
+				at := min(first+draw.IntN(2), len(all)-1)
+				s, ask := all[at], Submit{Hash: all[at].Hash, Body: fmt.Sprintf("%x", all[at].Hash[:4])}
+				if draw.IntN(3) > 0 {
+					ask.Key = fmt.Sprintf("key-%d-%d", at/keysMost, draw.IntN(2))
+				}
+				url := urls[draw.IntN(len(urls))]
+				h.Do(n, ask, func() (Submitted, bool) {
+					out := submit(ctx, client, url, s.Body, ask.Key)
+					return out, out.Kind != Lost
+				})
+			}
+		})
+	}
+	asking.Wait()
+	return h
+}
+
+// submit posts a submission and reads what was answered. What is neither a success nor
+// one of the refusals of keys is lost: it may have happened.
+func submit(ctx context.Context, client *http.Client, url string, body []byte, key string) Submitted {
+	lost := Submitted{Kind: Lost}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/transactions", bytes.NewReader(body))
+	if err != nil {
+		return lost
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	req.GetBody = nil // the client must not ask twice by itself
+	res, err := client.Do(req)
+	if err != nil {
+		return lost
+	}
+	defer res.Body.Close() //nolint:errcheck // read to its end
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		return lost
+	}
+	var told struct {
+		Code    string
+		Results []struct {
+			OK           bool
+			AlreadyKnown bool
+		}
+	}
+	if err := json.Unmarshal(answer, &told); err != nil {
+		return lost
+	}
+	switch {
+	case told.Code == "idempotency-in-progress":
+		return Submitted{Kind: Running}
+	case told.Code == "idempotency-conflict":
+		return Submitted{Kind: Differs}
+	case res.StatusCode != http.StatusOK || len(told.Results) != 1 || !told.Results[0].OK:
+		return lost
+	case res.Header.Get("Idempotency-Replayed") != "":
+		return Submitted{Kind: Replayed, Answer: string(answer)}
+	}
+	return Submitted{Kind: Carried, Known: told.Results[0].AlreadyKnown, Answer: string(answer)}
+}
