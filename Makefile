@@ -23,8 +23,8 @@ check: ## format, vet, lint, layers, then every test
 	go vet ./...
 	$(MAKE) --no-print-directory lint layering test
 
-chaos: ## every process test, with disks, networks and clocks that fail; as root (ARGS='-run TestPowerCut')
-	go run ./cmd/testrun -tags chaos -timeout 60m $(ARGS) ./cmd/watchtower
+chaos: ## every process test, with disks, networks and clocks that fail, and long histories; as root (ARGS='-run TestPowerCut')
+	go run ./cmd/testrun -tags chaos -timeout 60m $(ARGS) ./cmd/watchtower ./infra/postgres
 
 layering: ## who may import whom, and what else holds for every file
 	go test -count=1 ./cmd
