@@ -12,7 +12,7 @@ import (
 )
 
 // An input is something that no client should send, or that none should gain by. It
-// bears the number of its row among the inputs in docs/specification.md.
+// bears the number of its row among the inputs in docs/reliability.md.
 type input struct {
 	row  int
 	what string
