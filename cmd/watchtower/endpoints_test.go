@@ -128,7 +128,6 @@ func peakMemory(t *testing.T, pid int) (peak int64) {
 // Of four endpoints one lies, one is slow and one is dead: everything is delivered,
 // nothing twice, nothing is announced that is not so, and each is found out.
 func TestOneLyingOneSlowOneDead(t *testing.T) {
-	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		lies := &liar{inserted: map[chain.Hash]inserted{}}
