@@ -161,11 +161,11 @@ func submissions(t *testing.T, n int) (all []linear.Signed) {
 }
 
 // askAll has clients submit to replicas, and judges what they were told.
-func askAll(t *testing.T, urls []string, seed uint64) (h linear.Submits, hashes, keys linear.Verdict) {
+func askAll(t *testing.T, urls []string, n int) (h linear.Submits, hashes, keys linear.Verdict) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	h = linear.AskSubmits(ctx, urls, submissions(t, 60), 12, seed)
+	h = linear.AskSubmits(ctx, urls, submissions(t, n), 12, 1)
 	return h, h.JudgeHashes(), h.JudgeKeys()
 }
 
@@ -173,9 +173,9 @@ func askAll(t *testing.T, urls []string, seed uint64) (h linear.Submits, hashes,
 // first, one carries a key's request out, and all others are told what follows from that,
 // as if one had come after the other.
 func TestSubmitsAreLinearizable(t *testing.T) {
-	judge := func(t *testing.T, urls []string) linear.Submits {
+	judge := func(t *testing.T, urls []string, n int) {
 		t.Helper()
-		h, hashes, keys := askAll(t, urls, 1)
+		h, hashes, keys := askAll(t, urls, n)
 		all, open := h.Len()
 		t.Logf("%d requests, %d of unknown outcome; %d carried out, %d answered again, %d running, %d differ", all, open,
 			h.Answers(linear.Carried), h.Answers(linear.Replayed), h.Answers(linear.Running), h.Answers(linear.Differs))
@@ -194,19 +194,18 @@ func TestSubmitsAreLinearizable(t *testing.T) {
 		if h.Answers(linear.Carried) < all/10 || min(h.Answers(linear.Replayed), h.Answers(linear.Differs)) == 0 {
 			t.Error("too little happened for a verdict")
 		}
-		return h
 	}
-	t.Run("embedded, file", func(t *testing.T) { judge(t, embeddedReplicas(t, t.TempDir(), 3, false)) })
-	t.Run("embedded, memory", func(t *testing.T) { judge(t, embeddedReplicas(t, "", 3, false)) })
+	t.Run("embedded, file", func(t *testing.T) { judge(t, embeddedReplicas(t, t.TempDir(), 3, false), 24) })
+	t.Run("embedded, memory", func(t *testing.T) { judge(t, embeddedReplicas(t, "", 3, false), 24) })
 	t.Run("postgres", func(t *testing.T) {
 		urls, _ := postgresReplicas(t, 3)
-		judge(t, urls)
+		judge(t, urls, 24)
 	})
 	t.Run("postgres, sessions end", func(t *testing.T) {
 		urls, admin := postgresReplicas(t, 3)
 		over := cutting(t, admin)
 		defer over()
-		judge(t, urls)
+		judge(t, urls, 60)
 		if n := over(); n < 5 {
 			t.Errorf("only %d sessions were ended: nothing was tested", n)
 		}
@@ -215,7 +214,7 @@ func TestSubmitsAreLinearizable(t *testing.T) {
 
 // Replicas that remember requests each by itself are judged wrong.
 func TestLocalMemoryIsJudgedWrong(t *testing.T) {
-	_, hashes, keys := askAll(t, embeddedReplicas(t, "", 3, true), 1)
+	_, hashes, keys := askAll(t, embeddedReplicas(t, "", 3, true), 24)
 	if hashes.Wrong != "" {
 		t.Error("transactions are accepted once all the same:", hashes.Wrong)
 	}
