@@ -130,6 +130,7 @@ func TestReorgBelowFinality(t *testing.T) {
 		}
 		_, err = rig.Await(w.ctx, s.URL, hash, rig.Sealed)
 		check(t, err)
+		w.observe(t)
 		w.call(t, "anvil_reorg", 5, []any{})
 		w.call(t, "evm_mine")
 		for {

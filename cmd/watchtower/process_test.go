@@ -17,6 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
@@ -61,6 +62,11 @@ type world struct {
 	// chains and confirmations are flags too.
 	chains        string
 	confirmations int
+
+	history rig.History
+	ledger  *promise.Ledger
+	// broken are promises that a test breaks on purpose, and why.
+	broken map[promise.Number]string
 }
 
 // engines are the stores that every process test runs on, both at once: mostly they
@@ -84,7 +90,8 @@ func newWorld(t *testing.T, store func(t *testing.T, dir string) []string, anvil
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	w := &world{ctx: ctx, dir: t.TempDir()}
+	w := &world{dir: t.TempDir(), ledger: promise.NewLedger(), broken: map[promise.Number]string{}}
+	w.ctx = w.history.Record(ctx)
 	flags := append(server.TempoFlags(), anvilFlags...)
 	var err error
 	if w.chain, err = server.NewAnvil(testenv.Need(t, testenv.AnvilVar), flags...); err != nil {
@@ -97,6 +104,7 @@ func newWorld(t *testing.T, store func(t *testing.T, dir string) []string, anvil
 	}
 	t.Cleanup(func() { check(t, w.proxy.Close()) })
 	w.store, w.chains, w.confirmations = store(t, w.dir), fmt.Sprintf("%d=%s", rig.TempoChain, w.proxy.URL), 2
+	t.Cleanup(func() { w.judge(t) }) // when services are gone, and store and chain are not
 	return w
 }
 

@@ -261,6 +261,7 @@ func execute(t *testing.T, text string, run func(text string) (int64, error)) {
 // otherChain has the chain take back what it had called final, while no service runs.
 func (w *world) otherChain(t *testing.T, verdicts int) {
 	w.call(t, "evm_setIntervalMining", 0)
+	w.observe(t)
 	var head string
 	check(t, rig.Call(w.ctx, w.chain.URL(), &head, "eth_blockNumber"))
 	height, err := strconv.ParseUint(strings.TrimPrefix(head, "0x"), 16, 64)

@@ -27,6 +27,7 @@ type Result struct {
 
 // Transaction is what GET shows of one, as far as judges care.
 type Transaction struct {
+	ChainID   chain.ID   `json:"chainId"`
 	TxHash    chain.Hash `json:"txHash"`
 	Status    string     `json:"status"`
 	Finalized bool       `json:"finalized"`
@@ -53,7 +54,10 @@ type Event struct {
 }
 
 // Submit posts raw transactions in one request.
-func Submit(ctx context.Context, url string, id chain.ID, raws ...[]byte) ([]Result, error) {
+func Submit(ctx context.Context, url string, id chain.ID, raws ...[]byte) (results []Result, err error) {
+	began := time.Now()
+	var told *http.Response // once it has come whole
+	defer func() { noteSubmit(ctx, began, id, raws, told, results) }()
 	hexes := make([]string, len(raws))
 	for i, raw := range raws {
 		hexes[i] = "0x" + hex.EncodeToString(raw)
@@ -76,6 +80,7 @@ func Submit(ctx context.Context, url string, id chain.ID, raws ...[]byte) ([]Res
 	if err != nil {
 		return nil, err
 	}
+	told = res
 	if res.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("POST answered %s: %s", res.Status, answer)
 	}
@@ -88,28 +93,33 @@ func Submit(ctx context.Context, url string, id chain.ID, raws ...[]byte) ([]Res
 
 // Get asks for one transaction.
 func Get(ctx context.Context, url string, hash chain.Hash) (t Transaction, err error) {
-	return t, getJSON(ctx, url+"/v1/transactions/"+hash.String(), &t)
+	began := time.Now()
+	res, err := getJSON(ctx, url+"/v1/transactions/"+hash.String(), &t)
+	noteGet(ctx, began, t.ChainID, hash, res, t)
+	return t, err
 }
 
 // Events asks for a transaction's audit trail.
 func Events(ctx context.Context, url string, hash chain.Hash) ([]Event, error) {
 	var parsed struct{ Events []Event }
-	return parsed.Events, getJSON(ctx, url+"/v1/transactions/"+hash.String()+"/events", &parsed)
+	_, err := getJSON(ctx, url+"/v1/transactions/"+hash.String()+"/events", &parsed)
+	return parsed.Events, err
 }
 
-func getJSON(ctx context.Context, url string, into any) error {
+// getJSON returns the response too, if one came whole.
+func getJSON(ctx context.Context, url string, into any) (*http.Response, error) {
 	res, err := get(ctx, url) //nolint:bodyclose // get has read it
 	if err != nil {
-		return err
+		return nil, err
 	}
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s answered %s: %s", url, res.Status, body)
+		return res, fmt.Errorf("GET %s answered %s: %s", url, res.Status, body)
 	}
-	return json.Unmarshal(body, into)
+	return res, json.Unmarshal(body, into)
 }
 
 // Await asks for a transaction until want is satisfied with it.

@@ -1,0 +1,97 @@
+package rig
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// History is what clients asked for and were told, for a judge.
+type History struct {
+	mu    sync.Mutex
+	calls []promise.Call
+}
+
+type historyKey struct{}
+
+// Record has the calls that are made under a context written down.
+func (h *History) Record(ctx context.Context) context.Context {
+	return context.WithValue(ctx, historyKey{}, h)
+}
+
+// Calls are those written down so far, in the order in which they ended.
+func (h *History) Calls() []promise.Call {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]promise.Call(nil), h.calls...)
+}
+
+// note writes calls down, if anybody wants that.
+func note(ctx context.Context, began time.Time, calls ...promise.Call) {
+	h, ok := ctx.Value(historyKey{}).(*History)
+	if !ok {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ended := time.Now()
+	for _, c := range calls {
+		c.Began, c.Ended = began, ended
+		h.calls = append(h.calls, c)
+	}
+}
+
+// noteSubmit writes a submission down: as many calls as it has transactions.
+func noteSubmit(ctx context.Context, began time.Time, id chain.ID, raws [][]byte, res *http.Response, results []Result) {
+	calls := make([]promise.Call, len(raws))
+	for i, raw := range raws {
+		c := promise.Call{Kind: promise.Submit, Chain: id, Hash: chain.Keccak(raw), Result: answered(res)}
+		c.Overload, c.Later = overload(res)
+		if c.Result == promise.OK {
+			switch {
+			case i >= len(results):
+				c.Result = promise.Unknown
+			case !results[i].OK:
+				c.Result = promise.Refused
+			default:
+				c.Hash = results[i].TxHash
+			}
+		}
+		calls[i] = c
+	}
+	note(ctx, began, calls...)
+}
+
+// noteGet writes a read of a transaction down.
+func noteGet(ctx context.Context, began time.Time, id chain.ID, hash chain.Hash, res *http.Response, t Transaction) {
+	c := promise.Call{Kind: promise.Read, Chain: cmp.Or(id, TempoChain), Hash: hash, Result: answered(res), Status: tx.Status(t.Status)}
+	if res != nil && res.StatusCode == http.StatusNotFound {
+		c.Result, c.Missing = promise.OK, true
+	}
+	c.Overload, c.Later = overload(res)
+	note(ctx, began, c)
+}
+
+// answered sorts an answer; nil is none.
+func answered(res *http.Response) promise.Result {
+	switch {
+	case res == nil:
+		return promise.Unknown
+	case res.StatusCode == http.StatusOK:
+		return promise.OK
+	}
+	return promise.Refused
+}
+
+func overload(res *http.Response) (overload, later bool) {
+	if res == nil || res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable {
+		return false, false
+	}
+	return true, res.Header.Get("Retry-After") != ""
+}

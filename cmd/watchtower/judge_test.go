@@ -1,0 +1,132 @@
+package main_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/verify"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+)
+
+// judgeMost bounds how long the judgement of one test may take.
+const judgeMost = time.Minute
+
+// judge ends each test that has a world: the store is verified, and log, what reached
+// nodes, what clients were told and the chain are held against the promises.
+func (w *world) judge(t *testing.T) {
+	if t.Failed() || t.Skipped() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), judgeMost)
+	defer cancel()
+	began := time.Now()
+	store, err := w.inspect(ctx)
+	if err != nil {
+		if embeddedDir, _ := w.engine(); embeddedDir != "" {
+			t.Logf("nothing to judge: %v", err) // no service was started on it
+			return
+		}
+		t.Fatal(err)
+	}
+	defer store.Close() //nolint:errcheck // it was only read
+	report, err := verify.Run(ctx, verify.Options{Work: store, Log: store, Began: began, Now: time.Now, Again: w.inspect})
+	if err != nil {
+		t.Errorf("verify: %v", err)
+	}
+	w.blame(t, report.Violations)
+	w.observe(t)
+	w.replay(t, ctx, store)
+}
+
+// observe takes the chain down as it is now. A test that has the chain take back what it
+// called final does it before, so that the judge knows what it had been.
+func (w *world) observe(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), judgeMost)
+	defer cancel()
+	if err := rig.Observe(ctx, w.ledger, w.chain.URL(), uint64(w.confirmations)); err != nil {
+		t.Fatalf("read the chain: %v", err)
+	}
+}
+
+// blame tells of violations that were not the test's purpose.
+func (w *world) blame(t *testing.T, found []promise.Violation) {
+	t.Helper()
+	for _, v := range found {
+		if w.broken[v.Promise] == "" {
+			t.Error(v)
+		}
+	}
+}
+
+func (w *world) inspect(ctx context.Context) (verify.Store, error) {
+	if dir, dsn := w.engine(); dir == "" {
+		return postgres.Inspect(ctx, dsn)
+	} else {
+		return embedded.Inspect(ctx, dir)
+	}
+}
+
+// replay has the whole history judged, in the order in which it happened: by the one
+// clock that all the processes here have. The log's own order is kept.
+func (w *world) replay(t *testing.T, ctx context.Context, store verify.Store) {
+	t.Helper()
+	judge := promise.New(promise.Settings{
+		Decode: app.Decode, Chain: func(id chain.ID) promise.Chain {
+			if id != rig.TempoChain {
+				return nil
+			}
+			return w.ledger
+		},
+		// A frozen replica sends what it was about to send when it was frozen; and
+		// behind the proxy stand several endpoints.
+		Grace: 30 * time.Second, Skew: 50 * time.Millisecond, Rate: 20,
+	})
+	sends, calls := w.proxy.Deliveries(), w.history.Calls()
+	until := func(at time.Time) {
+		for len(sends) > 0 || len(calls) > 0 {
+			switch {
+			case len(sends) > 0 && (len(calls) == 0 || sends[0].At.Before(calls[0].Ended)):
+				if !sends[0].At.Before(at) {
+					return
+				}
+				w.blame(t, judge.Sent(promise.Sent{Chain: rig.TempoChain, Node: "proxy", Raw: sends[0].Raw, At: sends[0].At}))
+				sends = sends[1:]
+			default:
+				if !calls[0].Ended.Before(at) {
+					return
+				}
+				w.blame(t, judge.Call(calls[0]))
+				calls = calls[1:]
+			}
+		}
+	}
+	newest := time.Time{}
+	for after := event.Position(0); ; {
+		page, err := store.Page(ctx, after, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, e := range page {
+			if after = e.Position; e.At.After(newest) {
+				newest = e.At
+			}
+			until(newest)
+			w.blame(t, judge.Event(e))
+		}
+	}
+	until(time.Now().Add(time.Hour))
+	w.blame(t, judge.Finish(promise.End{Now: newest}))
+	f := judge.Figures()
+	t.Logf("judged: %d events of %d transactions, %d sends, %d calls; first attempts %s", f.Events, f.Transactions, f.Sent, f.Calls, f.Late)
+}
