@@ -35,6 +35,7 @@ func newArchipelago(t *testing.T, replicas int) *archipelago {
 	db, err := server.NewPostgres(a.ctx, testenv.Need(t, testenv.PostgresBinVar))
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Remove()) })
+	t.Cleanup(func() { a.judge(t) })
 	islands := make([]*rig.Island, replicas)
 	for i := range islands {
 		islands[i], err = rig.NewIsland()

@@ -18,6 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
@@ -100,6 +101,7 @@ func TestPoisonedLog(t *testing.T) {
 }
 
 func poisoned(t *testing.T, w *world, name, data string, readers []string) {
+	w.broken[promise.P12] = "what takes the poison's place is a verdict that is sealed again"
 	s := w.service(t)
 	check(t, s.Start(w.ctx))
 	before, toBefore := rig.Payments(9700, 10)

@@ -65,6 +65,7 @@ type world struct {
 
 	history rig.History
 	ledger  *promise.Ledger
+	judged  bool
 	// broken are promises that a test breaks on purpose, and why.
 	broken map[promise.Number]string
 }
