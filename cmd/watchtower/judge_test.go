@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -69,11 +70,11 @@ func (w *world) blame(t *testing.T, found []promise.Violation) {
 }
 
 func (w *world) inspect(ctx context.Context) (verify.Store, error) {
-	if dir, dsn := w.engine(); dir == "" {
-		return postgres.Inspect(ctx, dsn)
-	} else {
+	dir, dsn := w.engine()
+	if dir != "" {
 		return embedded.Inspect(ctx, dir)
 	}
+	return postgres.Inspect(ctx, cmp.Or(w.direct, dsn))
 }
 
 // replay has the whole history judged, in the order in which it happened: by the one

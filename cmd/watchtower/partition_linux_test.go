@@ -45,6 +45,7 @@ func newArchipelago(t *testing.T, replicas int) *archipelago {
 		check(t, db.ListenOn(a.posts[i].store.Near))
 	}
 	check(t, db.Start(a.ctx))
+	a.direct = db.URL()
 	for i := range a.posts {
 		a.settle(t, &a.posts[i], islands[i], db.URL())
 	}

@@ -66,6 +66,7 @@ type world struct {
 	history rig.History
 	ledger  *promise.Ledger
 	judged  bool
+	direct  string // where the judge finds the store, if not where services do
 	// broken are promises that a test breaks on purpose, and why.
 	broken map[promise.Number]string
 }
