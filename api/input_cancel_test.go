@@ -113,7 +113,7 @@ func cancelInputs() (list []input) {
 			if got := c.events(t); got != before {
 				t.Errorf("%d events were recorded", got-before)
 			}
-			c.serves(t)
+			c.serves(t, patience)
 			return 0
 		}})
 	}
@@ -185,7 +185,7 @@ func canceledAgain(t *testing.T, typed bool) int {
 	if got := c.events(t); got != before {
 		t.Errorf("%d events more", got-before)
 	}
-	c.serves(t)
+	c.serves(t, patience)
 	return 0
 }
 

@@ -62,7 +62,7 @@ func pipelined(t *testing.T, s *stack) int {
 		}
 		all.WriteString("\r\n")
 	}
-	return s.besieged(t, func() {
+	return s.besieged(t, patience, func() {
 		answers, _ := s.raw(all.String(), patience)
 		if len(answers) != inOneGo {
 			t.Fatalf("%d answers", len(answers))
@@ -130,7 +130,7 @@ func (l *tally) queued(come, few int64) {
 
 // Row 17: of 10,000 connections, half of them silent, half of them idle after a
 // request, as many are open at once as may be; each costs no more than it must, and
-// those who want something get in between them.
+// those who want something get in between them, in their turn.
 func idleCrowd(t *testing.T, _ *stack) int {
 	const crowd, most, dialing, waiting = 10_000, 1024, 16, 256
 	s := newStack(t)
@@ -140,7 +140,7 @@ func idleCrowd(t *testing.T, _ *stack) int {
 	before := runtime.NumGoroutine()
 	conns := make(chan net.Conn, crowd)
 	var come atomic.Int64
-	s.besieged(t, func() {
+	s.besieged(t, time.Minute, func() {
 		var knocking sync.WaitGroup
 		for range dialing {
 			knocking.Go(func() {

@@ -194,7 +194,7 @@ func slowBodies(t *testing.T, _ *stack) int {
 	body := string(submissionOf(testChain, signed(t, newKey(t), testChain, 0)))
 	head := post(fmt.Sprintf("%sContent-Length: %d\r\n", jsonType, len(body)), "")
 	var told atomic.Int64
-	served := s.besieged(t, func() {
+	served := s.besieged(t, patience, func() {
 		var slow sync.WaitGroup
 		for range crowd {
 			slow.Go(func() {

@@ -115,7 +115,7 @@ func oneKeyForTwo(t *testing.T, _ *stack) int {
 	if got := s.events(t); got != before {
 		t.Errorf("%d events more", got-before)
 	}
-	s.serves(t)
+	s.serves(t, patience)
 	return 0
 }
 
@@ -133,7 +133,7 @@ func oneKeyAtOnce(t *testing.T, _ *stack) int {
 		t.Error("nobody says when to come back")
 	}
 	wantProblem(t, "another", s.once("k", other), 422, ErrIdempotencyConflict)
-	s.serves(t)
+	s.serves(t, patience)
 	close(h.after)
 	first := <-ended
 	if again := s.once("k", body); !bytes.Equal(first.body, again.body) {
