@@ -87,7 +87,8 @@ func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, meta eve
 	}
 
 	var accepting sync.WaitGroup
-	for _, i := range first {
+	for _, kept := range keep {
+		i := first[kept.Hash]
 		accepting.Go(func() { answers[i] = s.accept(ctx, signed[i], raws[i], meta) })
 	}
 	accepting.Wait()

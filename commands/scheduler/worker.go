@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"slices"
@@ -172,20 +173,34 @@ func (w *Worker) rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// report tells the queue of finished attempts, as many at once as there are.
+// reportGather is how long a report waits for more attempts to end.
+const reportGather = time.Millisecond
+
+// gatherDone adds to the first attempt what ends within reportGather of it.
+func gatherDone(first tx.Done, done <-chan tx.Done) []tx.Done {
+	batch := []tx.Done{first}
+	enough := time.NewTimer(reportGather)
+	defer enough.Stop()
+	for len(batch) < doneMax {
+		select {
+		case d, more := <-done:
+			if !more {
+				return batch
+			}
+			batch = append(batch, d)
+		case <-enough.C:
+			return batch
+		}
+	}
+	return batch
+}
+
+// report tells the queue of finished attempts, as many at once as there are, in an
+// order in which two that tell of the same rows cannot wait for each other.
 func (w *Worker) report(ctx context.Context, done <-chan tx.Done) {
 	for first := range done {
-		batch := []tx.Done{first}
-		for more := true; more && len(batch) < doneMax; {
-			select {
-			case d, ok := <-done:
-				if more = ok; ok {
-					batch = append(batch, d)
-				}
-			default:
-				more = false
-			}
-		}
+		batch := gatherDone(first, done)
+		slices.SortFunc(batch, func(a, b tx.Done) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
 		call, cancel := context.WithTimeout(ctx, w.Lease)
 		if err := w.Queue.Done(call, w.Holder, batch); err != nil {
 			// The leases lapse and the rows are attempted again: the same bytes.

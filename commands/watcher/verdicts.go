@@ -1,6 +1,8 @@
 package watcher
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,7 +176,7 @@ func (r *run) readWaiting(ctx context.Context, tip chain.Block) error {
 	if err != nil {
 		return err
 	}
-	for s := range r.unsettled {
+	for _, s := range inOrder(r.unsettled) {
 		if !slices.Contains(waiting, s) && len(waiting) < 2*waitingMax {
 			waiting = append(waiting, s)
 		}
@@ -204,6 +206,13 @@ func (r *run) readNonces(ctx context.Context, tip chain.Block, sequences []chain
 	}
 	r.postpone(left)
 	return nil
+}
+
+// inOrder are sequences in an order that is the same in every run.
+func inOrder(set map[chain.Sequence]bool) []chain.Sequence {
+	return slices.SortedFunc(maps.Keys(set), func(a, b chain.Sequence) int {
+		return cmp.Or(bytes.Compare(a.Sender[:], b.Sender[:]), bytes.Compare(a.Key[:], b.Key[:]))
+	})
 }
 
 // postpone keeps sequences in mind whose rivals are not settled yet. Beyond the

@@ -107,6 +107,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 			}
 		case <-tick.C:
 		}
+		if ctx.Err() != nil {
+			return ctx.Err() // also when there is a head: it is another's to read by now
+		}
 	}
 }
 

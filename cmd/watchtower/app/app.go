@@ -29,7 +29,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
-	"github.com/tempo-watchtower/watchtower/infra/redis"
 	"github.com/tempo-watchtower/watchtower/infra/tracing"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
@@ -68,7 +67,7 @@ type Ports struct {
 	Random  io.Reader
 	Log     *slog.Logger
 	Metrics *metrics.Metrics
-	Redis   *redis.Hints     // nil without one
+	Redis   Hints            // nil without one
 	Tracing *tracing.Tracing // nil traces nothing
 	// Crash is called at named points; tests end the process there. May be nil.
 	Crash func(point string)

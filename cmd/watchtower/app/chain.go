@@ -11,6 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
+	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
@@ -21,6 +22,12 @@ type Chain struct {
 	Node  watcher.Node
 	// Keychain says which access keys may sign for whom.
 	Keychain grouping.Keychain
+}
+
+// ChainOf is a chain that is reached through a pool of its nodes.
+func ChainOf(p *rpc.Pool, id chain.ID) Chain {
+	reader := p.Reader() // one, so that its callers share what it reads
+	return Chain{ID: id, Nodes: p, Node: reader, Keychain: reader}
 }
 
 // Decode reads signed bytes of any supported type. A legacy transaction begins

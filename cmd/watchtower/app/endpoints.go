@@ -11,8 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 )
 
-// poolConfig is how one chain's nodes are asked.
-func poolConfig(c config.Config, chainConfig config.Chain, p Ports) rpc.Config {
+// PoolConfig is how one chain's nodes are asked.
+func PoolConfig(c config.Config, chainConfig config.Chain, p Ports) rpc.Config {
 	endpoints := make([]rpc.Endpoint, len(chainConfig.Endpoints))
 	for i, e := range chainConfig.Endpoints {
 		b := c.Endpoints.Budget.Of(e)

@@ -45,7 +45,7 @@ func Inspect(ctx context.Context, c config.Config, log *slog.Logger) (i Inspecti
 	}
 	i.Nodes = map[chain.ID]verify.Node{}
 	for _, chainConfig := range c.Chains {
-		pool, err := rpc.Open(ctx, poolConfig(c, chainConfig, Ports{Log: log, Metrics: metrics.New("")}))
+		pool, err := rpc.Open(ctx, PoolConfig(c, chainConfig, Ports{Log: log, Metrics: metrics.New("")}))
 		if err != nil {
 			return i, fmt.Errorf("chain %s: %w", chainConfig.ID, err)
 		}

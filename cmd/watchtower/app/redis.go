@@ -13,6 +13,21 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/redis"
 )
 
+// Hints tells the replicas' workers what has come due, sooner than their next look at
+// the due queue would. It may lose, delay and invent what it is told. Redis is one; a
+// simulated world has another.
+type Hints interface {
+	// Applied and Done take note of what the due queue was told. They never wait.
+	Applied([]tx.Change)
+	Done([]tx.Done)
+	// Run wakes workers until ctx ends.
+	Run(ctx context.Context, workers map[chain.ID]redis.Worker)
+	// Rebuild keeps it filled from the queue until ctx ends: for one replica at a time.
+	Rebuild(ctx context.Context, soon func(ctx context.Context, id chain.ID, limit int) ([]tx.Work, error)) error
+	Ping(ctx context.Context) error
+	Stats() redis.Stats
+}
+
 // openRedis prepares the accelerator; nil when none is configured.
 func openRedis(c config.Config, ports Ports) (*redis.Hints, error) {
 	if c.Redis.IsZero() {
@@ -26,9 +41,6 @@ func openRedis(c config.Config, ports Ports) (*redis.Hints, error) {
 }
 
 func closeRedis(h *redis.Hints, log *slog.Logger) {
-	if h == nil {
-		return
-	}
 	if err := h.Close(); err != nil {
 		log.Warn("redis not closed", "err", err)
 	}
@@ -37,7 +49,7 @@ func closeRedis(h *redis.Hints, log *slog.Logger) {
 // hinted is a due queue that tells Redis what it is told. Redis may forget it.
 type hinted struct {
 	scheduler.Queue
-	hints *redis.Hints
+	hints Hints
 }
 
 func (q hinted) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
@@ -71,6 +83,6 @@ func (a *App) rebuild(ctx context.Context) error {
 }
 
 // exportRedis has the metrics show how the accelerator does.
-func exportRedis(m *metrics.Metrics, h *redis.Hints) {
+func exportRedis(m *metrics.Metrics, h Hints) {
 	m.Redis(func() metrics.RedisStatus { return metrics.RedisStatus(h.Stats()) })
 }

@@ -79,11 +79,16 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 		return err
 	}
 	defer ports.closeChains()
-	if ports.Redis, err = openRedis(c, ports.Ports); err != nil {
+	hints, err := openRedis(c, ports.Ports)
+	if err != nil {
 		return err
 	}
-	defer closeRedis(ports.Redis, o.Log)
-	settings := settings(c)
+	if hints != nil {
+		ports.Redis = hints
+		defer closeRedis(hints, o.Log)
+	}
+	settings := SettingsOf(c)
+	settings.Holder = holder()
 	if c.Tracing.Endpoint != "" {
 		if ports.Tracing, err = tracing.Open(ctx, tracing.Config{
 			Endpoint: c.Tracing.Endpoint, Percent: c.Tracing.Percent, Version: o.Build.Version, Holder: settings.Holder, Log: o.Log,
@@ -94,16 +99,25 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 	}
 
 	a := New(settings, ports.Ports)
-	if err := a.knowKeys(ctx, c); err != nil {
+	handlers, err := a.Open(ctx, c, o.Build, ports.pools, o.Level)
+	if err != nil {
 		return err
 	}
-	a.exportEndpoints(c, ports.pools)
-	handlers := a.handlers(c, o.Build, ports.pools, o.Level)
 	if o.Listening != nil {
 		o.Listening(api.Addr(), internal.Addr())
 	}
 	listening = false
 	return a.Run(ctx, api, internal, handlers)
+}
+
+// Open reads the keys and makes the servers of both listeners, for Run. pools are those
+// of the configuration's chains, in its order; level may be nil, see [Options].
+func (a *App) Open(ctx context.Context, c config.Config, b Build, pools []*rpc.Pool, level *slog.LevelVar) (Handlers, error) {
+	if err := a.knowKeys(ctx, c); err != nil {
+		return Handlers{}, err
+	}
+	a.exportEndpoints(c, pools)
+	return a.handlers(c, b, pools, level), nil
 }
 
 // closeTracing hands over the last spans. That a collector does not take them is no
@@ -138,21 +152,21 @@ func openPorts(ctx context.Context, c config.Config, o Options, storage Storage)
 		Log: o.Log, Metrics: metrics.New(o.Build.Version), Crash: o.Crash,
 	}}
 	for _, chainConfig := range c.Chains {
-		pool, err := rpc.Open(ctx, poolConfig(c, chainConfig, ports.Ports))
+		pool, err := rpc.Open(ctx, PoolConfig(c, chainConfig, ports.Ports))
 		if err != nil {
 			ports.closeChains()
 			return opened{}, fmt.Errorf("chain %s: %w", chainConfig.ID, err)
 		}
 		ports.pools = append(ports.pools, pool)
-		reader := pool.Reader() // one, so that its callers share what it reads
-		ports.Chains = append(ports.Chains, Chain{ID: chainConfig.ID, Nodes: pool, Node: reader, Keychain: reader})
+		ports.Chains = append(ports.Chains, ChainOf(pool, chainConfig.ID))
 	}
 	return ports, nil
 }
 
-func settings(c config.Config) Settings {
+// SettingsOf are a configuration's settings. The holder is for the caller to name.
+func SettingsOf(c config.Config) Settings {
 	return Settings{
-		Holder: holder(), Schedule: c.Scheduler.Schedule, Lead: c.Scheduler.Lead,
+		Schedule: c.Scheduler.Schedule, Lead: c.Scheduler.Lead,
 		SchedulerPoll: c.Scheduler.PollInterval, WorkLease: c.Scheduler.LeaseTTL, Slots: c.Scheduler.MaxConcurrency,
 		WatcherPoll: c.Watcher.PollInterval, OwnerTTL: c.Owner.LeaseTTL, OwnerRenew: c.Owner.LeaseRenew,
 		Grouping: c.Grouping, MaxRequests: c.Idempotency.MaxRequests, ExpiringWindow: c.ExpiringWindow, Retention: c.Retention, ShutdownGrace: c.ShutdownGrace,

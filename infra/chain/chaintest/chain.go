@@ -25,6 +25,9 @@ type Options struct {
 	Now func() time.Time
 	// Rand draws the faults that have a probability. Default: a fixed seed.
 	Rand *rand.Rand
+	// Received, when set, is told of each broadcast that reaches a node, before the
+	// node answers. It must not ask the chain.
+	Received func(Delivery)
 	// Rules replaces those of the real chain; zero fields keep the real value.
 	Rules Rules
 }
@@ -61,6 +64,7 @@ type Chain struct {
 	id     chain.ID
 	decode func([]byte) (chain.Signed, error)
 	now    func() time.Time
+	told   func(Delivery)
 	rules  Rules
 
 	closing chan struct{} // closed by Close
@@ -117,11 +121,14 @@ func New(o Options) *Chain {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Received == nil {
+		o.Received = func(Delivery) {}
+	}
 	if o.Rand == nil {
 		o.Rand = rand.New(rand.NewPCG(1, 1))
 	}
 	c := &Chain{
-		id: o.Chain, decode: o.Decode, now: o.Now, rand: o.Rand, rules: o.Rules.withDefaults(),
+		id: o.Chain, decode: o.Decode, now: o.Now, told: o.Received, rand: o.Rand, rules: o.Rules.withDefaults(),
 		closing: make(chan struct{}), byHash: map[chain.Hash]*block{},
 		nonces: map[chain.Sequence][]nonceAt{}, included: map[chain.Hash]place{},
 		pool: newPool(), broke: map[chain.Address]bool{}, reverts: map[chain.Hash]bool{}, grants: map[chain.AccessKey]chain.Grant{},
@@ -155,6 +162,16 @@ func (c *Chain) Final() chain.Block {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.blocks[c.final].Block
+}
+
+// Canonical is the block of a height on the canonical chain.
+func (c *Chain) Canonical(number uint64) (chain.Block, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if number >= uint64(len(c.blocks)) {
+		return chain.Block{}, false
+	}
+	return c.blocks[number].Block, true
 }
 
 // Nonce is the next nonce the chain wants of a sequence.

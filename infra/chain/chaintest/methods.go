@@ -87,7 +87,7 @@ func (n *Node) sendRawTransaction(args arguments) (any, *Refusal) {
 	default:
 		refusal = c.admit(signed, raw)
 	}
-	c.record.add(Delivery{At: c.now(), Node: n.name, Raw: raw, Hash: signed.Hash, Answer: refusal})
+	c.told(c.record.add(Delivery{At: c.now(), Node: n.name, Raw: raw, Hash: signed.Hash, Answer: refusal, Head: c.head().Block}))
 	if refusal != nil {
 		return nil, refusal
 	}

@@ -21,6 +21,7 @@ type Delivery struct {
 	// Answer is what the node decided, whether or not the answer got through;
 	// nil means that it took the bytes.
 	Answer *Refusal
+	Head   chain.Block // the chain's newest block then
 }
 
 // record is what judges ask about.
@@ -35,13 +36,14 @@ func newRecord() record {
 	return record{history: map[chain.Hash][]chain.Block{}, raw: map[chain.Hash][]byte{}}
 }
 
-func (r *record) add(d Delivery) {
+func (r *record) add(d Delivery) Delivery {
 	r.count++
 	d.Number = r.count
 	if len(r.received) == receivedMax {
 		r.received = slices.Delete(r.received, 0, receivedMax/2)
 	}
 	r.received = append(r.received, d)
+	return d
 }
 
 // intern returns the one copy of these bytes.

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -252,7 +253,7 @@ func (r *Reader) sayOf(ctx context.Context, other *endpoint, block chain.Block, 
 
 // sameReceipts asks another endpoint for receipts of a block.
 func (r *Reader) sameReceipts(block chain.Block, want map[chain.Hash]chain.Receipt) func(context.Context, *endpoint) say {
-	hashes := slices.Collect(maps.Keys(want))
+	hashes := slices.SortedFunc(maps.Keys(want), compareHashes)
 	return func(ctx context.Context, other *endpoint) say {
 		found, err := r.receiptsAt(ctx, other, block, hashes)
 		if elsewhere := (*inAnotherBlock)(nil); errors.As(err, &elsewhere) {
@@ -264,7 +265,8 @@ func (r *Reader) sameReceipts(block chain.Block, want map[chain.Hash]chain.Recei
 		if err != nil {
 			return r.sayOf(ctx, other, block, err)
 		}
-		for hash, receipt := range want {
+		for _, hash := range hashes {
+			receipt := want[hash]
 			switch got, ok := found[hash]; {
 			case !ok:
 				return r.lacksIn(ctx, other, block, hash)
@@ -275,6 +277,8 @@ func (r *Reader) sameReceipts(block chain.Block, want map[chain.Hash]chain.Recei
 		return saysYes
 	}
 }
+
+func compareHashes(a, b chain.Hash) int { return bytes.Compare(a[:], b[:]) }
 
 // lacksIn says what it means that an endpoint has no receipt of a transaction that is
 // said to be in a block: it has the block without the transaction, or another block

@@ -38,7 +38,7 @@ func TestReadBodiesAreBounded(t *testing.T) {
 
 // Large replies are read a few at a time, and each is read whole.
 func TestLargeRepliesTakeTurns(t *testing.T) {
-	c := newClient("a", &url.URL{Scheme: "http", Host: "a"}, nil, 1)
+	c := newClient("a", &url.URL{Scheme: "http", Host: "a"}, nil, 1, nil)
 	for _, test := range []struct {
 		size, limit int64
 		want        error
@@ -74,7 +74,7 @@ func TestLargeRepliesTakeTurns(t *testing.T) {
 // more than what is read of it, and of what is no reply little is read.
 func TestLargeRepliesCostWhatTheyHold(t *testing.T) {
 	const some = 12 << 20 // for what is small, and to look at how it begins
-	c := newClient("a", &url.URL{Scheme: "http", Host: "a"}, nil, 1)
+	c := newClient("a", &url.URL{Scheme: "http", Host: "a"}, nil, 1, nil)
 	for name, test := range map[string]struct {
 		body         io.Reader
 		length, most int64

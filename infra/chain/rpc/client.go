@@ -43,30 +43,37 @@ type client struct {
 	closes atomic.Uint64
 }
 
-func newClient(name string, u *url.URL, header http.Header, concurrency int) *client {
+func newClient(name string, u *url.URL, header http.Header, concurrency int, transport http.RoundTripper) *client {
 	c := &client{name: name, header: header, hidden: hide(u), large: make(chan struct{}, maxLarge)}
 	c.url = u.String()
-	conns := concurrency + spareConns
+	c.http = &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     transport,
+	}
+	if transport == nil {
+		c.http.Transport = c.connections(concurrency + spareConns)
+	}
+	return c
+}
+
+// connections is HTTP over at most so many connections, which are counted.
+func (c *client) connections(conns int) *http.Transport {
 	dialer := &net.Dialer{
 		Timeout:         5 * time.Second,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
 	}
-	c.http = &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           c.counted(dialer.DialContext),
-			ForceAttemptHTTP2:     true,
-			HTTP2:                 &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
-			MaxIdleConns:          conns,
-			MaxIdleConnsPerHost:   conns,
-			MaxConnsPerHost:       conns,
-			IdleConnTimeout:       90 * time.Second,
-			TLSHandshakeTimeout:   5 * time.Second,
-			ExpectContinueTimeout: time.Second,
-		},
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           c.counted(dialer.DialContext),
+		ForceAttemptHTTP2:     true,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
+		MaxIdleConns:          conns,
+		MaxIdleConnsPerHost:   conns,
+		MaxConnsPerHost:       conns,
+		IdleConnTimeout:       90 * time.Second,
+		TLSHandshakeTimeout:   5 * time.Second,
+		ExpectContinueTimeout: time.Second,
 	}
-	return c
 }
 
 // spareConns are the connections to one endpoint beyond those for requests that its

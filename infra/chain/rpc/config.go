@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +51,9 @@ type Config struct {
 	// the scheme ws or wss.
 	DeriveWebSocket bool
 
+	// Transport carries requests, in place of connections of our own. WebSocket URLs
+	// are not for it. Default: HTTP over TCP.
+	Transport http.RoundTripper
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Observe, when set, is told of every call: methods in a batch one by one,
@@ -106,6 +110,8 @@ func (c Config) validate() error {
 	switch {
 	case c.Chain == 0:
 		return errors.New("no chain id")
+	case c.Transport != nil && slices.ContainsFunc(c.Endpoints, func(e Endpoint) bool { return e.WebSocket != "" }):
+		return errors.New("a WebSocket URL needs connections of our own")
 	case len(c.Endpoints) == 0:
 		return fmt.Errorf("chain %d has no endpoint", c.Chain)
 	case c.Fanout < 0 || c.Agree < 0 || c.SendTimeout < 0 || c.CallTimeout < 0 || c.HeadTimeout < 0 || c.Poll < 0 || c.PollSubscribed < 0 || c.Probe < 0:
@@ -129,7 +135,7 @@ func (c Config) endpoints() ([]*endpoint, error) {
 			return nil, fmt.Errorf("endpoint %d: %w", i+1, err)
 		}
 		socket := setting.WebSocket
-		if socket == "" && c.DeriveWebSocket {
+		if socket == "" && c.DeriveWebSocket && c.Transport == nil {
 			derived := *u
 			derived.Scheme = strings.Replace(u.Scheme, "http", "ws", 1)
 			socket = derived.String()
@@ -152,7 +158,7 @@ func (c Config) endpoints() ([]*endpoint, error) {
 		taken[name] = true
 		meter := newMeter(name, setting.Budget, c.Now())
 		built[i] = &endpoint{
-			client: newClient(name, u, setting.Header, meter.Concurrency), meter: meter, index: i, webSocket: socket,
+			client: newClient(name, u, setting.Header, meter.Concurrency, c.Transport), meter: meter, index: i, webSocket: socket,
 			gate: make(chan struct{}, 1),
 		}
 	}

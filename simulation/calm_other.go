@@ -1,0 +1,6 @@
+//go:build !linux
+
+package simulation
+
+// calm is for Linux.
+func calm() {}

@@ -1,0 +1,330 @@
+package simulation
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/group"
+)
+
+// wish is something that a client wants, and wants until it has an answer.
+type wish struct {
+	number  int
+	what    string
+	method  string
+	path    string
+	key     string // Idempotency-Key
+	sign    string // Authorization
+	body    []byte
+	items   []*signed
+	expects int // the status, if it is sure
+
+	tries   int
+	began   time.Time
+	open    bool // the try under way has neither an answer nor been given up
+	waiting int  // numbers tries
+}
+
+const (
+	clientPatience = 15 * time.Second
+	triesMost      = 8
+)
+
+// ask begins a request.
+func (w *world) ask(r *wish) {
+	w.judge.requests++
+	r.number = w.judge.requests
+	w.try(r)
+}
+
+// try sends a request to some replica that serves.
+func (w *world) try(r *wish) {
+	r.tries++
+	var serving []*replica
+	for _, s := range w.seats {
+		if s != nil && s.api != nil {
+			serving = append(serving, s)
+		}
+	}
+	if len(serving) == 0 || !w.healed && w.agenda.chance(w.plan.Client.Lose) {
+		if len(serving) > 0 {
+			w.faults["client: request lost"]++
+		}
+		w.again(r)
+		return
+	}
+	to := serving[w.agenda.rand.IntN(len(serving))]
+	r.open, r.began = true, time.Now()
+	r.waiting++
+	try := r.waiting
+	ctx, cancel := context.WithTimeout(context.Background(), clientPatience)
+	w.agenda.after(clientPatience+time.Second, "", func() {
+		if r.open && r.waiting == try {
+			r.open = false
+			w.again(r)
+		}
+	})
+	to.busy++
+	w.running.Add(1)
+	go func(api http.Handler) {
+		defer w.running.Done()
+		defer cancel()
+		out := newRecorder()
+		api.ServeHTTP(out, r.http(ctx))
+		w.agenda.park(&call{
+			by: fmt.Sprintf("client%d.%d", r.number, try), kind: telling, name: fmt.Sprintf("%s %s %d", r.method, r.path, out.status),
+			done: make(chan struct{}), do: func() { w.heard(r, try, to, out) },
+		})
+	}(to.api)
+}
+
+func (r *wish) http(ctx context.Context) *http.Request {
+	req, err := http.NewRequestWithContext(ctx, r.method, "http://127.0.0.1:8420"+r.path, bytes.NewReader(r.body))
+	if err != nil {
+		panic(err) // the method and the path are ours
+	}
+	req.RequestURI, req.RemoteAddr = r.path, "127.0.0.1:40000"
+	if len(r.body) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if r.key != "" {
+		req.Header.Set("Idempotency-Key", r.key)
+	}
+	if r.sign != "" {
+		req.Header.Set("Authorization", r.sign)
+	}
+	return req
+}
+
+// heard is told of an answer, which may not get through.
+func (w *world) heard(r *wish, try int, from *replica, out *recorder) {
+	from.busy--
+	if from.dead.Load() || from.closed || !r.open || r.waiting != try {
+		return
+	}
+	r.open = false
+	if !w.healed && w.agenda.chance(w.plan.Client.Cut) {
+		w.faults["client: answer lost"]++
+		w.again(r)
+		return
+	}
+	if w.answered(r, out) {
+		w.judge.answered++
+		return
+	}
+	w.again(r)
+}
+
+// again repeats a request later, in the same words.
+func (w *world) again(r *wish) {
+	if r.tries > 1 {
+		w.some["client repeats"]++
+	}
+	if r.tries >= triesMost && !w.healed && r.what != "submit" || w.closing {
+		return
+	}
+	w.judge.retries++
+	w.agenda.after(w.agenda.between(time.Second, 5*time.Second), "retry", func() { w.try(r) })
+}
+
+// answered judges an answer, and says whether it is one.
+func (w *world) answered(r *wish, out *recorder) bool {
+	switch {
+	case out.status == http.StatusInternalServerError:
+		w.judge.fail("errors", "%s %s was answered 500: %s", r.method, r.path, out.body.String())
+		return true
+	case out.status == http.StatusTooManyRequests, out.status >= http.StatusBadGateway, out.status == http.StatusConflict && r.key != "":
+		return false
+	case r.expects != 0 && out.status != r.expects:
+		w.judge.fail("answers", "%s %s was answered %d, not %d: %s", r.method, r.path, out.status, r.expects, out.body.String())
+	}
+	switch r.what {
+	case "submit":
+		return w.submitted(r, out)
+	case "rpc":
+		return w.rpcAnswered(r, out)
+	case "read":
+		w.judge.read(r, out)
+	}
+	return true
+}
+
+// submitted takes note of what was taken. What the service could not do just now is
+// to be asked for again.
+func (w *world) submitted(r *wish, out *recorder) bool {
+	if out.status != http.StatusOK {
+		return true
+	}
+	var answer struct {
+		Results []struct {
+			OK      bool       `json:"ok"`
+			TxHash  chain.Hash `json:"txHash"`
+			Problem struct {
+				Status int    `json:"status"`
+				Code   string `json:"code"`
+			} `json:"problem"`
+		} `json:"results"`
+	}
+	if err := json.Unmarshal(out.body.Bytes(), &answer); err != nil || len(answer.Results) != len(r.items) {
+		w.judge.fail("answers", "%d transactions were answered by %s", len(r.items), out.body.String())
+		return true
+	}
+	all := true
+	for i, result := range answer.Results {
+		switch {
+		case result.OK:
+			r.items[i].taken = true
+			w.judge.taken(r, r.items[i], result.TxHash)
+		case result.Problem.Status >= http.StatusInternalServerError:
+			all = false
+		}
+	}
+	return all
+}
+
+func (w *world) rpcAnswered(r *wish, out *recorder) bool {
+	var answer struct {
+		Result chain.Hash `json:"result"`
+		Error  *struct {
+			Code int `json:"code"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(out.body.Bytes(), &answer); err != nil {
+		w.judge.fail("answers", "JSON-RPC was answered by %s", out.body.String())
+		return true
+	}
+	if answer.Error == nil {
+		r.items[0].taken = true
+		w.judge.taken(r, r.items[0], answer.Result)
+	}
+	return true
+}
+
+// clients begins the load.
+func (w *world) clients() {
+	usual := time.Duration(float64(time.Second) / w.plan.Requests)
+	w.agenda.after(w.agenda.between(usual/2, usual*3/2), "client", func() {
+		if w.healed {
+			return
+		}
+		w.clientDoes()
+		w.clients()
+	})
+}
+
+// clientDoes what some client wants now.
+func (w *world) clientDoes() {
+	l, c := w.load, w.plan.Client
+	switch n := w.agenda.rand.Float64(); {
+	case n < c.Cancel && len(l.groups) > 0:
+		w.cancelGroup()
+	case n < c.Cancel+c.Bad:
+		w.bad()
+	case n < c.Cancel+c.Bad+c.Duplicate/2 && len(l.recent) > 0:
+		w.submit([]*signed{l.recent[w.agenda.rand.IntN(len(l.recent))]})
+		w.faults["client: duplicate"]++
+	case n > 0.94 && len(l.recent) > 0:
+		t := l.recent[w.agenda.rand.IntN(len(l.recent))]
+		w.ask(&wish{what: "read", method: http.MethodGet, path: "/v1/transactions/" + t.hash.String(), items: []*signed{t}})
+	case n > 0.92 && len(l.recent) > 0:
+		t := l.recent[w.agenda.rand.IntN(len(l.recent))]
+		w.ask(&wish{what: "delete", method: http.MethodDelete, path: "/v1/transactions/" + t.hash.String()})
+	case n > 0.90:
+		w.ask(&wish{what: "list", method: http.MethodGet, path: "/v1/transactions?chainId=42431&limit=20"})
+	default:
+		w.deliver(l.batch())
+	}
+}
+
+// deliver hands transactions over, with whatever else befalls them.
+func (w *world) deliver(all []*signed) {
+	for _, t := range all {
+		if w.agenda.chance(w.plan.Chain.Revert) {
+			w.chain.Revert(t.hash, true)
+		}
+		if w.agenda.chance(w.plan.Chain.Foreign) && !t.key.IsExpiring() {
+			w.faults["chain: nonce spent elsewhere"]++
+			rival := w.load.rival(t)
+			w.agenda.after(w.agenda.between(0, 30*time.Second), "foreign", func() {
+				w.mine(rival)
+			})
+		}
+	}
+	if len(all) == 1 && w.agenda.chance(0.05) {
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x%x"]}`, all[0].raw)
+		w.ask(&wish{what: "rpc", method: http.MethodPost, path: "/rpc", body: []byte(body), items: all})
+		return
+	}
+	w.submit(all)
+	if w.agenda.chance(w.plan.Client.Duplicate / 2) {
+		w.faults["client: same request at once"]++
+		w.submit(all)
+	}
+}
+
+func (w *world) submit(all []*signed) {
+	texts := make([]string, len(all))
+	for i, t := range all {
+		texts[i] = `"0x` + hex.EncodeToString(t.raw) + `"`
+	}
+	body := fmt.Sprintf(`{"chainId":%s,"transactions":[%s]}`, chainID, strings.Join(texts, ","))
+	r := &wish{what: "submit", method: http.MethodPost, path: "/v1/transactions", body: []byte(body), items: all}
+	if w.agenda.chance(0.3) {
+		r.key = fmt.Sprintf("key-%d", w.judge.requests)
+		if w.agenda.chance(0.1) { // somebody else has the same idea
+			w.faults["client: same key, another request"]++
+			other := w.load.sign(w.load.sender(), w.load.freshKey(), 0, chain.Window{}, 1)
+			w.agenda.after(w.agenda.between(0, 2*time.Second), "same key", func() {
+				w.ask(&wish{
+					what: "submit", method: http.MethodPost, path: "/v1/transactions", key: r.key, items: []*signed{other},
+					body: fmt.Appendf(nil, `{"chainId":%s,"transactions":["0x%x"]}`, chainID, other.raw),
+				})
+			})
+		}
+	}
+	w.ask(r)
+}
+
+// cancelGroup has an owner stop a group.
+func (w *world) cancelGroup() {
+	l := w.load
+	i := w.agenda.rand.IntN(len(l.groups))
+	t := l.groups[i]
+	l.groups = append(l.groups[:i:i], l.groups[i+1:]...)
+	g := t.key.Group()
+	signature := t.sender.key.Sign(group.Digest(g))
+	w.ask(&wish{
+		what: "cancel", method: http.MethodPost, path: fmt.Sprintf("/v1/senders/%s/groups/%s/cancel", t.sender.address, g),
+		sign: "Signature 0x" + hex.EncodeToString(signature),
+	})
+}
+
+// bad asks for what is to be refused.
+func (w *world) bad() {
+	w.faults["client: bad request"]++
+	l := w.load
+	r := &wish{what: "bad", method: http.MethodPost, path: "/v1/transactions"}
+	switch w.agenda.rand.IntN(6) {
+	case 0:
+		r.body, r.expects = []byte(`{"chainId":42431,"transactions":[]}`), http.StatusBadRequest
+	case 1:
+		r.body, r.expects = []byte(`{"chainId":42431,"transactions":["0xzz"]`), http.StatusBadRequest
+	case 2:
+		r.body, r.expects = []byte(`{"chainId":42431,"transactions":["0x7600"]}`), http.StatusOK
+	case 3:
+		r.method, r.path, r.expects = http.MethodGet, "/v1/transactions/0x12", http.StatusBadRequest
+	case 4:
+		late := l.sign(l.sender(), l.freshKey(), 0, chain.Window{Before: l.unix(-2 * time.Hour)}, 1)
+		r.body, r.expects = fmt.Appendf(nil, `{"chainId":42431,"transactions":["0x%x"]}`, late.raw), http.StatusOK
+	default:
+		r.method, r.path, r.expects = http.MethodGet, "/v1/nothing", http.StatusNotFound
+	}
+	w.ask(r)
+}

@@ -1,0 +1,190 @@
+package simulation
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
+)
+
+// judge holds what happens in a world against what is promised.
+type judge struct {
+	world      *world
+	promises   *promise.Judge
+	decode     func(raw []byte) (chain.Signed, error)
+	codec      event.Codec[tx.Event]
+	violations []string
+
+	requests, answered, retries int
+	events, sent, compared      int
+	left                        map[chain.Hash]bool // blocks that were replaced
+	final                       uint64              // the highest block that was final
+	before                      map[event.Stream]tx.Event
+}
+
+func newJudge(w *world) *judge {
+	j := &judge{world: w, decode: decodeOnce(), codec: tx.Codec(), left: map[chain.Hash]bool{}, before: map[event.Stream]tx.Event{}}
+	p := w.plan
+	clocks := time.Second
+	if p.Store.Jump > 0 {
+		clocks += storeSkewMost
+	}
+	if p.Crowd.Skew > 0 || p.Crowd.Jump > 0 {
+		clocks += 2*p.Crowd.Skew + 2*time.Second
+	}
+	j.promises = promise.New(promise.Settings{
+		Decode: j.decode, Chain: func(chain.ID) promise.Chain { return truth{j} },
+		// A replica may stand still between its last look and the sending.
+		Grace: 3*p.OwnerTTL + 4*slowMost + 20*time.Second, Skew: clocks,
+		Recovery: 2*time.Minute + 4*p.Block, Rate: 20,
+	})
+	return j
+}
+
+// fail notes that something is not as it was promised.
+func (j *judge) fail(what, format string, args ...any) {
+	const most = 20
+	if len(j.violations) < most {
+		j.violations = append(j.violations, what+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+func (j *judge) tell(found []promise.Violation) {
+	for _, v := range found {
+		j.fail(v.Promise.String(), "%s", v)
+	}
+}
+
+// see judges an event that was appended.
+func (j *judge) see(by *replica, e event.Recorded) {
+	j.events++
+	j.tell(j.promises.Event(e))
+	_, _, err := tx.ParseStream(e.Stream)
+	if err != nil {
+		return
+	}
+	fact, err := j.codec.Decode(e.Name, e.Data)
+	if err != nil {
+		return // the promises say so
+	}
+	j.notable(e.Stream, fact)
+}
+
+// notable counts what has to happen in some world at least, or the worlds are too calm.
+func (j *judge) notable(s event.Stream, fact tx.Event) {
+	some := j.world.some
+	switch e := fact.(type) {
+	case tx.Mined:
+		switch j.before[s].(type) {
+		case tx.Reorged:
+			some["un-mined, then mined again"]++
+		case tx.CanceledLocally:
+			some["mined after a cancel"]++
+		}
+		if e.Receipt.Status == 0 {
+			some["mined and reverted"]++
+		}
+	case tx.Reorged:
+		some["verdict withdrawn"]++
+	case tx.Expired:
+		if _, after := j.before[s].(tx.Reorged); after {
+			some["un-mined, then expired"]++
+		}
+		some["expired"]++
+	case tx.StaleByNonce:
+		if _, after := j.before[s].(tx.Reorged); after {
+			some["un-mined, then stale"]++
+		}
+		some["stale by nonce"]++
+	case tx.FinalityViolated:
+		j.fail("P11", "%s: finality violated: %+v", s, e)
+	case tx.Broadcast, tx.Rejected, tx.Finalized, tx.Accepted:
+	default:
+		return // what does not change what the chain said last
+	}
+	j.before[s] = fact
+}
+
+// received judges what reached a node.
+func (j *judge) received(d chaintest.Delivery) {
+	j.sent++
+	j.tell(j.promises.Sent(promise.Sent{Chain: chainID, Node: d.Node, Raw: d.Raw, At: d.At, ChainTime: d.Head.Time}))
+}
+
+// taken judges that a client was told of an acceptance.
+func (j *judge) taken(r *wish, t *signed, hash chain.Hash) {
+	if hash != t.hash {
+		j.fail("P3", "%s was answered with %s", t.hash, hash)
+	}
+	c := promise.Call{Kind: promise.Submit, Chain: chainID, Hash: hash, Result: promise.OK, Began: r.began, Ended: time.Now()}
+	if len(r.items) == 1 && r.key != "" {
+		c.Key, c.Print = r.key, chain.Keccak(r.body)
+	}
+	j.tell(j.promises.Call(c))
+}
+
+// read judges what a client was shown.
+func (j *judge) read(r *wish, out *recorder) {
+	c := promise.Call{Kind: promise.Read, Chain: chainID, Hash: r.items[0].hash, Result: promise.OK, Began: r.began, Ended: time.Now()}
+	switch out.status {
+	case http.StatusNotFound:
+		c.Missing = true
+	case http.StatusOK:
+		var shown struct {
+			Status tx.Status `json:"status"`
+		}
+		if err := json.Unmarshal(out.body.Bytes(), &shown); err != nil {
+			j.fail("answers", "a read was answered by %s", out.body.String())
+			return
+		}
+		c.Status = shown.Status
+	default:
+		return
+	}
+	j.tell(j.promises.Call(c))
+}
+
+// truth is the chain as it is.
+type truth struct{ *judge }
+
+func (t truth) At(number uint64) (chain.Block, bool) { return t.world.chain.Canonical(number) }
+
+func (t truth) Receipt(hash chain.Hash) (chain.Receipt, bool) { return t.world.chain.Receipt(hash) }
+
+func (t truth) Next(s chain.Sequence) (uint64, bool) { return t.world.chain.Nonce(s), true }
+
+func (t truth) Final(b chain.Block) bool {
+	at, ok := t.At(b.Number)
+	return ok && at.Hash == b.Hash && b.Number <= t.final
+}
+
+func (t truth) Left(hash chain.Hash) bool { return t.left[hash] }
+
+func (t truth) Executed() iter.Seq2[chain.Hash, chain.Receipt] {
+	return func(yield func(chain.Hash, chain.Receipt) bool) {
+		for hash := range t.world.chain.Executed() {
+			receipt, ok := t.world.chain.Receipt(hash)
+			if ok && !yield(hash, receipt) {
+				return
+			}
+		}
+	}
+}
+
+// moved takes note of the chain's final block.
+func (j *judge) moved() {
+	final := j.world.chain.Final().Number
+	if p := j.world.plan; p.Confirm {
+		if head := j.world.chain.Head().Number; head > p.Finality {
+			final = head - p.Finality
+		}
+	}
+	j.final = max(j.final, final)
+}

@@ -1,0 +1,236 @@
+package simulation
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+const gwei = 1_000_000_000
+
+// load is whoever has transactions to deliver: senders, their lanes, and what they
+// have signed so far.
+type load struct {
+	world   *world
+	rand    *rand.Rand
+	senders []*sender
+	stalled bool // the chain makes no blocks
+
+	fresh  uint64 // nonce keys used
+	recent []*signed
+	groups []*signed // a member of each group that may be canceled
+	signed int
+}
+
+// sender is an account and the lanes it uses again and again.
+type sender struct {
+	key     wallet.Secp256k1
+	address chain.Address
+	lanes   []*lane
+}
+
+// lane is a sequence of nonces, as far as they are signed.
+type lane struct {
+	sender *sender
+	key    chain.NonceKey
+	next   uint64
+	stuck  time.Duration // since when the chain has wanted what nobody has sent
+	wants  uint64
+}
+
+// signed is a transaction that somebody has signed.
+type signed struct {
+	sender *sender
+	raw    []byte
+	hash   chain.Hash
+	key    chain.NonceKey
+	nonce  uint64
+	window chain.Window
+	taken  bool // the service said so
+}
+
+const (
+	sendersMost = 12
+	lanesMost   = 4
+	recentMost  = 64
+)
+
+func newLoad(w *world) *load {
+	l := &load{world: w, rand: rand.New(rand.NewPCG(w.plan.Seed, 0x10ad))}
+	for i := range sendersMost {
+		secret := chain.Keccak([]byte("simulated sender"), binary.BigEndian.AppendUint64(nil, w.plan.Seed), []byte{byte(i)})
+		key, err := wallet.NewSecp256k1(secret)
+		if err != nil {
+			panic(err) // no hash is beyond the curve's order, but for one in 2^128
+		}
+		s := &sender{key: key, address: key.Address()}
+		for i := range lanesMost {
+			s.lanes = append(s.lanes, &lane{sender: s, key: chain.NonceKey{31: byte(i)}})
+		}
+		l.senders = append(l.senders, s)
+	}
+	return l
+}
+
+func (l *load) sender() *sender { return l.senders[l.rand.IntN(len(l.senders))] }
+
+// unix is the world's time plus some.
+func (l *load) unix(d time.Duration) uint64 {
+	return uint64(time.Now().Add(d).Unix()) //nolint:gosec // after 1970
+}
+
+func (l *load) between(low, high time.Duration) time.Duration {
+	return low + time.Duration(l.rand.Int64N(int64(high-low)))
+}
+
+// sign signs a payment.
+func (l *load) sign(s *sender, key chain.NonceKey, nonce uint64, w chain.Window, tip uint64) *signed {
+	l.signed++
+	to := chain.Address{0: 0x77, 19: 1}
+	t := &signed{sender: s, key: key, nonce: nonce, window: w}
+	if ethereum := key.IsZero() && w == (chain.Window{}) && l.rand.IntN(2) == 0; ethereum {
+		t.raw = wallet.Ethereum{
+			Chain: chainID, MaxFee: 40 * gwei, MaxPriorityFee: tip * gwei, Gas: 21_000, Nonce: nonce, Call: chain.Call{To: &to},
+		}.Sign(s.key)
+	} else {
+		t.raw = wallet.Tempo{
+			Chain: chainID, MaxFee: 40 * gwei, MaxPriorityFee: tip * gwei, Gas: 100_000, NonceKey: key, Nonce: nonce, Window: w,
+			Calls: []chain.Call{{To: &to}},
+		}.Sign(s.key)
+	}
+	t.hash = chain.Keccak(t.raw)
+	if l.recent = append(l.recent, t); len(l.recent) > recentMost {
+		l.recent = l.recent[1:]
+	}
+	return t
+}
+
+// freshKey is a nonce key that nobody has used.
+func (l *load) freshKey() chain.NonceKey {
+	l.fresh++
+	key := chain.NonceKey{0: 1}
+	binary.BigEndian.PutUint64(key[24:], l.fresh)
+	return key
+}
+
+// groupKey is a fresh key in the NKG1 format.
+func (l *load) groupKey() chain.NonceKey {
+	l.fresh++
+	key := chain.NonceKey{0: 'N', 1: 'K', 2: 'G', 3: '1', 4: 1}
+	binary.BigEndian.PutUint64(key[24:], l.fresh)
+	return key
+}
+
+// window draws a validity window that is open now, or none.
+func (l *load) window() chain.Window {
+	if l.rand.IntN(2) == 0 {
+		return chain.Window{}
+	}
+	return chain.Window{Before: l.unix(l.between(time.Minute, 15*time.Minute))}
+}
+
+// batch signs what one request is about to hand over.
+func (l *load) batch() []*signed {
+	s := l.sender()
+	switch n := l.rand.IntN(100); {
+	case n < 45:
+		return []*signed{l.sign(s, l.freshKey(), 0, l.window(), 1)}
+	case n < 65:
+		return []*signed{l.follow(s.lanes[l.rand.IntN(lanesMost)])}
+	case n < 72:
+		return l.gap(s.lanes[l.rand.IntN(lanesMost)])
+	case n < 80:
+		after := l.unix(l.between(5*time.Second, 15*time.Minute))
+		return []*signed{l.sign(s, l.freshKey(), 0, chain.Window{After: after, Before: after + 30 + l.rand.Uint64N(600)}, 1)}
+	case n < 84:
+		return []*signed{l.sign(s, chain.ExpiringKey, 0, chain.Window{Before: l.unix(l.between(20*time.Second, 90*time.Second))}, 1)}
+	case n < 89:
+		key, w := l.freshKey(), l.window()
+		return []*signed{l.sign(s, key, 0, w, 1), l.sign(s, key, 0, w, 2)}
+	case n < 96:
+		return l.group(s)
+	}
+	return []*signed{l.sign(s, l.freshKey(), 0, chain.Window{Before: l.unix(l.between(5*time.Second, 40*time.Second))}, 1)}
+}
+
+// follow signs a lane's next nonce.
+func (l *load) follow(at *lane) *signed {
+	var w chain.Window
+	if l.rand.IntN(10) == 0 {
+		w = chain.Window{Before: l.unix(l.between(time.Minute, 10*time.Minute))}
+	}
+	t := l.sign(at.sender, at.key, at.next, w, 1)
+	at.next++
+	return t
+}
+
+// gap signs a lane's next two nonces; the first is handed over much later.
+func (l *load) gap(at *lane) []*signed {
+	first, second := l.follow(at), l.follow(at)
+	l.world.agenda.after(l.between(5*time.Second, 2*time.Minute), "gap filled", func() { l.world.submit([]*signed{first}) })
+	return []*signed{second}
+}
+
+// group signs the members of a fresh group, some of them for later.
+func (l *load) group(s *sender) []*signed {
+	key := l.groupKey()
+	var w chain.Window
+	if l.rand.IntN(3) > 0 {
+		w.After = l.unix(l.between(10*time.Second, 5*time.Minute))
+	}
+	w.Before = l.unix(l.between(6*time.Minute, 15*time.Minute))
+	var members []*signed
+	for nonce := range uint64(2 + l.rand.IntN(3)) { //nolint:gosec // small
+		members = append(members, l.sign(s, key, nonce, w, 1))
+	}
+	l.groups = append(l.groups, members[0])
+	return members
+}
+
+// rival signs another transaction with the same nonce.
+func (l *load) rival(t *signed) []byte {
+	return wallet.Tempo{
+		Chain: chainID, MaxFee: 90 * gwei, MaxPriorityFee: 3 * gwei, Gas: 100_000, NonceKey: t.key, Nonce: t.nonce,
+		Calls: []chain.Call{{To: &t.sender.address}},
+	}.Sign(t.sender.key)
+}
+
+// rivals are other transactions with the nonces of those in the newest blocks.
+func (l *load) rivals(depth int) (raws [][]byte) {
+	head := l.world.chain.Head().Number
+	for _, t := range l.recent {
+		at, mined := l.world.chain.Receipt(t.hash)
+		independent := t.nonce == 0 && !t.key.IsZero() && !t.key.IsExpiring()
+		if mined && independent && at.Block.Number+uint64(depth) > head && len(raws) < 3 { //nolint:gosec // small
+			raws = append(raws, l.rival(t))
+		}
+	}
+	return raws
+}
+
+// fill hands over what lanes wait for that nobody has sent, as their owners do who look
+// after them.
+func (l *load) fill() (open int) {
+	now := l.world.agenda.now()
+	for _, s := range l.senders {
+		for _, at := range s.lanes {
+			wants := l.world.chain.Nonce(chain.Sequence{Chain: chainID, Sender: s.address, Key: at.key})
+			if wants >= at.next {
+				continue
+			}
+			open++
+			if wants != at.wants || at.stuck == 0 {
+				at.wants, at.stuck = wants, now
+			}
+			const patience = time.Minute
+			if now-at.stuck > patience {
+				at.stuck = now
+				l.world.submit([]*signed{l.sign(s, at.key, wants, chain.Window{}, 5)})
+			}
+		}
+	}
+	return open
+}

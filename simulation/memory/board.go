@@ -1,0 +1,178 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Rivals returns rows of these sequences, not sealed, with a nonce below the one
+// given, announced ones last.
+func (s *Store) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) (found []tx.Work, err error) {
+	err = s.enter(ctx, func() {
+		for _, announced := range []bool{false, true} {
+			for _, q := range ordered(used) {
+				x := s.book(q.Chain).sequences[q]
+				if x == nil {
+					continue
+				}
+				for _, r := range x.items {
+					if len(found) >= limit {
+						return
+					}
+					if r.Nonce < used[q] && r.Phase != tx.Sealed && (r.Phase == tx.Announced) == announced {
+						found = append(found, r.Work)
+					}
+				}
+			}
+		}
+	})
+	return found, err
+}
+
+// ordered are the keys of a map in an order that does not change from run to run.
+func ordered[V any](m map[chain.Sequence]V) []chain.Sequence {
+	keys := make([]chain.Sequence, 0, len(m))
+	for s := range m {
+		keys = append(keys, s)
+	}
+	slices.SortFunc(keys, func(a, b chain.Sequence) int {
+		return cmp.Or(cmp.Compare(a.Chain, b.Chain), bytes.Compare(a.Sender[:], b.Sender[:]), bytes.Compare(a.Key[:], b.Key[:]))
+	})
+	return keys
+}
+
+// Verdicts returns rows whose verdict rests on a block of these, lowest first and by
+// hash within a block; of block from only those with a hash above after.
+func (s *Store) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) (found []tx.Work, err error) {
+	err = s.enter(ctx, func() {
+		x := s.book(id).verdicts[phase]
+		at, _ := slices.BinarySearchFunc(x.items, from, func(r *row, number uint64) int { return cmp.Compare(r.Block.Number, number) })
+		for _, r := range x.items[at:] {
+			if r.Block.Number > to || len(found) >= limit {
+				return
+			}
+			if r.Block.Number > from || bytes.Compare(r.Hash[:], after[:]) > 0 {
+				found = append(found, r.Work)
+			}
+		}
+	})
+	return found, err
+}
+
+// Expiring returns open and watched rows that are past their time.
+func (s *Store) Expiring(ctx context.Context, id chain.ID, time uint64, limit int) (found []tx.Work, err error) {
+	err = s.enter(ctx, func() {
+		for _, phase := range []tx.Phase{tx.Open, tx.Watched} {
+			for _, r := range s.book(id).expiring[phase].items {
+				if r.ExpiresAt > time || len(found) >= limit {
+					break
+				}
+				found = append(found, r.Work)
+			}
+		}
+	})
+	return found, err
+}
+
+// Waiting returns sequences that wait, longest unseen first, and marks them seen.
+func (s *Store) Waiting(ctx context.Context, id chain.ID, limit int) (found []chain.Sequence, err error) {
+	err = s.enter(ctx, func() {
+		b := s.book(id)
+		known := map[chain.Sequence]bool{}
+		for _, r := range b.waiting.items {
+			if len(found) >= limit {
+				break
+			}
+			if q := r.Sequence(); !known[q] {
+				known[q], found = true, append(found, q)
+			}
+		}
+		now := s.now()
+		for _, q := range found {
+			turn := s.nextTurn(now)
+			for _, r := range slices.Clone(b.sequences[q].items) {
+				if r.WaitNonce != 0 {
+					b.update(r, func() { r.seen = turn })
+				}
+			}
+		}
+	})
+	return found, err
+}
+
+// Wake makes due the rows that wait for a nonce which the chain has gone past.
+func (s *Store) Wake(ctx context.Context, now map[chain.Sequence]uint64) (woken int, err error) {
+	err = s.enter(ctx, func() {
+		for _, q := range ordered(now) {
+			b := s.book(q.Chain)
+			if x := b.sequences[q]; x != nil {
+				woken += s.hurry(b, x, func(r *row) bool { return r.WaitNonce != 0 && r.WaitNonce <= now[q] })
+			}
+		}
+	})
+	return woken, err
+}
+
+// Advance makes due what the chain's clock says is eligible before ours does.
+func (s *Store) Advance(ctx context.Context, id chain.ID, blockTime uint64) (advanced int, err error) {
+	err = s.enter(ctx, func() {
+		b, now := s.book(id), uint64(s.now().Unix())
+		advanced = s.hurry(b, b.unsent, func(r *row) bool { return r.EligibleAt > now && r.EligibleAt <= blockTime })
+	})
+	return advanced, err
+}
+
+// DropSealed removes sealed rows below a block.
+func (s *Store) DropSealed(ctx context.Context, id chain.ID, below uint64) (dropped int, err error) {
+	err = s.enter(ctx, func() {
+		b := s.book(id)
+		for len(b.verdicts[tx.Sealed].items) > 0 {
+			r := b.verdicts[tx.Sealed].items[0]
+			if r.Block.Number >= below {
+				return
+			}
+			b.leave(r)
+			dropped++
+		}
+	})
+	return dropped, err
+}
+
+// Blocks returns the remembered blocks of a chain, lowest first.
+func (s *Store) Blocks(ctx context.Context, id chain.ID) (blocks []chain.Block, err error) {
+	err = s.enter(ctx, func() { blocks = slices.Clone(s.blocks[id]) })
+	return blocks, err
+}
+
+// Remember replaces the blocks from the first of these on, and forgets those below keep.
+func (s *Store) Remember(ctx context.Context, id chain.ID, blocks []chain.Block, keep uint64) error {
+	return s.enter(ctx, func() {
+		left := slices.DeleteFunc(s.blocks[id], func(b chain.Block) bool {
+			return b.Number < keep || len(blocks) > 0 && b.Number >= blocks[0].Number
+		})
+		for _, b := range blocks {
+			if b.Number >= keep {
+				left = append(left, b)
+			}
+		}
+		s.blocks[id] = left
+	})
+}
+
+// Watched returns watched rows with a hash above after, in the order of their hashes.
+func (s *Store) Watched(ctx context.Context, id chain.ID, after chain.Hash, limit int) (found []tx.Work, err error) {
+	err = s.enter(ctx, func() {
+		for _, r := range s.book(id).byHash {
+			if r.Phase == tx.Watched && bytes.Compare(r.Hash[:], after[:]) > 0 {
+				found = append(found, r.Work)
+			}
+		}
+	})
+	slices.SortFunc(found, func(a, b tx.Work) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
+	return found[:min(len(found), limit)], err
+}

@@ -1,0 +1,180 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+const (
+	horizon   = time.Minute // bounds what Lease answers for until
+	asideMax  = 1000        // rows of accounts on hold that one Lease sets aside
+	grantsMax = 1 << 20     // rows of an account that are let go at once
+)
+
+// hold is an account whose rows are set aside.
+type hold struct {
+	account tx.Account
+	chain   chain.ID
+	since   time.Time
+	until   time.Time // when one row may go again
+	grants  int       // how many rows may, beyond one
+}
+
+// leasing is one Lease under way.
+type leasing struct {
+	*data
+	book   *book
+	chain  chain.ID
+	now    time.Time
+	holder string
+	ttl    time.Duration
+	aside  []*row
+
+	work  []tx.Work
+	until time.Duration
+}
+
+// Lease gives due rows of a chain to a holder; see scheduler.Queue.
+func (s *Store) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) (work []tx.Work, until time.Duration, err error) {
+	err = s.enter(ctx, func() {
+		l := &leasing{data: s.data, book: s.book(id), chain: id, now: micro(s.now()), holder: holder, ttl: ttl}
+		l.run(limit, repeats)
+		work, until = l.work, l.until
+	})
+	return work, until, err
+}
+
+func (l *leasing) run(limit, repeats int) {
+	l.probe(limit)
+	limit -= len(l.work)
+	again := l.due(l.book.again, min(limit, repeats))
+	due := l.due(l.book.first, limit)
+	full := repeats == 0 || len(again) == repeats
+	due = append(due, again...)
+	slices.SortStableFunc(due, func(a, b *row) int { return a.NextAt.Compare(b.NextAt) })
+	for _, r := range due[:min(max(limit, 0), len(due))] {
+		l.take(r)
+	}
+	for _, r := range l.aside {
+		l.book.update(r, func() { r.HeldSince = l.now })
+	}
+	l.next(full)
+}
+
+// due finds rows of one kind, oldest due first, passing over those of accounts on hold.
+func (l *leasing) due(x *index, limit int) (found []*row) {
+	for _, r := range x.items {
+		if len(found) >= limit || len(l.aside) >= asideMax || r.due().After(l.now) {
+			break
+		}
+		if l.holds[r.Account] != nil {
+			l.aside = append(l.aside, r)
+		} else {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+func (l *leasing) take(r *row) {
+	l.work = append(l.work, r.Work)
+	l.book.update(r, func() {
+		r.holder, r.leaseUntil, r.HeldSince = l.holder, micro(l.now.Add(l.ttl)), time.Time{}
+	})
+}
+
+// probe lets rows of accounts go whose time has come.
+func (l *leasing) probe(limit int) {
+	var ripe []*hold
+	for _, h := range l.holds {
+		if h.chain == l.chain && !h.until.After(l.now) {
+			ripe = append(ripe, h)
+		}
+	}
+	slices.SortFunc(ripe, func(a, b *hold) int {
+		return cmp.Or(a.until.Compare(b.until), slices.Compare(a.account[:], b.account[:]))
+	})
+	for _, h := range ripe[:min(len(ripe), max(limit, 0))] {
+		if len(l.work) < limit {
+			l.release(h, limit-len(l.work))
+		}
+	}
+}
+
+// release lets rows of one account go. A hold without rows ends.
+func (l *leasing) release(h *hold, limit int) {
+	n := min(max(h.grants, 1), limit)
+	var found []*row
+	for r := range l.book.held[h.account] {
+		if !r.Parked && !r.due().After(l.now) {
+			found = append(found, r)
+		}
+	}
+	slices.SortFunc(found, func(a, b *row) int {
+		return cmp.Or(cmp.Compare(a.Attempts, b.Attempts), a.due().Compare(b.due()), cmp.Compare(a.Nonce, b.Nonce), cmp.Compare(a.no, b.no))
+	})
+	found = found[:min(len(found), n)]
+	for _, r := range found {
+		since := h.since
+		l.take(r)
+		l.work[len(l.work)-1].HeldSince = since
+	}
+	if len(found) == 0 && len(l.book.held[h.account]) == 0 {
+		delete(l.holds, h.account)
+		return
+	}
+	until, left := l.now.Add(l.ttl), 0
+	if len(found) == n && h.grants > n { // more may go, by the next Lease
+		until, left = l.now, h.grants-n
+	}
+	h.until, h.grants = micro(until), left
+}
+
+// next finds how long it is until there may be more.
+func (l *leasing) next(full bool) {
+	l.until = horizon
+	if len(l.aside) >= asideMax {
+		l.until = 0
+	}
+	soonest := func(at time.Time) { l.until = min(l.until, max(0, at.Sub(l.now))) }
+	if len(l.book.first.items) > 0 {
+		soonest(l.book.first.items[0].due())
+	}
+	if !full && len(l.book.again.items) > 0 {
+		soonest(l.book.again.items[0].due())
+	}
+	for _, h := range l.holds {
+		if h.chain == l.chain {
+			soonest(h.until)
+		}
+	}
+}
+
+// noteStanding takes in what a report says of its account.
+func (d *data) noteStanding(now time.Time, done tx.Done) {
+	if done.Account == (tx.Account{}) {
+		return
+	}
+	h := d.holds[done.Account]
+	switch {
+	case done.Standing == tx.Unable && h == nil:
+		d.holds[done.Account] = &hold{account: done.Account, chain: done.Chain, since: now, until: micro(done.NextAt)}
+	case done.Standing == tx.Unable:
+		h.until, h.grants = micro(done.NextAt), 0
+	case h == nil:
+	case done.Standing == tx.Able:
+		h.since, h.grants = now, min(h.grants+2, grantsMax)
+		if now.Before(h.until) {
+			h.until = now
+		}
+	case done.Standing == tx.Unclear:
+		if at := micro(done.NextAt); at.Before(h.until) {
+			h.until = at
+		}
+	}
+}

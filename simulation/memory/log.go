@@ -1,0 +1,193 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Append adds events to a stream; see commands.Store for what it promises.
+func (s *Store) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (a event.Appended, err error) {
+	if err := check(stream, events); err != nil {
+		return a, err
+	}
+	var conflict *event.ConflictError
+	err = s.enter(ctx, func() { a, conflict = s.append(stream, expected, events) })
+	switch {
+	case err != nil:
+		return event.Appended{}, fmt.Errorf("append to %s: %w", stream, err)
+	case conflict != nil:
+		return event.Appended{}, conflict
+	}
+	return a, nil
+}
+
+func check(stream event.Stream, events []event.Event) error {
+	switch {
+	case stream == "" || len(events) == 0:
+		return fmt.Errorf("append of %d events to stream %q", len(events), stream)
+	case len(stream) > event.MaxStreamBytes:
+		return fmt.Errorf("%w: a stream name of %d bytes", event.ErrTooLarge, len(stream))
+	case len(events) > event.MaxAppend:
+		return fmt.Errorf("%w: %d events for %s", event.ErrTooLarge, len(events), stream)
+	}
+	for _, e := range events {
+		if len(e.Data) > event.MaxEventBytes {
+			return fmt.Errorf("%w: %s of %d bytes for %s", event.ErrTooLarge, e.Name, len(e.Data), stream)
+		}
+	}
+	return nil
+}
+
+func (d *data) append(stream event.Stream, expected event.Version, events []event.Event) (event.Appended, *event.ConflictError) {
+	at := event.Version(len(d.streams[stream]))
+	if at != expected {
+		if a, ok := d.repeated(stream, expected, events); ok {
+			return a, nil
+		}
+		return event.Appended{}, &event.ConflictError{Stream: stream, Expected: expected, Actual: at}
+	}
+	now := micro(d.now())
+	for _, e := range events {
+		at++
+		e.Data = slices.Clone(e.Data)
+		position := event.Position(len(d.events) + 1)
+		d.events = append(d.events, event.Recorded{Event: e, Stream: stream, Version: at, Position: position, At: now})
+		d.streams[stream] = append(d.streams[stream], position)
+	}
+	if d.grown != nil {
+		close(d.grown)
+		d.grown = nil
+	}
+	return event.Appended{Version: at, Position: event.Position(len(d.events))}, nil
+}
+
+// repeated tells whether what follows the expected version is these very events.
+func (d *data) repeated(stream event.Stream, expected event.Version, events []event.Event) (event.Appended, bool) {
+	positions := d.streams[stream]
+	if expected > event.Version(len(positions)) || len(positions[expected:]) < len(events) {
+		return event.Appended{}, false
+	}
+	for i, e := range events {
+		if d.events[positions[int(expected)+i]-1].ID != e.ID {
+			return event.Appended{}, false
+		}
+	}
+	last := expected + event.Version(len(events))
+	return event.Appended{Version: last, Position: positions[last-1], Repeated: true}, true
+}
+
+// ReadStream yields a stream's events after a version.
+func (s *Store) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+	return func(yield func(event.Recorded, error) bool) {
+		for {
+			var found *event.Recorded
+			err := s.enter(ctx, func() {
+				if positions := s.streams[stream]; after < event.Version(len(positions)) {
+					found = &s.events[positions[after]-1]
+				}
+			})
+			if err != nil {
+				yield(event.Recorded{}, fmt.Errorf("read %s: %w", stream, err))
+				return
+			}
+			if found == nil || !yield(*found, nil) {
+				return
+			}
+			after++
+		}
+	}
+}
+
+// ReadAll yields batches up to the head of the log.
+func (s *Store) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
+	return func(yield func(event.Batch, error) bool) {
+		for {
+			b, _, err := s.Page(ctx, after, f, most)
+			if err != nil {
+				yield(event.Batch{}, err)
+				return
+			}
+			if !yield(b, nil) || b.Live {
+				return
+			}
+			after = b.Next
+		}
+	}
+}
+
+const pageMax = 1000 // events in one batch
+
+// Page is one batch of ReadAll. grown, when the batch is live, is closed when there
+// is more.
+func (s *Store) Page(ctx context.Context, after event.Position, f event.Filter, most int) (b event.Batch, grown <-chan struct{}, err error) {
+	if most < 1 {
+		return b, nil, fmt.Errorf("read of at most %d events", most)
+	}
+	b = event.Batch{Next: after}
+	beyond := false
+	err = s.enter(ctx, func() {
+		head := event.Position(len(s.events))
+		if beyond = after > head; beyond {
+			return
+		}
+		for b.Next < head && len(b.Events) < min(most, pageMax) {
+			e := s.events[b.Next]
+			b.Next++
+			if f.Passes(e.Stream, e.Name) {
+				b.Events = append(b.Events, e)
+			}
+		}
+		if b.Live = b.Next == head; b.Live {
+			if s.grown == nil {
+				s.grown = make(chan struct{})
+			}
+			grown = s.grown
+		}
+	})
+	if err == nil && beyond {
+		err = fmt.Errorf("the log ends before position %d", after)
+	}
+	if err != nil {
+		return event.Batch{}, nil, fmt.Errorf("read after position %d: %w", after, err)
+	}
+	return b, grown, nil
+}
+
+// Subscribe yields batches for ever.
+func (s *Store) Subscribe(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
+	return func(yield func(event.Batch, error) bool) {
+		for {
+			b, grown, err := s.Page(ctx, after, f, most)
+			if err != nil {
+				yield(event.Batch{}, err)
+				return
+			}
+			if !yield(b, nil) {
+				return
+			}
+			after = b.Next
+			if !b.Live {
+				continue
+			}
+			select {
+			case <-grown:
+			case <-s.closing:
+				yield(event.Batch{}, event.ErrClosed)
+				return
+			case <-ctx.Done():
+				yield(event.Batch{}, ctx.Err())
+				return
+			}
+		}
+	}
+}
+
+// Head is the position of the last event.
+func (s *Store) Head(ctx context.Context) (head event.Position, err error) {
+	err = s.enter(ctx, func() { head = event.Position(len(s.events)) })
+	return head, err
+}

@@ -1,0 +1,122 @@
+// Package memory is the store of simulated worlds: every storage port, in memory,
+// without goroutines, and so quick that it costs a world next to nothing. It passes
+// the contract that every adapter passes, see infra/storetest.
+package memory
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Options are what a store is made from.
+type Options struct {
+	Now    func() time.Time // the store's clock; nil is time.Now
+	Window int              // how many open transactions of a sequence are worked on at once; 0 is 16
+}
+
+// Store holds everything. It is safe for concurrent use.
+type Store struct {
+	*data
+	closing chan struct{}
+	once    sync.Once
+}
+
+// data outlives the Store that is open on it.
+type data struct {
+	now    func() time.Time
+	window int
+
+	mu          sync.Mutex
+	events      []event.Recorded // by position, the first has 1
+	streams     map[event.Stream][]event.Position
+	grown       chan struct{} // closed when events grows; nil when nobody waits
+	payloads    map[payload.Ref]kept
+	checkpoints map[string]event.Position
+	leases      map[string]lease
+	requests    map[request.Name]*remembered
+	blocks      map[chain.ID][]chain.Block // lowest first
+	books       map[chain.ID]*book
+	holds       map[tx.Account]*hold
+	lastRow     int64
+	turn        int64 // the last number given to a waiting sequence that was looked at
+}
+
+const defaultWindow = 16
+
+// Open makes an empty store.
+func Open(o Options) *Store {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Window == 0 {
+		o.Window = defaultWindow
+	}
+	return (&data{
+		now: o.Now, window: o.Window,
+		streams: map[event.Stream][]event.Position{}, payloads: map[payload.Ref]kept{},
+		checkpoints: map[string]event.Position{}, leases: map[string]lease{},
+		requests: map[request.Name]*remembered{}, blocks: map[chain.ID][]chain.Block{},
+		books: map[chain.ID]*book{}, holds: map[tx.Account]*hold{},
+	}).open()
+}
+
+func (d *data) open() *Store { return &Store{data: d, closing: make(chan struct{})} }
+
+// Reopen closes the store and opens what it holds anew.
+func (s *Store) Reopen() *Store {
+	s.Close() //nolint:errcheck // never fails
+	return s.data.open()
+}
+
+// Close ends subscriptions; from then on every call answers event.ErrClosed.
+func (s *Store) Close() error {
+	s.once.Do(func() { close(s.closing) })
+	return nil
+}
+
+// Ping reports whether the store is open.
+func (s *Store) Ping(ctx context.Context) error { return s.enter(ctx, func() {}) }
+
+// enter runs f alone, unless the store is closed or the caller has gone.
+func (s *Store) enter(ctx context.Context, f func()) error {
+	select {
+	case <-s.closing:
+		return event.ErrClosed
+	default:
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+	return nil
+}
+
+// micro is a time as databases keep it: in UTC, to the microsecond.
+func micro(t time.Time) time.Time {
+	switch last := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC); {
+	case t.IsZero():
+		return t
+	case t.After(last):
+		return last
+	}
+	return time.UnixMicro(t.UnixMicro()).UTC()
+}
+
+// LoseWork takes away all that follows from the log: the queue, checkpoints, leases,
+// and what is remembered of requests. Nobody may use the store meanwhile.
+func (s *Store) LoseWork() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.checkpoints, s.leases = map[string]event.Position{}, map[string]lease{}
+	s.requests, s.blocks = map[request.Name]*remembered{}, map[chain.ID][]chain.Block{}
+	s.books, s.holds = map[chain.ID]*book{}, map[tx.Account]*hold{}
+}

@@ -1,0 +1,100 @@
+package memory_test
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/request"
+	"github.com/tempo-watchtower/watchtower/infra/storetest"
+	"github.com/tempo-watchtower/watchtower/simulation/memory"
+)
+
+const window = 4
+
+// clock is a clock that the test moves. It also runs by itself, as clocks do.
+type clock struct {
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func (c *clock) elapse(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+}
+
+func opened[P any](t *testing.T, port func(*memory.Store) P) storetest.Opened[P] {
+	t.Helper()
+	c := &clock{}
+	s := memory.Open(memory.Options{Now: c.now, Window: window})
+	t.Cleanup(func() { s.Close() }) //nolint:errcheck // never fails
+	return storetest.Opened[P]{
+		Port:   port(s),
+		Close:  func() error { return s.Close() },
+		Reopen: func() P { s = s.Reopen(); return port(s) },
+		Clock:  storetest.Clock{Now: c.now, Elapse: c.elapse},
+		Window: window,
+		Medium: func() []byte { return bytes.Join(s.Medium(), nil) },
+	}
+}
+
+func TestLog(t *testing.T) {
+	storetest.Store(t, func(t *testing.T) storetest.Opened[storetest.Log] {
+		return opened(t, func(s *memory.Store) storetest.Log { return s })
+	})
+}
+
+func TestPayloads(t *testing.T) {
+	storetest.Payloads(t, func(t *testing.T) storetest.Opened[storetest.PayloadRows] {
+		return opened(t, func(s *memory.Store) storetest.PayloadRows { return s.Payloads() })
+	})
+}
+
+func TestQueue(t *testing.T) {
+	storetest.Queue(t, func(t *testing.T) storetest.Opened[storetest.WorkRows] {
+		return opened(t, func(s *memory.Store) storetest.WorkRows { return s })
+	})
+}
+
+func TestLeases(t *testing.T) {
+	storetest.Leases(t, func(t *testing.T) storetest.Opened[storetest.LeaseRows] {
+		return opened(t, func(s *memory.Store) storetest.LeaseRows { return s })
+	})
+}
+
+func TestRequests(t *testing.T) {
+	storetest.Requests(t, func(t *testing.T) storetest.Opened[storetest.RequestRows] {
+		return opened(t, func(s *memory.Store) storetest.RequestRows { return taking{s.Requests()} })
+	})
+}
+
+func TestCheckpoints(t *testing.T) {
+	storetest.Checkpoints(t, func(t *testing.T) storetest.Opened[storetest.CheckpointRows] {
+		return opened(t, func(s *memory.Store) storetest.CheckpointRows { return s })
+	})
+}
+
+// taking are requests that let others run before they answer, as a database does:
+// else hardly anybody would find a request running.
+type taking struct{ memory.Requests }
+
+func (r taking) Claim(ctx context.Context, c request.Claim) (request.Stage, request.Answer, error) {
+	defer runtime.Gosched()
+	return r.Requests.Claim(ctx, c)
+}
+
+func (r taking) Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error {
+	defer runtime.Gosched()
+	return r.Requests.Answer(ctx, name, claim, a)
+}

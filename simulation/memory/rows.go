@@ -1,0 +1,175 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// row is a row of the due queue.
+type row struct {
+	tx.Work
+	no         int64
+	holder     string
+	leaseUntil time.Time
+	seen       int64 // when the watcher last looked at its waiting sequence, in turns
+}
+
+// due is when the row may be leased next: a lease that runs hides it.
+func (r *row) due() time.Time {
+	if r.leaseUntil.After(r.NextAt) {
+		return r.leaseUntil
+	}
+	return r.NextAt
+}
+
+// index is some of the rows, in an order.
+type index struct {
+	items   []*row
+	compare func(a, b *row) int
+}
+
+func (x *index) find(r *row) int {
+	at, _ := slices.BinarySearchFunc(x.items, r, x.compare)
+	return at
+}
+
+func (x *index) add(r *row)    { x.items = slices.Insert(x.items, x.find(r), r) }
+func (x *index) remove(r *row) { at := x.find(r); x.items = slices.Delete(x.items, at, at+1) }
+
+// by makes an index in the order of a key and, within it, of age.
+func by(key func(a, b *row) int) *index {
+	return &index{compare: func(a, b *row) int { return cmp.Or(key(a, b), cmp.Compare(a.no, b.no)) }}
+}
+
+// book is the due queue of one chain. A row is changed by update alone, so that the
+// indexes follow.
+type book struct {
+	byHash    map[chain.Hash]*row
+	sequences map[chain.Sequence]*index // by nonce
+	first     *index                    // to be leased, never attempted: by when they are due
+	again     *index                    // to be leased, attempted before: likewise
+	unsent    *index                    // open and never attempted: by when they are eligible
+	expiring  map[tx.Phase]*index       // by when they expire
+	verdicts  map[tx.Phase]*index       // by block and hash
+	waiting   *index                    // by when they were seen
+	held      map[tx.Account]map[*row]bool
+}
+
+func (d *data) book(id chain.ID) *book {
+	if b := d.books[id]; b != nil {
+		return b
+	}
+	due := func(a, b *row) int { return a.due().Compare(b.due()) }
+	expires := func(a, b *row) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) }
+	verdict := func(a, b *row) int {
+		return cmp.Or(cmp.Compare(a.Block.Number, b.Block.Number), bytes.Compare(a.Hash[:], b.Hash[:]))
+	}
+	b := &book{
+		byHash: map[chain.Hash]*row{}, sequences: map[chain.Sequence]*index{},
+		first: by(due), again: by(due),
+		unsent:   by(func(a, b *row) int { return cmp.Compare(a.EligibleAt, b.EligibleAt) }),
+		expiring: map[tx.Phase]*index{tx.Open: by(expires), tx.Watched: by(expires)},
+		verdicts: map[tx.Phase]*index{},
+		waiting:  by(func(a, b *row) int { return cmp.Compare(a.seen, b.seen) }),
+		held:     map[tx.Account]map[*row]bool{},
+	}
+	for _, phase := range []tx.Phase{tx.Open, tx.Announced, tx.Watched, tx.Sealed} {
+		b.verdicts[phase] = by(verdict)
+	}
+	d.books[id] = b
+	return b
+}
+
+// indexes are those that a row belongs to as it is.
+func (b *book) indexes(r *row) []*index {
+	in := make([]*index, 0, 6)
+	if r.Phase == tx.Open {
+		if !r.Parked && r.HeldSince.IsZero() {
+			if r.Attempts == 0 {
+				in = append(in, b.first)
+			} else {
+				in = append(in, b.again)
+			}
+		}
+		if r.Attempts == 0 {
+			in = append(in, b.unsent)
+		}
+	}
+	if x := b.expiring[r.Phase]; x != nil && r.ExpiresAt != 0 {
+		in = append(in, x)
+	}
+	if !r.Block.IsZero() {
+		in = append(in, b.verdicts[r.Phase])
+	}
+	if r.WaitNonce != 0 {
+		in = append(in, b.waiting)
+	}
+	return append(in, b.sequence(r.Sequence()))
+}
+
+func (b *book) sequence(s chain.Sequence) *index {
+	x := b.sequences[s]
+	if x == nil {
+		x = by(func(a, b *row) int { return cmp.Compare(a.Nonce, b.Nonce) })
+		b.sequences[s] = x
+	}
+	return x
+}
+
+func (b *book) enter(r *row) {
+	b.byHash[r.Hash] = r
+	for _, x := range b.indexes(r) {
+		x.add(r)
+	}
+	if !r.HeldSince.IsZero() {
+		if b.held[r.Account] == nil {
+			b.held[r.Account] = map[*row]bool{}
+		}
+		b.held[r.Account][r] = true
+	}
+}
+
+func (b *book) leave(r *row) {
+	for _, x := range b.indexes(r) {
+		x.remove(r)
+	}
+	if delete(b.held[r.Account], r); len(b.held[r.Account]) == 0 {
+		delete(b.held, r.Account)
+	}
+	delete(b.byHash, r.Hash)
+	if x := b.sequences[r.Sequence()]; len(x.items) == 0 {
+		delete(b.sequences, r.Sequence())
+	}
+}
+
+func (b *book) update(r *row, change func()) {
+	b.leave(r)
+	change()
+	b.enter(r)
+}
+
+// park sets aside what is behind a full window of open rows, and lets the rest go.
+func (b *book) park(s chain.Sequence, window int) {
+	x := b.sequences[s]
+	if x == nil || s.Key.IsExpiring() {
+		return
+	}
+	open, edge := 0, uint64(0)
+	for _, r := range slices.Clone(x.items) {
+		parked := false
+		if r.Phase == tx.Open {
+			if open++; open == window {
+				edge = r.Nonce
+			}
+			parked = open > window && r.Nonce > edge
+		}
+		if parked != r.Parked {
+			b.update(r, func() { r.Parked = parked })
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package simulation
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"time"
+)
+
+// Plan is a seed's world, written out. Everything in it follows from the seed; a
+// plan that was changed by hand, or made smaller, is a world as well.
+type Plan struct {
+	Seed  uint64
+	Hours float64 // simulated, with faults
+
+	Replicas   int
+	Nodes      int
+	Block      time.Duration // between two
+	Finality   uint64        // blocks from the newest to the final one
+	Confirm    bool          // finality is counted in blocks, not asked for
+	Redis      bool
+	Requests   float64 // a second
+	OwnerTTL   time.Duration
+	WorkLease  time.Duration
+	Poll       time.Duration // of the due queue and of heads
+	Retention  time.Duration
+	GroupAll   bool
+	StoreDelay time.Duration // of an answer, usually
+	NodeDelay  time.Duration
+	Lag        time.Duration // of subscriptions, at most
+
+	Store  StoreFaults
+	Link   LinkFaults
+	Liar   string // what the first node does wrong, now and then; empty: nothing
+	Chain  ChainFaults
+	Crowd  ReplicaFaults
+	Client ClientFaults
+}
+
+// StoreFaults are chances for each call, and how often what lasts begins.
+type StoreFaults struct {
+	Refuse float64       // it is not carried out, and the answer says so
+	Lose   float64       // it is not carried out, and nobody knows
+	Cut    float64       // it is carried out, and nobody knows
+	Slow   float64       // it takes seconds
+	Hang   float64       // the answer takes longer than anybody waits
+	Down   time.Duration // between two times at which nothing can be reached
+	Jump   time.Duration // between two jumps of its clock
+	View   float64       // a transaction on the read models fails, before or after
+}
+
+// LinkFaults are chances for each request to a node.
+type LinkFaults struct {
+	Refuse  float64 // no connection
+	Cut     float64 // the node has it, the answer is lost
+	Slow    float64
+	Twice   float64 // the node gets it twice
+	Limit   float64 // HTTP 429
+	Garbage float64 // HTTP 502 with HTML, or half an answer
+	Late    float64 // it arrives when nobody waits for the answer any more
+	Down    time.Duration
+}
+
+// ChainFaults are how long it usually is between two of each; 0 is never.
+type ChainFaults struct {
+	Reorg    time.Duration
+	Depth    int     // of a reorg, at most; never below the final block
+	Reinject float64 // chance that what left goes back into the pool
+	Conflict float64 // chance that what left meets a rival
+	Evict    time.Duration
+	Stall    time.Duration
+	Burst    time.Duration
+	Fees     time.Duration
+	Broke    time.Duration
+	Unseal   time.Duration // finality stands still
+	Lag      time.Duration // a node falls behind
+	Revert   float64       // chance for each transaction
+	Foreign  float64       // chance that its owner spends a nonce elsewhere
+}
+
+// ReplicaFaults are how long it usually is between two of each; 0 is never.
+type ReplicaFaults struct {
+	Crash    time.Duration
+	CrashAll time.Duration
+	Point    time.Duration // a crash at a named point
+	Pause    time.Duration
+	Rolling  time.Duration
+	Skew     time.Duration // at most, of each replica's clock
+	Jump     time.Duration
+	Lose     time.Duration // all stop, and queue and read models are lost
+	Rebuild  time.Duration // all stop, and the read models are lost
+	Flush    time.Duration // Redis loses everything
+}
+
+// ClientFaults are chances for each request.
+type ClientFaults struct {
+	Lose      float64 // it does not arrive
+	Cut       float64 // the answer does not
+	Duplicate float64
+	Cancel    float64
+	Bad       float64
+}
+
+// Expand writes a seed's world out. No world has every fault: one that is always
+// there hides what happens without it.
+func Expand(seed uint64, hours float64) Plan {
+	r := rand.New(rand.NewPCG(seed, 0x5743))
+	d := dice{r}
+	p := Plan{
+		Seed: seed, Hours: hours,
+		Replicas: 1 + d.weighted(1, 4, 4), Nodes: 3 + d.weighted(3, 1),
+		Block: d.of(time.Second, 2*time.Second, 3*time.Second, 5*time.Second), Finality: uint64(2 + r.IntN(7)), //nolint:gosec // small
+		Confirm: d.chance(0.3), Redis: d.chance(0.5), Requests: 1.05,
+		OwnerTTL: d.of(9*time.Second, 15*time.Second, 30*time.Second), WorkLease: d.of(5*time.Second, 10*time.Second, 20*time.Second),
+		Poll: d.of(2*time.Second, 4*time.Second), Retention: d.of(time.Minute, 10*time.Minute, 24*time.Hour), GroupAll: d.chance(0.2),
+		StoreDelay: d.of(500*time.Microsecond, 2*time.Millisecond, 10*time.Millisecond),
+		NodeDelay:  d.of(2*time.Millisecond, 20*time.Millisecond, 80*time.Millisecond),
+		Lag:        d.of(100*time.Millisecond, 500*time.Millisecond, 1500*time.Millisecond),
+	}
+	p.Store = StoreFaults{
+		Refuse: d.rate(0.02), Lose: d.rate(0.02), Cut: d.rate(0.03), Slow: d.rate(0.02), Hang: d.rate(0.003),
+		Down: d.every(20 * time.Minute), Jump: d.every(15 * time.Minute), View: d.rate(0.03),
+	}
+	p.Link = LinkFaults{
+		Refuse: d.rate(0.05), Cut: d.rate(0.05), Slow: d.rate(0.05), Twice: d.rate(0.03),
+		Limit: d.rate(0.01), Garbage: d.rate(0.03), Late: d.rate(0.5), Down: d.every(10 * time.Minute),
+	}
+	if d.chance(0.4) {
+		p.Liar = lies[r.IntN(len(lies))]
+		// One liar among several is borne. One that is left alone is believed, so its
+		// neighbours do not go away for long in such a world.
+		p.Link.Down, p.Link.Limit = 0, 0
+	}
+	p.Chain = ChainFaults{
+		Reorg: d.every(3 * time.Minute), Depth: 1 + r.IntN(int(p.Finality)), Reinject: d.rate(1), Conflict: d.rate(0.5), //nolint:gosec // small
+		Evict: d.every(2 * time.Minute), Stall: d.every(15 * time.Minute), Burst: d.every(10 * time.Minute), Fees: d.every(15 * time.Minute),
+		Broke: d.every(10 * time.Minute), Unseal: d.every(20 * time.Minute), Lag: d.every(10 * time.Minute),
+		Revert: d.rate(0.05), Foreign: d.rate(0.02),
+	}
+	p.Crowd = ReplicaFaults{
+		Crash: d.every(5 * time.Minute), CrashAll: d.every(30 * time.Minute), Point: d.every(4 * time.Minute),
+		Pause: d.every(5 * time.Minute), Rolling: d.every(30 * time.Minute), Skew: d.of(0, time.Second, 10*time.Second),
+		Jump: d.every(20 * time.Minute), Lose: d.every(time.Hour), Rebuild: d.every(40 * time.Minute), Flush: d.every(5 * time.Minute),
+	}
+	p.Client = ClientFaults{
+		Lose: d.rate(0.05), Cut: d.rate(0.05), Duplicate: d.rate(0.2), Cancel: d.rate(0.1), Bad: d.rate(0.1),
+	}
+	return p
+}
+
+// lies are what the first node may do wrong.
+var lies = []string{"forgets", "wrong hash", "phantom receipts", "stale nonces", "ahead", "behind"} //nolint:gochecknoglobals // constant
+
+func (p Plan) String() string {
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	return string(text)
+}
+
+// dice draw a plan.
+type dice struct{ *rand.Rand }
+
+func (d dice) chance(p float64) bool { return d.Float64() < p }
+
+// weighted draws an index.
+func (d dice) weighted(weights ...int) int {
+	sum := 0
+	for _, w := range weights {
+		sum += w
+	}
+	n := d.IntN(sum)
+	for i, w := range weights {
+		if n -= w; n < 0 {
+			return i
+		}
+	}
+	return 0
+}
+
+func (d dice) of(choices ...time.Duration) time.Duration { return choices[d.IntN(len(choices))] }
+
+// rate switches a fault on or off, and draws how often it is.
+func (d dice) rate(most float64) float64 {
+	on, share := d.chance(0.6), d.Float64()
+	if !on {
+		return 0
+	}
+	return most * (0.1 + 0.9*share)
+}
+
+// every switches a fault on or off, and draws how long it usually is between two.
+func (d dice) every(usual time.Duration) time.Duration {
+	on, share := d.chance(0.6), d.Float64()
+	if !on {
+		return 0
+	}
+	return time.Duration((0.4 + 1.2*share) * float64(usual))
+}

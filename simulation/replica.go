@@ -1,0 +1,214 @@
+package simulation
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
+	"github.com/tempo-watchtower/watchtower/infra/metrics"
+)
+
+// replica is one life of one of the service's processes.
+type replica struct {
+	world *world
+	seat  int    // which of the world's replicas it is
+	id    string // its seat and life
+
+	api    http.Handler // nil unless it serves
+	busy   int          // requests under way
+	closed bool         // what is still under way is cut off
+	view   *sql.DB
+	hints  *hints
+	stop   context.CancelFunc
+	parked map[*call]bool
+	ended  bool
+
+	dead   atomic.Bool // no call of its gets through
+	buried bool
+	frozen atomic.Bool // its calls get no turn
+	thaws  time.Duration
+
+	skew   time.Duration // of its clock
+	random *rand.ChaCha8
+
+	mu     sync.Mutex
+	points map[string]int // how often a crash point was passed
+	crash  string         // where it is to crash
+}
+
+// start begins a life. It serves when it has opened what it needs.
+func (w *world) start(seat int) {
+	w.lives++
+	r := &replica{
+		world: w, seat: seat, id: fmt.Sprintf("replica%d.%d", seat, w.lives),
+		parked: map[*call]bool{}, points: map[string]int{}, crash: w.crashNext,
+		skew: w.agenda.between(-w.plan.Crowd.Skew, w.plan.Crowd.Skew),
+	}
+	w.crashNext = ""
+	var key [32]byte
+	binary.BigEndian.PutUint64(key[:], w.plan.Seed)
+	binary.BigEndian.PutUint64(key[8:], uint64(w.lives)) //nolint:gosec // small
+	r.random = rand.NewChaCha8(key)
+	w.seats[seat] = r
+	var ctx context.Context
+	ctx, r.stop = context.WithCancel(context.Background())
+	w.running.Add(1)
+	go func() {
+		defer w.running.Done()
+		err := r.live(ctx)
+		w.agenda.park(&call{by: r.id, kind: telling, name: "ended", done: make(chan struct{}), do: func() { w.gone(r, err) }})
+	}()
+}
+
+// gone starts the next life where one has ended that was not to end.
+func (w *world) gone(r *replica, err error) {
+	r.ended = true
+	if w.seats[r.seat] != r || w.closing {
+		return
+	}
+	if !r.dead.Load() && err != nil {
+		w.note("%s could not start: %v", r.id, err)
+	}
+	w.agenda.after(w.agenda.between(100*time.Millisecond, 5*time.Second), "start", func() {
+		if w.seats[r.seat] == r && !w.closing && !w.resting {
+			w.start(r.seat)
+		}
+	})
+}
+
+// now is the replica's clock.
+func (r *replica) now() time.Time { return time.Now().Add(r.skew) }
+
+// Read draws the replica's random bytes.
+func (r *replica) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.random.Read(p)
+}
+
+// live is the process: it opens what it needs and serves until it is stopped.
+func (r *replica) live(ctx context.Context) error {
+	w := r.world
+	storage := storage{r}.ports()
+	defer r.view.Close() //nolint:errcheck // it closes nothing
+	ports := app.Ports{
+		Storage: storage, Master: w.master, Now: r.now, Random: r, Log: w.log.With("replica", r.id),
+		Metrics: metrics.New("simulated"), Crash: r.pass,
+	}
+	if w.plan.Redis {
+		r.hints = newHints(r)
+		ports.Redis = r.hints
+	}
+	config := w.config.Chains[0]
+	c := app.PoolConfig(w.config, config, ports)
+	c.Transport, c.Probe = links{r}, w.config.Endpoints.CallTimeout
+	pool, err := rpc.Open(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	ports.Chains = []app.Chain{app.ChainOf(pool, config.ID)}
+	settings := app.SettingsOf(w.config)
+	settings.Holder = r.id
+	service := app.New(settings, ports)
+	handlers, err := service.Open(ctx, w.config, app.Build{Version: "simulated"}, []*rpc.Pool{pool}, nil)
+	if err != nil {
+		return err
+	}
+	r.tell("serves", func() { r.api = handlers.API.Handler })
+	return service.Run(ctx, newListener(), newListener(), handlers)
+}
+
+// pass is called at the service's crash points.
+func (r *replica) pass(point string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.points[point]++
+	if r.crash == point && r.points[point] > 1 { // not at the first: let it come to something
+		r.dead.Store(true)
+	}
+}
+
+// kill ends a replica as kill -9 does.
+func (w *world) kill(r *replica, why string) {
+	if r == nil || r.buried {
+		return
+	}
+	r.dead.Store(true)
+	r.buried = true
+	w.faults[why]++
+	w.agenda.trace.add("kill", r.id, why)
+	for point, n := range r.points {
+		if n > 0 {
+			w.passed[point] += n
+		}
+	}
+	r.frozen.Store(false)
+	r.api = nil
+	left := make([]*call, 0, len(r.parked))
+	for c := range r.parked {
+		left = append(left, c)
+	}
+	slices.SortFunc(left, func(a, b *call) int { return cmp.Compare(a.order, b.order) })
+	w.waiting = slices.DeleteFunc(w.waiting, func(c *call) bool {
+		if c.replica == r {
+			left = append(left, c)
+		}
+		return c.replica == r
+	})
+	for _, c := range left {
+		w.bury(c)
+	}
+	r.stop()
+}
+
+// retire ends a replica as an operator does: it takes no more requests, finishes those
+// it has, for a while, and then stops.
+func (w *world) retire(r *replica, patience time.Duration) {
+	r.api = nil
+	if r.busy > 0 && patience > 0 {
+		w.agenda.after(time.Second, "", func() { w.retire(r, patience-time.Second) })
+		return
+	}
+	r.closed = true
+	r.stop()
+}
+
+// freeze stops a replica in the middle of what it does, as SIGSTOP does.
+func (w *world) freeze(r *replica, d time.Duration) {
+	r.frozen.Store(true)
+	r.thaws = w.agenda.now() + d
+	w.agenda.trace.add("freeze", r.id, d.String())
+	w.agenda.after(d, "thaw", func() { r.frozen.Store(false) })
+}
+
+// listener is where nobody ever connects: clients call the handlers.
+type listener struct {
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newListener() *listener { return &listener{closed: make(chan struct{})} }
+
+func (l *listener) Accept() (net.Conn, error) {
+	<-l.closed
+	return nil, net.ErrClosed
+}
+
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *listener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }

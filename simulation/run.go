@@ -1,0 +1,165 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Report is what came of a world.
+type Report struct {
+	Plan       Plan
+	Trace      uint64        // the same for the same plan, always
+	Violations []string      // none, or the world shows a mistake
+	Simulated  time.Duration // with faults, and until all was quiet again
+	Requests   int           // what clients wanted
+	Retries    int           // how often they had to ask again
+	Events     int
+	Sent       int // broadcasts that reached nodes
+	Steps      int
+	Lives      int // of replicas
+	Faults     map[string]int
+	Some       map[string]int
+	Points     map[string]int // crash points that were passed
+	Notes      []string
+}
+
+// FaultCount is how many faults were injected.
+func (r Report) FaultCount() (n int) {
+	for _, count := range r.Faults {
+		n += count
+	}
+	return n
+}
+
+const (
+	quietMost  = 90 * time.Minute // until all windows have closed
+	quietTicks = 30 * time.Second
+	calmFirst  = 3 * time.Minute // after the trouble, until something is owed
+)
+
+// Run lives through a world: first with faults, then without, until all is quiet; then
+// it is judged. It has to run in a bubble of testing/synctest, on one processor.
+//
+// What happens is written to trace, unless that is nil.
+func Run(p Plan, log *slog.Logger, trace io.Writer) (Report, error) {
+	w, err := newWorld(p, log)
+	if err != nil {
+		return Report{}, err
+	}
+	w.agenda.trace.out = trace
+	for seat := range w.seats {
+		w.start(seat)
+	}
+	w.weather()
+	w.clients()
+	for end := time.Duration(p.Hours * float64(time.Hour)); w.agenda.now() < end && w.sound(); {
+		w.run(quietTicks)
+		w.judge.tell(w.judge.promises.Tick(time.Now(), false))
+	}
+	quiet := w.heal()
+	if w.sound() {
+		w.finish(quiet)
+	}
+	report := w.report()
+	return report, w.close()
+}
+
+func (w *world) sound() bool { return len(w.judge.violations) == 0 }
+
+// heal ends all trouble and waits until all is quiet.
+func (w *world) heal() bool {
+	w.healed, w.storeDown, w.load.stalled = true, 0, false
+	w.chain.SetBaseFee(0)
+	w.chain.StallFinality(false)
+	for _, s := range w.load.senders {
+		w.chain.SetBroke(s.address, false)
+	}
+	for _, n := range w.nodes {
+		n.down = 0
+		n.fault.Forget, n.fault.WrongHash, n.fault.Phantom, n.fault.StaleNonces = 0, 0, false, 0
+		n.fault.Ahead, n.fault.Lag = 0, 0
+		n.node.Set(n.fault)
+	}
+	began := w.agenda.now()
+	return w.runUntil(quietMost, func() bool {
+		now := w.agenda.now()
+		if now-began < calmFirst {
+			w.judge.tell(w.judge.promises.Tick(time.Now(), false))
+			return false
+		}
+		if int(now/time.Second)%int(quietTicks/time.Second) != 0 {
+			return false
+		}
+		w.judge.tell(w.judge.promises.Tick(time.Now(), true))
+		return w.load.fill() == 0 && w.idle()
+	})
+}
+
+// idle reports whether every transaction has come to its end, and everybody has read
+// the whole log.
+func (w *world) idle() bool {
+	depth, err := w.store.Depth(context.Background(), chainID)
+	if err != nil {
+		panic(err) // the store is open
+	}
+	if depth.Open+depth.Parked+depth.Announced > 0 {
+		return false
+	}
+	return len(w.judge.behind()) == 0
+}
+
+// finish judges what only the end shows.
+func (w *world) finish(quiet bool) {
+	ctx := context.Background()
+	if !quiet {
+		w.judge.fail("liveness", "%s after the trouble has ended not all is quiet: %s", quietMost, w.unquiet())
+	}
+	w.judge.tell(w.judge.promises.Finish(promise.End{
+		Now: time.Now(), Quiet: true,
+		Queue: func(id chain.ID, hash chain.Hash) (tx.Work, bool) {
+			rows, err := w.store.Find(ctx, id, []chain.Hash{hash})
+			if err != nil || len(rows) == 0 {
+				return tx.Work{}, false
+			}
+			return rows[0], true
+		},
+	}))
+	if w.sound() {
+		w.judge.views(ctx)
+	}
+}
+
+// unquiet says what still goes on.
+func (w *world) unquiet() string {
+	depth, _ := w.store.Depth(context.Background(), chainID)  //nolint:errcheck // the store is open
+	rows, _ := w.store.Soon(context.Background(), chainID, 3) //nolint:errcheck // likewise
+	return fmt.Sprintf("queue %+v, the soonest %+v, behind %v, lanes open %d", depth, rows, w.judge.behind(), w.load.fill())
+}
+
+func (w *world) report() Report {
+	return Report{
+		Plan: w.plan, Trace: w.agenda.trace.sum, Violations: w.judge.violations, Simulated: w.agenda.now(),
+		Requests: w.judge.requests, Retries: w.judge.retries, Events: w.judge.events, Sent: w.judge.sent,
+		Steps: w.agenda.steps, Lives: w.lives, Faults: w.faults, Some: w.some, Points: w.passed, Notes: w.notes,
+	}
+}
+
+// names are a map's keys in order.
+func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func sorted(all []string) []string {
+	slices.Sort(all)
+	return all
+}
+
+// ReportMark begins the line on which a world's report is told as JSON.
+const ReportMark = "world: "

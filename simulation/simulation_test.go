@@ -1,0 +1,169 @@
+package simulation
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// What may be said of the worlds, beside the flags of go test. The program
+// simulation/worlds says it for many of them.
+const (
+	planVar  = "WATCHTOWER_WORLD"       // a plan as JSON: this very world, and its report on standard output
+	seedVar  = "SEED"                   // one seed, or two with a hyphen between: these worlds
+	hoursVar = "HOURS"                  // simulated, with faults, in each
+	traceVar = "WATCHTOWER_WORLD_TRACE" // a file that is written: all that happens
+	logVar   = "WATCHTOWER_WORLD_LOG"   // a file that is written: the replicas' logs
+)
+
+// short is how long the worlds of every commit are, in hours.
+const short = 0.05
+
+// live lives through a world.
+func live(t *testing.T, p Plan) (r Report) {
+	t.Helper()
+	defer alone()()
+	log := slog.New(slog.DiscardHandler)
+	if out := create(t, logVar); out != nil {
+		log = slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	trace := create(t, traceVar)
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		if r, err = Run(p, log, trace); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// create makes a file that a variable names; nil when it names none.
+func create(t *testing.T, variable string) io.Writer {
+	name := os.Getenv(variable)
+	if name == "" {
+		return nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewWriterSize(f, 1<<20)
+	t.Cleanup(func() {
+		if err := out.Flush(); err != nil {
+			t.Error(err)
+		}
+		f.Close() //nolint:errcheck,gosec // it is flushed
+	})
+	return out
+}
+
+// judged fails the test of a world in which a promise was broken, and says how to see
+// it again.
+func judged(t *testing.T, r Report) {
+	t.Helper()
+	if len(r.Violations) == 0 {
+		return
+	}
+	t.Errorf("seed %d, trace %016x, %s in: %d promises broken\nagain: SEED=%d HOURS=%v go test -count=1 -run TestWorlds ./simulation\nthe world: %s",
+		r.Plan.Seed, r.Trace, r.Simulated, len(r.Violations), r.Plan.Seed, r.Plan.Hours, r.Plan)
+	for _, v := range r.Violations {
+		t.Error(v)
+	}
+}
+
+// TestWorlds lives through a few small worlds, or those that SEED and HOURS name. It
+// ends with the first in which a promise was broken.
+func TestWorlds(t *testing.T) {
+	if text := os.Getenv(planVar); text != "" {
+		var p Plan
+		if err := json.Unmarshal([]byte(text), &p); err != nil {
+			t.Fatal(err)
+		}
+		r := live(t, p)
+		report, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("%s%s\n", ReportMark, report)
+		judged(t, r)
+		return
+	}
+	first, last, hours := uint64(1), uint64(5), short
+	if text := os.Getenv(seedVar); text != "" {
+		from, to, several := strings.Cut(text, "-")
+		first = number(t, from)
+		if last = first; several {
+			last = number(t, to)
+		}
+	}
+	if text := os.Getenv(hoursVar); text != "" {
+		var err error
+		if hours, err = strconv.ParseFloat(text, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for seed := first; seed <= last && !t.Failed(); seed++ {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			r := live(t, Expand(seed, hours))
+			t.Logf("trace %016x: %s simulated, %d requests, %d events, %d broadcasts, %d faults, %d lives",
+				r.Trace, r.Simulated, r.Requests, r.Events, r.Sent, r.FaultCount(), r.Lives)
+			judged(t, r)
+		})
+	}
+}
+
+func number(t *testing.T, text string) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// One seed is one world: whoever runs it again sees the very same.
+func TestReplay(t *testing.T) {
+	p := Expand(6, short)
+	first := live(t, p)
+	again := live(t, p)
+	if first.Trace != again.Trace || first.Steps != again.Steps || first.Events != again.Events {
+		t.Errorf("trace %016x with %d steps and %d events, and again %016x with %d and %d",
+			first.Trace, first.Steps, first.Events, again.Trace, again.Steps, again.Events)
+	}
+	if other := live(t, Expand(7, short)); other.Trace == first.Trace {
+		t.Error("another seed is the same world")
+	}
+}
+
+// The worlds in which a promise was broken once keep it since. What each has found is
+// said in its file.
+func TestRegressions(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".json"), func(t *testing.T) {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var c struct {
+				Found string // what was wrong, in a sentence
+				Plan  Plan
+			}
+			if err := json.Unmarshal(text, &c); err != nil || c.Found == "" {
+				t.Fatalf("%q: %v", c.Found, err)
+			}
+			judged(t, live(t, c.Plan))
+		})
+	}
+}

@@ -1,0 +1,284 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
+	"github.com/tempo-watchtower/watchtower/simulation/memory"
+)
+
+// chainID is that of the world's chain.
+const chainID chain.ID = 42431
+
+// world is everything outside of the service.
+type world struct {
+	plan   Plan
+	agenda *agenda
+	log    *slog.Logger
+	config config.Config
+	master payload.Master
+
+	store     *memory.Store
+	views     *views
+	storeSkew time.Duration // of the store's clock
+	storeDown time.Duration // until when nothing can be reached
+
+	chain *chaintest.Chain
+	nodes map[string]*node
+	hosts []string // in order
+
+	seats     []*replica
+	lives     int
+	running   sync.WaitGroup
+	crashNext string // where the next life is to crash
+	closing   bool
+	resting   bool // no replica is to start
+	redisEra  int
+
+	admitted uint64
+	waiting  []*call // for what they are to be told to happen
+	headNow  event.Position
+	headSeen event.Position // by those who wait
+	viewFate fate
+	healed   bool
+
+	load   *load
+	judge  *judge
+	faults map[string]int
+	some   map[string]int // what happened at least once
+	passed map[string]int // crash points
+	notes  []string
+	owners map[string]owner // of leases
+}
+
+// node is a door to the chain, and how long it stays shut.
+type node struct {
+	host  string
+	node  *chaintest.Node
+	down  time.Duration
+	fault chaintest.Faults
+}
+
+// owner is who has a lease.
+type owner struct {
+	replica *replica
+	token   uint64
+}
+
+// note is for people who look at a world that failed.
+func (w *world) note(format string, args ...any) {
+	const most = 1000
+	if len(w.notes) < most {
+		w.notes = append(w.notes, w.agenda.now().String()+" "+fmt.Sprintf(format, args...))
+	}
+}
+
+// newWorld makes a world in which nothing runs yet.
+func newWorld(p Plan, log *slog.Logger) (*world, error) {
+	w := &world{
+		plan: p, agenda: newAgenda(p.Seed), log: log, nodes: map[string]*node{},
+		faults: map[string]int{}, some: map[string]int{}, passed: map[string]int{}, owners: map[string]owner{},
+	}
+	var err error
+	if w.master, err = payload.NewMaster([]byte("a key that all replicas have, 32 ")[:payload.KeyBytes]); err != nil {
+		return nil, err
+	}
+	w.store = memory.Open(memory.Options{Now: func() time.Time { return time.Now().Add(w.storeSkew) }})
+	if w.views, err = openViews(context.Background()); err != nil {
+		return nil, err
+	}
+	w.judge = newJudge(w)
+	w.chain = chaintest.New(chaintest.Options{
+		Chain: chainID, Decode: w.judge.decode, Now: time.Now, Received: w.judge.received,
+		Rand:  rand.New(rand.NewPCG(p.Seed, 0xc4a1)),
+		Rules: chaintest.Rules{Finality: p.Finality},
+	})
+	for i := range p.Nodes {
+		n := &node{host: host(i), node: w.chain.Node(host(i))}
+		w.nodes[n.host], w.hosts = n, append(w.hosts, n.host)
+	}
+	w.seats = make([]*replica, p.Replicas)
+	w.load = newLoad(w)
+	w.config, err = w.configure()
+	return w, err
+}
+
+// configure is the service's configuration, read as the program reads it.
+func (w *world) configure() (config.Config, error) {
+	p := w.plan
+	urls := make([]string, len(w.hosts))
+	for i, host := range w.hosts {
+		urls[i] = "http://" + host
+	}
+	set := map[string]any{
+		"CHAINS": fmt.Sprintf("%s=%s", chainID, strings.Join(urls, ",")), "STORE": "embedded::memory:",
+		"OWNER_LEASE_TTL": p.OwnerTTL, "OWNER_LEASE_RENEW": p.OwnerTTL / 3,
+		"SCHEDULER_LEASE_TTL": p.WorkLease, "SCHEDULER_POLL_INTERVAL": p.Poll, "WATCHER_POLL_INTERVAL": p.Poll,
+		"WATCHER_USE_WEBSOCKET": false, "RETENTION_BYTES": p.Retention, "IDEMPOTENCY_KEEP": time.Hour,
+		"SCHEDULER_REBROADCAST_MIN": 5 * time.Second, "SCHEDULER_REBROADCAST_MAX": 30 * time.Second,
+		"SCHEDULER_RETRY_MIN": time.Second, "SCHEDULER_RETRY_MAX": 5 * time.Second,
+	}
+	if p.GroupAll {
+		set["GROUPING"] = "all"
+	}
+	if p.Confirm {
+		set["CONFIRMATIONS"] = fmt.Sprintf("%s=%d", chainID, p.Finality+1)
+	}
+	var environ []string
+	for name, value := range set {
+		environ = append(environ, fmt.Sprintf("WATCHTOWER_%s=%v", name, value))
+	}
+	slices.Sort(environ)
+	c, _, err := config.Resolve(nil, environ, nil)
+	return c, err
+}
+
+// head is how far the log has come.
+func (w *world) head() event.Position { return w.headNow }
+
+// appended is told of what was appended to the log.
+func (w *world) appended(by *replica, a event.Appended, n int) {
+	w.headNow = a.Position
+	for at := a.Position - event.Position(n); at < a.Position; {
+		b, _, err := w.store.Page(context.Background(), at, event.Filter{}, n)
+		if err != nil {
+			panic(err) // it was appended just now
+		}
+		for _, e := range b.Events {
+			w.agenda.trace.add(string(e.Stream), e.Name, string(e.Data), e.ID.String())
+			w.judge.see(by, e)
+		}
+		at = b.Next
+	}
+}
+
+// leased is told of who has a lease.
+func (w *world) leased(r *replica, name string, token uint64) {
+	before := w.owners[name]
+	if before.token != 0 && token < before.token {
+		w.judge.fail("P7", "lease %s: token %d after %d", name, token, before.token)
+	}
+	if before.replica != nil && before.replica != r && !before.replica.dead.Load() && before.replica.frozen.Load() {
+		w.some["takeover with a live zombie"]++
+	}
+	w.owners[name] = owner{r, token}
+}
+
+// settle admits what has been asked for since.
+func (w *world) settle(arrived []*call) {
+	for _, r := range w.seats {
+		if r != nil && r.dead.Load() && !r.buried {
+			w.some["crash at "+r.crash]++
+			w.kill(r, "replica: crash at a point")
+		}
+	}
+	for _, c := range arrived {
+		w.admit(c)
+	}
+	if w.headNow != w.headSeen {
+		w.headSeen = w.headNow
+		waiting := w.waiting
+		w.waiting = nil
+		for _, c := range waiting {
+			if !c.left.Load() {
+				w.admit(c)
+			}
+		}
+	}
+	w.collect()
+}
+
+// collect frees memory while nobody runs whom that could delay.
+func (w *world) collect() {
+	const every = 20_000 // steps
+	if w.agenda.steps%every == 0 {
+		w.agenda.steps++
+		runtime.GC()
+	}
+}
+
+// run lets the world go on for a while, unless something went wrong.
+func (w *world) run(d time.Duration) {
+	w.agenda.run(w.agenda.now()+d, w.settle, func() bool { return len(w.judge.violations) > 0 })
+}
+
+// runUntil lets the world go on until something is so, for a while at most.
+func (w *world) runUntil(most time.Duration, so func() bool) bool {
+	done := false
+	for began := w.agenda.now(); !done && w.agenda.now()-began < most && len(w.judge.violations) == 0; {
+		w.run(time.Second)
+		done = so()
+	}
+	return done
+}
+
+// close ends all replicas, orderly, and waits for them.
+func (w *world) close() error {
+	w.closing, w.healed = true, true
+	for _, r := range w.seats {
+		if r != nil && !r.ended {
+			r.stop()
+		}
+	}
+	ended := func() bool {
+		return !slices.ContainsFunc(w.seats, func(r *replica) bool { return r != nil && !r.ended })
+	}
+	for range 120 {
+		w.agenda.run(w.agenda.now()+time.Second, w.settle, func() bool { return false })
+		if ended() {
+			break
+		}
+	}
+	for _, r := range w.seats {
+		w.kill(r, "end")
+	}
+	delete(w.faults, "end")
+	w.agenda.run(w.agenda.now()+time.Minute, w.settle, func() bool { return false })
+	w.running.Wait()
+	w.chain.Close()
+	w.store.Close() //nolint:errcheck // never fails
+	return w.views.close()
+}
+
+// decodeOnce is the service's decoder, for nodes that see the same bytes again and again.
+func decodeOnce() func(raw []byte) (chain.Signed, error) {
+	type read struct {
+		signed chain.Signed
+		err    error
+	}
+	known := map[string]read{}
+	return func(raw []byte) (chain.Signed, error) {
+		if r, ok := known[string(raw)]; ok {
+			return r.signed, r.err
+		}
+		var r read
+		r.signed, r.err = app.Decode(raw)
+		known[string(raw)] = r
+		return r.signed, r.err
+	}
+}
+
+// loseViews makes the read models empty.
+func (w *world) loseViews() {
+	fresh, err := openViews(context.Background())
+	if err == nil {
+		err = w.views.close()
+	}
+	if err != nil {
+		panic(err) // it is memory
+	}
+	w.views = fresh
+}
