@@ -29,6 +29,7 @@ type Report struct {
 	Faults     map[string]int
 	Some       map[string]int
 	Points     map[string]int // crash points that were passed
+	Processor  time.Duration  // that living through it took
 	Notes      []string
 }
 
@@ -160,6 +161,28 @@ func sorted(all []string) []string {
 	slices.Sort(all)
 	return all
 }
+
+// Sometimes lists what has to happen in some world, if there are many: else the faults
+// are too weak to show anything.
+func Sometimes() []string {
+	all := []string{
+		takenOver, appendedAgain, "un-mined, then mined again", "un-mined, then expired", "un-mined, then stale",
+		rivalsMined, "mined after a cancel", "mined and reverted", rebuiltLive, redisLost, "client repeats",
+	}
+	for _, point := range points() {
+		all = append(all, "crash at "+point)
+	}
+	return all
+}
+
+// Names of some of these.
+const (
+	takenOver     = "takeover with a live zombie"
+	appendedAgain = "append repeated, its acknowledgment was lost"
+	rivalsMined   = "reorg that brings rivals"
+	rebuiltLive   = "projection rebuild under load"
+	redisLost     = "redis lost everything, and something was due"
+)
 
 // ReportMark begins the line on which a world's report is told as JSON.
 const ReportMark = "world: "

@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // What may be said of the worlds, beside the flags of go test. The program
@@ -36,6 +38,8 @@ func live(t *testing.T, p Plan) (r Report) {
 		log = slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	trace := create(t, traceVar)
+	began := processor()
+	defer func() { r.Processor = processor() - began }()
 	synctest.Test(t, func(t *testing.T) {
 		var err error
 		if r, err = Run(p, log, trace); err != nil {
@@ -43,6 +47,15 @@ func live(t *testing.T, p Plan) (r Report) {
 		}
 	})
 	return r
+}
+
+// processor is how much of it this process has used.
+func processor() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // create makes a file that a variable names; nil when it names none.

@@ -52,7 +52,10 @@ func (s storage) Append(ctx context.Context, stream event.Stream, expected event
 	name := fmt.Sprintf("append %s %d %s", stream, expected, events[0].Name)
 	a, err := asked(ctx, s, writing, name, func(ctx context.Context) (event.Appended, error) {
 		a, err := s.world.store.Append(ctx, stream, expected, events...)
-		if err == nil && !a.Repeated {
+		switch {
+		case err == nil && a.Repeated:
+			s.world.some[appendedAgain]++
+		case err == nil:
 			s.world.appended(s.replica, a, len(events))
 		}
 		return a, err

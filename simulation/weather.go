@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -129,6 +130,7 @@ func (w *world) reorg() {
 	w.faults["chain: reorg"]++
 	if len(rivals) > 0 {
 		w.faults["chain: reorg with rivals"]++
+		w.some[rivalsMined]++
 	}
 }
 
@@ -204,6 +206,9 @@ func (w *world) storeWeather() {
 	w.often(w.plan.Crowd.Flush, "redis flush", func() {
 		w.faults["redis: loses everything"]++
 		w.redisEra++
+		if depth, err := w.store.Depth(context.Background(), chainID); err == nil && depth.Due > 0 && w.plan.Redis {
+			w.some[redisLost]++
+		}
 		for range a.rand.IntN(5) {
 			w.ring(chainID)
 		}
@@ -272,7 +277,7 @@ func (w *world) lose(work bool) {
 			w.owners = map[string]owner{}
 		}
 		w.resting = false
-		w.some["projection rebuild under load"]++
+		w.some[rebuiltLive]++
 		for seat, r := range w.seats {
 			if r == nil || r.dead.Load() {
 				w.start(seat)

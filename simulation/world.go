@@ -172,7 +172,7 @@ func (w *world) leased(r *replica, name string, token uint64) {
 		w.judge.fail("P7", "lease %s: token %d after %d", name, token, before.token)
 	}
 	if before.replica != nil && before.replica != r && !before.replica.dead.Load() && before.replica.frozen.Load() {
-		w.some["takeover with a live zombie"]++
+		w.some[takenOver]++
 	}
 	w.owners[name] = owner{r, token}
 }

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/simulation"
+)
+
+// lives runs worlds in processes of their own.
+type lives struct {
+	binary string
+	out    io.Writer
+}
+
+// lived is how long a process may take for each simulated hour, and at least.
+const (
+	lived      = 10 * time.Minute
+	livedLeast = 10 * time.Minute
+)
+
+// live lives through a world. An error says that there is no report.
+func (l lives) live(ctx context.Context, p simulation.Plan) (r simulation.Report, err error) {
+	patience := livedLeast + time.Duration(p.Hours*float64(lived))
+	cmd := exec.CommandContext(ctx, l.binary, "-test.run=^TestWorlds$", "-test.timeout="+patience.String()) //nolint:gosec // our own
+	cmd.Env = append(os.Environ(), "WATCHTOWER_WORLD="+p.String(), "GODEBUG=asyncpreemptoff=1")
+	cmd.Dir = os.TempDir()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	failed := cmd.Run()
+	for text := range strings.Lines(stdout.String()) {
+		if report, ok := strings.CutPrefix(text, simulation.ReportMark); ok {
+			return r, json.Unmarshal([]byte(report), &r)
+		}
+	}
+	return r, fmt.Errorf("seed %d: %w: no report; the world: %s\n%s\n%s", p.Seed, errors.Join(failed, ctx.Err()), p, tail(stdout.String()), tail(stderr.String()))
+}
+
+// tail is the end of a long text.
+func tail(text string) string {
+	const most = 8 << 10
+	return text[max(0, len(text)-most):]
+}
+
+// replay lives through one world again and again, and fails unless it is the same.
+func (l lives) replay(ctx context.Context, p simulation.Plan, times int) error {
+	traces := map[uint64]int{}
+	for range times {
+		r, err := l.live(ctx, p)
+		if err != nil {
+			return err
+		}
+		traces[r.Trace]++
+		fmt.Fprintf(l.out, "%s\n", line(r)) //nolint:errcheck // for people
+	}
+	if len(traces) != 1 {
+		return fmt.Errorf("%d runs of seed %d have %d traces", times, p.Seed, len(traces))
+	}
+	fmt.Fprintf(l.out, "%d runs of seed %d, one trace\n", times, p.Seed) //nolint:errcheck // for people
+	return nil
+}
+
+// explain makes a world in which a promise was broken small, and says what it is.
+func (l lives) explain(ctx context.Context, r simulation.Report, o options) error {
+	promise, _, _ := strings.Cut(r.Violations[0], ":")
+	fmt.Fprintf(l.out, "\nseed %d of commit %s: %s\nthe world: %s\nmade smaller …\n", r.Plan.Seed, commit(), r.Violations[0], r.Plan) //nolint:errcheck // for people
+	small := simulation.Shrink(r.Plan, func(p simulation.Plan) bool {
+		got, err := l.live(ctx, p)
+		still := err == nil && len(got.Violations) > 0 && strings.HasPrefix(got.Violations[0], promise+":")
+		if still {
+			r = got
+		}
+		return still
+	})
+	text, err := json.MarshalIndent(struct {
+		Found string
+		Plan  simulation.Plan
+	}{r.Violations[0], small}, "", "  ")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(l.out, "the smallest world found: trace %016x\n%s\n", r.Trace, text) //nolint:errcheck // for people
+	if o.keep != "" {
+		name := filepath.Join(o.keep, fmt.Sprintf("seed-%d.json", small.Seed))
+		if err := os.WriteFile(name, append(text, '\n'), 0o600); err != nil {
+			return err
+		}
+		fmt.Fprintln(l.out, "kept in", name) //nolint:errcheck // for people
+	}
+	return fmt.Errorf("a promise was broken after %d worlds: %s", r.Plan.Seed-o.seed+1, r.Violations[0])
+}
+
+// commit is the version of the code, as far as the program knows.
+func commit() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value
+			}
+		}
+	}
+	out, err := exec.Command("git", "rev-parse", "HEAD").Output() //nolint:noctx // it ends at once
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}

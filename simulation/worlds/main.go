@@ -1,0 +1,140 @@
+// Command worlds lives through many simulated worlds, as many at once as there are
+// processors, each in a process of its own. It ends with the first in which a promise
+// is broken, having made that world as small as it can; else it says what was lived
+// through, and fails if something did not happen in any of the worlds that should have.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/simulation"
+)
+
+// options are the flags.
+type options struct {
+	seed    uint64
+	worlds  int
+	hours   float64
+	each    float64
+	procs   int
+	replays int
+	binary  string
+	keep    string
+	require bool
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var o options
+	flag.Uint64Var(&o.seed, "seed", 1, "the first seed")
+	flag.IntVar(&o.worlds, "worlds", 0, "how many worlds; 0: as many as make up the hours")
+	flag.Float64Var(&o.hours, "hours", 20, "simulated hours with faults, of all worlds together")
+	flag.Float64Var(&o.each, "each", 2, "simulated hours with faults, of each world")
+	flag.IntVar(&o.procs, "procs", runtime.NumCPU(), "worlds at once")
+	flag.IntVar(&o.replays, "replays", 0, "live through the first world so many times, and through no other")
+	flag.StringVar(&o.binary, "binary", "", "the tests of ./simulation, built by go test -c; empty: build them")
+	flag.StringVar(&o.keep, "keep", "", "a folder for the smallest world in which a promise was broken")
+	flag.BoolVar(&o.require, "require", false, "fail if something did not happen that should have in some world")
+	flag.Parse()
+	if err := run(ctx, o, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "worlds:", err)
+		os.Exit(1) //nolint:gocritic // stop has nothing to do any more
+	}
+}
+
+func run(ctx context.Context, o options, out io.Writer) error {
+	if o.binary == "" {
+		dir, err := os.MkdirTemp("", "worlds-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir) //nolint:errcheck // it is temporary
+		o.binary = filepath.Join(dir, "simulation.test")
+		build := exec.CommandContext(ctx, "go", "test", "-c", "-o", o.binary, "./simulation")
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			return fmt.Errorf("build the worlds: %w", err)
+		}
+	}
+	l := lives{binary: o.binary, out: out}
+	if o.replays > 0 {
+		return l.replay(ctx, simulation.Expand(o.seed, o.each), o.replays)
+	}
+	if o.worlds == 0 {
+		o.worlds = max(1, int(o.hours/o.each+0.999))
+	}
+	began := time.Now()
+	sum, broken, err := l.all(ctx, o)
+	sum.wall = time.Since(began)
+	sum.print(out)
+	switch {
+	case err != nil:
+		return err
+	case broken != nil:
+		return l.explain(ctx, *broken, o)
+	case o.require:
+		return sum.happened()
+	}
+	return nil
+}
+
+// all lives through the worlds, until one shows a mistake.
+func (l lives) all(ctx context.Context, o options) (*sum, *simulation.Report, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	seeds := make(chan uint64)
+	go func() {
+		defer close(seeds)
+		for i := range o.worlds {
+			select {
+			case seeds <- o.seed + uint64(i): //nolint:gosec // small
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	total := newSum()
+	var mu sync.Mutex
+	var broken *simulation.Report
+	var failed error
+	var living sync.WaitGroup
+	for range o.procs {
+		living.Go(func() {
+			for seed := range seeds {
+				r, err := l.live(ctx, simulation.Expand(seed, o.each))
+				mu.Lock()
+				switch {
+				case ctx.Err() != nil:
+				case err != nil:
+					failed = err
+					cancel()
+				default:
+					total.add(r)
+					fmt.Fprintf(l.out, "%s\n", line(r)) //nolint:errcheck // for people
+					if len(r.Violations) > 0 {
+						broken = &r
+						cancel()
+					}
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	living.Wait()
+	if failed == nil && broken == nil {
+		failed = context.Cause(ctx)
+	}
+	return total, broken, failed
+}

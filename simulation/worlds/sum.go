@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/simulation"
+)
+
+// sum is what several worlds came to.
+type sum struct {
+	worlds, broken            int
+	faulty, simulated         time.Duration
+	requests, retries, events int
+	sent, steps, lives        int
+	wall, busy                time.Duration
+	faults, some, points      map[string]int
+}
+
+func newSum() *sum {
+	return &sum{faults: map[string]int{}, some: map[string]int{}, points: map[string]int{}}
+}
+
+func (s *sum) add(r simulation.Report) {
+	s.worlds++
+	s.broken += len(r.Violations)
+	s.faulty += time.Duration(r.Plan.Hours * float64(time.Hour))
+	s.simulated += r.Simulated
+	s.requests, s.retries, s.events = s.requests+r.Requests, s.retries+r.Retries, s.events+r.Events
+	s.sent, s.steps, s.lives = s.sent+r.Sent, s.steps+r.Steps, s.lives+r.Lives
+	s.busy += r.Processor
+	for into, from := range map[*map[string]int]map[string]int{&s.faults: r.Faults, &s.some: r.Some, &s.points: r.Points} {
+		for name, n := range from {
+			(*into)[name] += n
+		}
+	}
+}
+
+func line(r simulation.Report) string {
+	text := fmt.Sprintf("seed %d: trace %016x, %s simulated in %s, %d requests, %d events, %d faults, %d lives",
+		r.Plan.Seed, r.Trace, r.Simulated.Round(time.Second), r.Processor.Round(10*time.Millisecond), r.Requests, r.Events, r.FaultCount(), r.Lives)
+	if len(r.Violations) > 0 {
+		text += "\n  " + strings.Join(r.Violations, "\n  ")
+	}
+	return text
+}
+
+func (s *sum) print(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	defer w.Flush()                                                                 //nolint:errcheck // for people
+	row := func(name string, value any) { fmt.Fprintf(w, "%s\t%v\n", name, value) } //nolint:errcheck // likewise
+	injected := 0
+	for _, n := range s.faults {
+		injected += n
+	}
+	fmt.Fprintln(w) //nolint:errcheck // likewise
+	row("worlds", s.worlds)
+	row("simulated hours with faults", fmt.Sprintf("%.1f", s.faulty.Hours()))
+	row("simulated hours in all", fmt.Sprintf("%.1f", s.simulated.Hours()))
+	row("requests of clients", fmt.Sprintf("%d (%.2f/s while there are faults), asked again %d times", s.requests, float64(s.requests)/max(s.faulty.Seconds(), 1), s.retries))
+	row("events", s.events)
+	row("broadcasts that reached nodes", s.sent)
+	row("steps", s.steps)
+	row("lives of replicas", s.lives)
+	row("faults injected", injected)
+	row("promises broken", s.broken)
+	row("wall time, processor time", fmt.Sprintf("%s, %s (%.2f ms a request)", s.wall.Round(time.Second), s.busy.Round(time.Second),
+		s.busy.Seconds()*1000/float64(max(s.requests, 1))))
+	for _, part := range []struct {
+		title  string
+		counts map[string]int
+	}{{"faults", s.faults}, {"it happened", s.some}, {"crash points passed", s.points}} {
+		fmt.Fprintf(w, "\n%s\n", part.title) //nolint:errcheck // likewise
+		for _, name := range slices.Sorted(maps.Keys(part.counts)) {
+			row("  "+name, part.counts[name])
+		}
+	}
+}
+
+// happened fails if something did not happen in any world that should have in some.
+func (s *sum) happened() error {
+	var missing []string
+	for _, name := range simulation.Sometimes() {
+		if s.some[name] == 0 {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("it never happened: %s", strings.Join(missing, "; "))
+	}
+	return nil
+}
