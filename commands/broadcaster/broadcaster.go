@@ -131,7 +131,7 @@ func (b *Broadcaster) send(ctx context.Context, w tx.Work, r commands.Result[tx.
 		if errors.Is(err, payload.ErrGone) {
 			// An operator has to help.
 			b.Log.Error("payload of an open transaction is gone", "tx", w.Hash)
-			done.NextAt = b.Now().Add(waitMax)
+			done.NextAt = b.Now().Add(WaitMax)
 		}
 		return done
 	}
@@ -199,9 +199,9 @@ func (b *Broadcaster) again(done tx.Done, o tx.Outcome, w tx.Work, note string) 
 	return done
 }
 
-// waitMax is the longest pause of a transaction that waits for something else than
+// WaitMax is the longest pause of a transaction that waits for something else than
 // a node: a lower nonce, whose landing wakes it anyway, or its bytes.
-const waitMax = time.Minute
+const WaitMax = time.Minute
 
 // patience grows with the time that a transaction has waited for a lower nonce.
 func (b *Broadcaster) patience(w tx.Work) time.Duration {
@@ -209,7 +209,7 @@ func (b *Broadcaster) patience(w tx.Work) time.Duration {
 	if w.WaitNonce != 0 {
 		waited = b.Now().Sub(w.WaitSince)
 	}
-	return min(max(waited/2, b.Schedule.RebroadcastMin), waitMax)
+	return min(max(waited/2, b.Schedule.RebroadcastMin), WaitMax)
 }
 
 // probing is the pause after an account was found unable: about a block's time, and

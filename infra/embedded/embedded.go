@@ -35,6 +35,9 @@ type Options struct {
 	// Window is how many open transactions of one sequence are worked on at
 	// once; 0 is [DefaultWindow].
 	Window int
+	// Pause is the longest between two attempts at a transaction: what is due later
+	// than that was told so before the clock was set back. 0 is not known.
+	Pause time.Duration
 	// AllowDataLoss has commits not wait for the disk, so that a power cut loses what
 	// was acknowledged: for the test that shows that power cuts would show it.
 	AllowDataLoss bool

@@ -14,6 +14,20 @@ import (
 // horizon bounds what Lease answers for until.
 const horizon = time.Minute
 
+// A repeat that is due later than after the longest pause was told its time before the
+// clock was set back: it counts as due. First attempts may be any time away; Advance
+// has them follow the chain.
+// The same holds for leases of longer than others' terms can be.
+const clockSlack = time.Minute
+
+// beyond is the time after which nothing can be due that was told its time by this clock.
+func (l *leasing) beyond() time.Time {
+	if l.pause == 0 {
+		return lastTime
+	}
+	return l.now.Add(l.pause + clockSlack)
+}
+
 // asideMax bounds how many rows of accounts on hold one Lease sets aside.
 const asideMax = 1000
 
@@ -22,7 +36,7 @@ const asideMax = 1000
 // should the holder be gone.
 func (w *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) ([]tx.Work, time.Duration, error) {
 	l, err := write(ctx, w.file, "lease work", func(conn *sqlite.Conn) (*leasing, error) {
-		l := &leasing{conn: conn, now: w.now(), chain: id, holder: holder, ttl: ttl, held: map[tx.Account]bool{}}
+		l := &leasing{conn: conn, now: w.now(), pause: w.pause, chain: id, holder: holder, ttl: ttl, held: map[tx.Account]bool{}}
 		return l, l.run(limit, repeats)
 	})
 	if err != nil {
@@ -35,6 +49,7 @@ func (w *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.D
 type leasing struct {
 	conn   *sqlite.Conn
 	now    time.Time
+	pause  time.Duration
 	chain  chain.ID
 	holder string
 	ttl    time.Duration
@@ -50,11 +65,16 @@ func (l *leasing) run(limit, repeats int) error {
 		return err
 	}
 	limit -= len(l.work)
-	again, err := l.due("attempts > 0", min(limit, repeats))
+	again, err := l.due("attempts > 0 AND due <= ?", l.now, min(limit, repeats))
 	if err != nil {
 		return err
 	}
-	due, err := l.due("attempts = 0", limit)
+	astray, err := l.due("attempts > 0 AND due > ?", l.beyond(), min(limit, repeats)-len(again))
+	if err != nil {
+		return err
+	}
+	again = append(again, astray...)
+	due, err := l.due("attempts = 0 AND due <= ?", l.now, limit)
 	if err != nil {
 		return err
 	}
@@ -75,13 +95,13 @@ func (l *leasing) run(limit, repeats int) error {
 }
 
 // due finds rows of one kind, oldest due first, passing over those of accounts on hold.
-func (l *leasing) due(kind string, limit int) (found []row, err error) {
+func (l *leasing) due(kind string, at time.Time, limit int) (found []row, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
 	var failed error
 	err = query(l.conn, "SELECT "+workColumns+` FROM work
-		WHERE chain = ? AND phase = 'open' AND parked = 0 AND held_since IS NULL AND `+kind+` AND due <= ? ORDER BY due`,
+		WHERE chain = ? AND phase = 'open' AND parked = 0 AND held_since IS NULL AND `+kind+` ORDER BY due`,
 		func(s *sqlite.Stmt) bool {
 			r := scanRow(s)
 			var held bool
@@ -91,7 +111,7 @@ func (l *leasing) due(kind string, limit int) (found []row, err error) {
 				found = append(found, r)
 			}
 			return failed == nil && len(found) < limit && len(l.aside) < asideMax
-		}, int64(l.chain), micros(l.now))
+		}, int64(l.chain), micros(at))
 	if err == nil {
 		err = failed
 	}
@@ -126,13 +146,13 @@ type hold struct {
 // probe lets rows of accounts go whose time has come.
 func (l *leasing) probe(limit int) error {
 	var holds []hold
-	err := query(l.conn, "SELECT account, since, grants FROM holds WHERE chain = ? AND until <= ? ORDER BY until LIMIT ?",
+	err := query(l.conn, "SELECT account, since, grants FROM holds WHERE chain = ? AND (until <= ? OR until > ?) ORDER BY until LIMIT ?",
 		func(s *sqlite.Stmt) bool {
 			h := hold{since: time.UnixMicro(s.ColumnInt64(1)).UTC(), grants: s.ColumnInt(2)}
 			s.ColumnBytes(0, h.account[:])
 			holds = append(holds, h)
 			return true
-		}, int64(l.chain), micros(l.now), int64(limit))
+		}, int64(l.chain), micros(l.now), micros(l.beyond()), int64(limit))
 	for _, h := range holds {
 		if err == nil && len(l.work) < limit {
 			err = l.release(h, limit-len(l.work))

@@ -19,7 +19,8 @@ type Work struct {
 	file   *file
 	now    func() time.Time
 	window int
-	turn   int64 // owned by the writer: the last number given to seen
+	pause  time.Duration // no pause between two attempts is longer; 0: not known
+	turn   int64         // owned by the writer: the last number given to seen
 }
 
 func openWork(path string, c care, o Options) (*Work, error) {
@@ -27,7 +28,7 @@ func openWork(path string, c care, o Options) (*Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Work{file: f, now: o.Now, window: o.Window}, nil
+	return &Work{file: f, now: o.Now, window: o.Window, pause: o.Pause}, nil
 }
 
 // ordered stores an unsigned number so that SQLite's signed integers are in the
@@ -182,7 +183,9 @@ func (w *Work) Acquire(ctx context.Context, name, holder string, ttl time.Durati
 		var last answer
 		free := true
 		err := query(conn, "SELECT holder, token, until FROM leases WHERE name = ?", func(s *sqlite.Stmt) bool {
-			lapsed := s.ColumnIsNull(0) || s.ColumnInt64(2) <= micros(now)
+			until := s.ColumnInt64(2)
+			// One that runs for longer than any was given before the clock was set back.
+			lapsed := s.ColumnIsNull(0) || until <= micros(now) || until > micros(now.Add(ttl+clockSlack))
 			last = answer{uint64(s.ColumnInt64(1)), !lapsed && s.ColumnText(0) == holder}
 			free = lapsed
 			return false

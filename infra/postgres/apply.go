@@ -51,6 +51,7 @@ func (s *Work) load(ctx context.Context, dbtx pgx.Tx, changes []tx.Change) (*fol
 	q := &pgx.Batch{}
 	lockChains(q, lockExclusive, chains)
 	f := newFold()
+	before := time.Now()
 	q.Queue(`SELECT clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&f.now) })
 	q.Queue(lockWork, id, hash).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -63,7 +64,11 @@ func (s *Work) load(ctx context.Context, dbtx pgx.Tx, changes []tx.Change) (*fol
 		}
 		return rows.Err()
 	})
-	return f, dbtx.SendBatch(ctx, q).Close()
+	if err := dbtx.SendBatch(ctx, q).Close(); err != nil {
+		return nil, err
+	}
+	f.ahead = skewed(f.now, before, time.Now())
+	return f, nil
 }
 
 const (

@@ -15,7 +15,8 @@ import (
 // fold carries out changes in memory, one after the other, and knows in the end
 // which rows to write. It does no IO; the rows concerned were read and locked.
 type fold struct {
-	now     time.Time // by the server's clock
+	now     time.Time     // by the server's clock
+	ahead   time.Duration // of it, before that of whoever says when rows are due
 	rows    map[rowRef]*workRow
 	waiting map[chain.Sequence][]*workRow // those of rows that wait for a nonce
 
@@ -71,7 +72,7 @@ func (f *fold) apply(c tx.Change) {
 	switch {
 	case c.Open != nil: // it is there already
 	case c.Attempt != nil:
-		row.attempted(*c.Attempt)
+		row.attempted(*c.Attempt, f.ahead)
 	case c.Announce != nil:
 		f.end(row, tx.Announced, *c.Announce)
 	case c.Seal != nil:
@@ -79,6 +80,9 @@ func (f *fold) apply(c tx.Change) {
 	case c.Reopen != nil:
 		f.enter(row, c.Reopen.To)
 		row.Verdict, row.Block, row.NextAt = "", chain.Block{}, c.Reopen.Due(row.Work)
+		if row.Attempts > 0 {
+			row.NextAt = row.NextAt.Add(f.ahead)
+		}
 	case c.Watch:
 		f.enter(row, tx.Watched)
 		row.Verdict, row.Block = "", chain.Block{}
@@ -92,9 +96,9 @@ func (f *fold) apply(c tx.Change) {
 	}
 }
 
-func (row *workRow) attempted(a tx.Attempted) {
+func (row *workRow) attempted(a tx.Attempted, ahead time.Duration) {
 	if a.Number > row.Attempts {
-		row.Attempts, row.SentAt, row.NextAt, row.Note = a.Number, a.At, a.NextAt, a.Note
+		row.Attempts, row.SentAt, row.NextAt, row.Note = a.Number, a.At, a.NextAt.Add(ahead), a.Note
 	}
 }
 

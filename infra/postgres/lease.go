@@ -20,6 +20,10 @@ const (
 	// its mind from row to row, an index could not be asked where to stop. Rows
 	// whose lease has lapsed are few, and found by an index of their own.
 	//
+	// What a clock that was set back has left behind counts as due: a repeat that is
+	// further away than any pause is long, a lease that runs for longer than any
+	// runs. First attempts may be any time away; Advance has them follow the chain.
+	//
 	// Due rows whose account is on hold are set aside. The hold is locked for that,
 	// so that it does not end meanwhile, for want of rows: one that somebody is
 	// about to end counts for nothing.
@@ -34,14 +38,24 @@ WITH first AS (
   WHERE chain = $1 AND phase = 'open' AND NOT parked AND held_since IS NULL AND holder IS NULL
     AND attempts > 0 AND next_at <= (SELECT clock_timestamp())
   ORDER BY next_at LIMIT $7 FOR UPDATE SKIP LOCKED
+), astray AS (
+  SELECT hash, account, next_at FROM work.queue
+  WHERE chain = $1 AND phase = 'open' AND NOT parked AND held_since IS NULL AND holder IS NULL
+    AND attempts > 0 AND next_at > (SELECT clock_timestamp()) + $8::interval
+  ORDER BY next_at DESC LIMIT $7 FOR UPDATE SKIP LOCKED
 ), lapsed AS (
   SELECT hash, account, next_at, attempts FROM work.queue
   WHERE chain = $1 AND holder IS NOT NULL AND leased_until <= (SELECT clock_timestamp())
     AND phase = 'open' AND NOT parked AND next_at <= (SELECT clock_timestamp())
   ORDER BY next_at LIMIT $4 FOR UPDATE SKIP LOCKED
+), orphaned AS (
+  SELECT hash, account, next_at, attempts FROM work.queue
+  WHERE chain = $1 AND holder IS NOT NULL AND leased_until > (SELECT clock_timestamp()) + $9::interval
+    AND phase = 'open' AND NOT parked
+  ORDER BY leased_until LIMIT $4 FOR UPDATE SKIP LOCKED
 ), due AS MATERIALIZED (
-  SELECT *, false AS repeat FROM first UNION ALL SELECT *, true FROM again
-  UNION ALL SELECT hash, account, next_at, attempts > 0 FROM lapsed
+  SELECT *, false AS repeat FROM first UNION ALL SELECT *, true FROM again UNION ALL SELECT *, true FROM astray
+  UNION ALL SELECT hash, account, next_at, attempts > 0 FROM lapsed UNION ALL SELECT hash, account, next_at, attempts > 0 FROM orphaned
 ), held AS MATERIALIZED (
   SELECT account FROM work.holds WHERE account IN (SELECT account FROM due) FOR KEY SHARE SKIP LOCKED
 ), placed AS (
@@ -60,7 +74,7 @@ WHERE q.chain = $1 AND q.hash = ANY (ARRAY(
 RETURNING ` + workColumns
 
 	untilDue = `
-SELECT greatest(least($2::interval, min(next_at) - clock_timestamp()), '0') FROM (
+SELECT greatest(least($2::interval, min(next_at) - clock_timestamp()), '0'), clock_timestamp() FROM (
   (SELECT next_at FROM work.queue WHERE chain = $1 AND phase = 'open' AND NOT parked AND held_since IS NULL
      AND holder IS NULL AND attempts = 0 ORDER BY next_at LIMIT 1)
   UNION ALL
@@ -100,7 +114,8 @@ func (s *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.D
 		if s.lease.aside.Load() {
 			look = asideMax
 		}
-		rows, failed := s.rows(ctx, leaseWork, int64(id), holder, ttl, left, min(left, repeats), left+look, min(left, repeats)+look)
+		rows, failed := s.rows(ctx, leaseWork, int64(id), holder, ttl, left, min(left, repeats), left+look, min(left, repeats)+look,
+			s.beyond(), ttl+s.beyond())
 		if failed != nil && len(work) == 0 { // else those are leased, whatever else
 			return nil, 0, failed
 		}
@@ -122,7 +137,13 @@ func (s *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.D
 	}
 	until = horizon
 	err = retry(ctx, func() error {
-		return s.pool.QueryRow(ctx, untilDue, int64(id), horizon, again < repeats).Scan(&until)
+		var server time.Time
+		before := time.Now()
+		err := s.pool.QueryRow(ctx, untilDue, int64(id), horizon, again < repeats).Scan(&until, &server)
+		if err == nil {
+			s.skew.note(server, before, time.Now())
+		}
+		return err
 	})
 	if len(work) > 0 {
 		err = nil
@@ -132,7 +153,8 @@ func (s *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.D
 
 const (
 	dueHolds = `SELECT account, since, grants FROM work.holds
-WHERE chain = $1 AND until <= (SELECT clock_timestamp()) ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED`
+WHERE chain = $1 AND (until <= (SELECT clock_timestamp()) OR until > (SELECT clock_timestamp()) + $3::interval)
+ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED`
 
 	releaseWork = `UPDATE work.queue q SET held_since = NULL, holder = $2, leased_until = clock_timestamp() + $3
 WHERE q.chain = $1 AND q.hash = ANY (ARRAY(
@@ -161,8 +183,9 @@ type hold struct {
 func (s *Work) probe(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit int) (work []tx.Work, err error) {
 	var due bool
 	err = retry(ctx, func() error {
-		const ask = `SELECT EXISTS (SELECT FROM work.holds WHERE chain = $1 AND until <= (SELECT clock_timestamp()))`
-		return s.pool.QueryRow(ctx, ask, int64(id)).Scan(&due)
+		const ask = `SELECT EXISTS (SELECT FROM work.holds WHERE chain = $1
+			AND (until <= (SELECT clock_timestamp()) OR until > (SELECT clock_timestamp()) + $2::interval))`
+		return s.pool.QueryRow(ctx, ask, int64(id), s.beyond()).Scan(&due)
 	})
 	if err != nil || !due {
 		return nil, err
@@ -170,7 +193,7 @@ func (s *Work) probe(ctx context.Context, id chain.ID, holder string, ttl time.D
 	err = retryRefused(ctx, func() error {
 		work = nil
 		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
-			rows, err := dbtx.Query(ctx, dueHolds, int64(id), limit)
+			rows, err := dbtx.Query(ctx, dueHolds, int64(id), limit, s.beyond())
 			if err != nil {
 				return err
 			}
@@ -234,7 +257,7 @@ WHERE h.account = u.account AND h.account IN (SELECT account FROM work.holds WHE
 
 // queueStandings queues what reports say of their accounts. Of an account that is
 // unable by one of them, nothing better is believed.
-func queueStandings(q *pgx.Batch, done []tx.Done) {
+func queueStandings(q *pgx.Batch, done []tx.Done, stored func(time.Time) time.Time) {
 	unable, other := map[tx.Account]tx.Done{}, map[tx.Account]tx.Done{}
 	grants := map[tx.Account]int32{}
 	for _, d := range done {
@@ -254,11 +277,11 @@ func queueStandings(q *pgx.Batch, done []tx.Done) {
 	}
 	maps.DeleteFunc(other, func(a tx.Account, _ tx.Done) bool { _, worse := unable[a]; return worse })
 	if len(unable) > 0 {
-		account, id, until := accounts(unable)
+		account, id, until := accounts(unable, stored)
 		q.Queue(putOnHold, account, id, until)
 	}
 	if len(other) > 0 {
-		account, _, until := accounts(other)
+		account, _, until := accounts(other, stored)
 		let := make([]int32, len(account))
 		for i, a := range account {
 			let[i] = grants[a.Bytes]
@@ -269,11 +292,11 @@ func queueStandings(q *pgx.Batch, done []tx.Done) {
 
 // accounts turns reports on their side for unnest, in one order for all, so that
 // nobody waits in a circle.
-func accounts(news map[tx.Account]tx.Done) (account []pgtype.UUID, id []int64, until []time.Time) {
+func accounts(news map[tx.Account]tx.Done, stored func(time.Time) time.Time) (account []pgtype.UUID, id []int64, until []time.Time) {
 	sorted := slices.SortedFunc(maps.Keys(news), func(a, b tx.Account) int { return bytes.Compare(a[:], b[:]) })
 	for _, a := range sorted {
 		account, id = append(account, accountID(a)), append(id, int64(news[a].Chain))
-		until = append(until, storedTime(news[a].NextAt))
+		until = append(until, stored(news[a].NextAt))
 	}
 	return account, id, until
 }

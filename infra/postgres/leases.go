@@ -14,22 +14,23 @@ import (
 type Leases struct{ pool *pgxpool.Pool }
 
 // The clock is read while the row is locked, and not at the statement's start: after
-// a wait for the lock, now() is in the past.
+// a wait for the lock, now() is in the past. A lease that runs for longer than any is
+// taken for was given before the clock was set back, and nobody may wait for it.
 const acquireLease = `
 INSERT INTO work.leases AS l (name, holder, token, until)
 VALUES ($1, $2, 1, clock_timestamp() + $3)
 ON CONFLICT (name) DO UPDATE SET
   holder = excluded.holder,
-  token = CASE WHEN l.holder = excluded.holder AND l.until > clock_timestamp() THEN l.token ELSE l.token + 1 END,
+  token = CASE WHEN l.holder = excluded.holder AND l.until > clock_timestamp() AND l.until <= clock_timestamp() + $4 THEN l.token ELSE l.token + 1 END,
   until = clock_timestamp() + $3
-WHERE l.holder = excluded.holder OR l.until <= clock_timestamp()
+WHERE l.holder = excluded.holder OR l.until <= clock_timestamp() OR l.until > clock_timestamp() + $4
 RETURNING token`
 
 // Acquire takes or renews a lease for ttl. The token grows with each new holder, and
 // when a holder comes back after its lease has lapsed.
 func (s *Leases) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, held bool, err error) {
 	var n int64
-	err = retry(ctx, func() error { return s.pool.QueryRow(ctx, acquireLease, name, holder, ttl).Scan(&n) })
+	err = retry(ctx, func() error { return s.pool.QueryRow(ctx, acquireLease, name, holder, ttl, ttl+leaseSlack).Scan(&n) })
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, false, nil
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
@@ -135,4 +137,68 @@ func TestTwoProcesses(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestOrderOfCommits lets a writer that began first commit last. A reader of a table
+// with a serial, which asks for what follows the last it has seen, never sees that
+// one's row. Of the log nobody misses an event: who began first has the lock.
+func TestOrderOfCommits(t *testing.T) {
+	op := open(t, postgres.Options{})
+	ctx := soon(t)
+	slow, quick, reader := admin(t, op.url), admin(t, op.url), admin(t, op.url)
+	execute(t, slow, `CREATE TABLE naive (id bigserial PRIMARY KEY, who text)`)
+	var last int64
+	missed := 2
+	follow := func() {
+		rows, err := reader.Query(ctx, `SELECT id FROM naive WHERE id > $1 ORDER BY id`, last)
+		must(t, err)
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		must(t, err)
+		for _, last = range ids {
+			missed--
+		}
+	}
+	execute(t, slow, `BEGIN`)
+	execute(t, slow, `INSERT INTO naive (who) VALUES ('slow')`)
+	execute(t, quick, `INSERT INTO naive (who) VALUES ('quick')`)
+	follow()
+	execute(t, slow, `COMMIT`)
+	follow()
+	if missed != 1 {
+		t.Errorf("the naive reader missed %d of 2 rows: it is no control", missed)
+	}
+
+	// The same with the log, whose slow writer has its row and not committed.
+	execute(t, slow, `BEGIN`)
+	execute(t, slow, `UPDATE log.head SET pos = pos + 1`)
+	execute(t, slow, `INSERT INTO log.streams (no, version, last_pos, name) VALUES (1, 1, 1, 'slow')`)
+	execute(t, slow, `SELECT log.extend(1000000, 1000000)`)
+	execute(t, slow, `INSERT INTO log.events (pos, stream, version, id, name, data, actor, trace) VALUES (1, 1, 1, gen_random_uuid(), 'test.happened.v1', '{}', '', '')`)
+	appended := make(chan error, 1)
+	go func() {
+		_, err := op.db.Log.Append(ctx, "quick", 0, happened("quick", 0, 1)...)
+		appended <- err
+	}()
+	var seen []event.Position
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	waiting := func() (n int) {
+		must(t, reader.QueryRow(ctx, `SELECT count(*) FROM pg_locks WHERE NOT granted`).Scan(&n))
+		return n
+	}
+	eventually(t, "the quick one's wait", func() bool { return waiting() > 0 })
+	execute(t, slow, `COMMIT`)
+	must(t, <-appended)
+	for b, err := range op.db.Log.Subscribe(reading, 0, event.Filter{}, 10) {
+		must(t, err)
+		for _, r := range b.Events {
+			seen = append(seen, r.Position)
+		}
+		if len(seen) == 2 {
+			break
+		}
+	}
+	if seen[0] != 1 || seen[1] != 2 {
+		t.Errorf("seen are %v", seen)
+	}
 }

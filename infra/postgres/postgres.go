@@ -25,6 +25,10 @@ type Options struct {
 	// and LISTEN.
 	LogConns, WorkConns, ViewConns int
 
+	// Pause is the longest between two attempts at a transaction: what is due later
+	// than that was told so before the server's clock was set back. 0 is not known.
+	Pause time.Duration
+
 	Window    int   // open transactions of a sequence that are not parked; 16
 	Partition int64 // positions in a new partition of the log; 20 million
 
@@ -143,7 +147,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	db.Checkpoints = &Checkpoints{db.work}
 	db.Leases = &Leases{db.log}
 	db.Requests = &Requests{db.log}
-	db.Work = &Work{pool: db.work, window: o.Window}
+	db.Work = &Work{pool: db.work, window: o.Window, pause: o.Pause}
 	return db, nil
 }
 

@@ -48,7 +48,7 @@ func (s *Work) Done(ctx context.Context, holder string, done []tx.Done) error {
 	for i, d := range done {
 		chains[i] = d.Chain
 		id, hash = append(id, int64(d.Chain)), append(hash, d.Hash[:])
-		next, note = append(next, storedTime(d.NextAt)), append(note, storedText(d.Note))
+		next, note = append(next, s.skew.stored(d.NextAt)), append(note, storedText(d.Note))
 		attempts, sent = append(attempts, storedCount(d.Attempts)), append(sent, optionalTime(d.SentAt))
 		wait = append(wait, optionalNonce(d.WaitNonce))
 		held = append(held, d.Standing == tx.Unable && d.Account != (tx.Account{}))
@@ -57,7 +57,7 @@ func (s *Work) Done(ctx context.Context, holder string, done []tx.Done) error {
 		q := &pgx.Batch{} // one implicit transaction, which holds the locks until it ends
 		lockChains(q, lockShared, chains)
 		q.Queue(doneWork, holder, id, hash, next, note, attempts, sent, wait, held)
-		queueStandings(q, done)
+		queueStandings(q, done, s.skew.stored)
 		return s.pool.SendBatch(ctx, q).Close()
 	})
 }

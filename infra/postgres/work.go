@@ -27,6 +27,8 @@ type Work struct {
 	pool   *pgxpool.Pool
 	window int
 	lease  lease
+	pause  time.Duration // no pause between two attempts is longer
+	skew   skew
 }
 
 // workColumns are those that scanWork reads.

@@ -10,9 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/broadcaster"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
@@ -22,12 +24,12 @@ import (
 
 // OpenStorage opens the configured databases and brings their schemas up to date.
 func OpenStorage(ctx context.Context, c config.Config, o StorageOptions) (Storage, error) {
-	storage, err := open(ctx, c.Store, c.Scheduler.Window, o)
+	storage, err := open(ctx, c.Store, c.Scheduler, o)
 	if err != nil {
 		return Storage{}, fmt.Errorf("store %s: %w", c.Store, err)
 	}
 	if c.Database.String() != c.Store.String() || !c.Database.URL.Equal(c.Store.URL) {
-		work, err := open(ctx, c.Database, c.Scheduler.Window, o)
+		work, err := open(ctx, c.Database, c.Scheduler, o)
 		if err != nil {
 			return Storage{}, errors.Join(fmt.Errorf("database %s: %w", c.Database, err), storage.Close(ctx))
 		}
@@ -49,15 +51,15 @@ func split(log, work Storage) Storage {
 	return joined
 }
 
-func open(ctx context.Context, s config.Store, window int, o StorageOptions) (Storage, error) {
+func open(ctx context.Context, s config.Store, work config.Scheduler, o StorageOptions) (Storage, error) {
 	if s.Engine == config.Postgres {
-		return openPostgres(ctx, s, window, o)
+		return openPostgres(ctx, s, work, o)
 	}
-	return openEmbedded(s, window, o)
+	return openEmbedded(s, work, o)
 }
 
-func openPostgres(ctx context.Context, s config.Store, window int, o StorageOptions) (Storage, error) {
-	db, err := postgres.Open(ctx, s.URL.Reveal(), postgres.Options{Window: window, Crash: o.Crash, Logger: o.Log})
+func openPostgres(ctx context.Context, s config.Store, work config.Scheduler, o StorageOptions) (Storage, error) {
+	db, err := postgres.Open(ctx, s.URL.Reveal(), postgres.Options{Window: work.Window, Pause: longestPause(work), Crash: o.Crash, Logger: o.Log})
 	if err != nil {
 		return Storage{}, err
 	}
@@ -71,8 +73,8 @@ func openPostgres(ctx context.Context, s config.Store, window int, o StorageOpti
 	}, nil
 }
 
-func openEmbedded(s config.Store, window int, o StorageOptions) (Storage, error) {
-	db, err := embedded.Open(s.Dir, embedded.Options{Window: window, Crash: o.Crash})
+func openEmbedded(s config.Store, work config.Scheduler, o StorageOptions) (Storage, error) {
+	db, err := embedded.Open(s.Dir, embedded.Options{Window: work.Window, Pause: longestPause(work), Crash: o.Crash})
 	if err != nil {
 		return Storage{}, err
 	}
@@ -82,6 +84,11 @@ func openEmbedded(s config.Store, window int, o StorageOptions) (Storage, error)
 		Ping: db.Ping, Probe: db.Probe, Transient: embedded.Transient,
 		Close: func(context.Context) error { return db.Close() },
 	}, nil
+}
+
+// longestPause is the longest that the broadcaster has a transaction wait.
+func longestPause(work config.Scheduler) time.Duration {
+	return max(work.Schedule.RetryMax, work.Schedule.RebroadcastMin, work.Schedule.RebroadcastMax, broadcaster.WaitMax)
 }
 
 // OpenMaster reads the vault's master key from a file of 64 hex digits. A store

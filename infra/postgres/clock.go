@@ -1,0 +1,53 @@
+package postgres
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// The queue is worked off by the server's clock, and callers say by their own when a
+// row is due. Both are set by somebody, and may be wrong by hours, from one moment
+// to the next. So the times of repeats are carried from one clock to the other, and
+// what only a clock that was set back can have left behind counts as due, or as
+// lapsed. First attempts keep the time at which the chain will take them: Advance has
+// them go when the chain's clock says so, whatever the server's says.
+
+const (
+	// skewMin is how far apart two clocks are that are not taken for one.
+	skewMin = 10 * time.Second
+
+	// leaseSlack is how much longer than ours another replica's term may be: a lease
+	// that runs for longer yet was given before the clock was set back.
+	leaseSlack = time.Minute
+)
+
+// beyond is how far away a repeat is that was told its time before the clock was set
+// back.
+func (s *Work) beyond() time.Duration {
+	if s.pause == 0 {
+		return 100 * 365 * 24 * time.Hour
+	}
+	return s.pause + leaseSlack
+}
+
+// skewed is how far ahead of ours the server's clock is that showed this time
+// between two looks at ours.
+func skewed(server, before, after time.Time) time.Duration {
+	skew := server.Sub(before.Add(after.Sub(before) / 2))
+	if skew.Abs() < max(skewMin, after.Sub(before)) {
+		return 0
+	}
+	return skew
+}
+
+// skew is what was last known of the server's clock.
+type skew struct{ ahead atomic.Int64 }
+
+func (s *skew) note(server, before, after time.Time) {
+	s.ahead.Store(int64(skewed(server, before, after)))
+}
+
+// stored is a time of ours as the queue keeps it.
+func (s *skew) stored(t time.Time) time.Time {
+	return storedTime(t.Add(time.Duration(s.ahead.Load())))
+}
