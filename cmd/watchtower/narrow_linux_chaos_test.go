@@ -1,0 +1,37 @@
+//go:build chaos && linux
+
+package main_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+)
+
+// Row 19. The line to the store carries 32 kB in a second and drops what waits for long: later,
+// and nothing lost.
+func TestNarrowLine(t *testing.T) {
+	t.Parallel()
+	a := newArchipelago(t, 1)
+	s := a.posts[0]
+	check(t, s.Start(a.ctx))
+	payments, to := rig.Payments(9820, 200)
+	var squeezing sync.WaitGroup
+	squeezing.Go(func() {
+		a.wait(time.Second)
+		check(t, s.store.Narrow(256_000))
+		a.wait(2 * blackout)
+		check(t, s.store.Mend())
+	})
+	failed, longest := a.insist(t, payments, 8, s.URL)
+	squeezing.Wait()
+	a.delivered(t, s.URL, payments, rig.Sealed)
+	t.Logf("%d requests without an answer, the longest acceptance took %v; latest first answer of a node %v",
+		failed, longest.Round(time.Millisecond), a.late(t, s.URL, payments).Round(time.Millisecond))
+	a.paidOnce(t, to, len(payments))
+	a.recorded(t, s.URL)
+	acceptedOnce(t, a.world, s.URL, payments)
+	check(t, s.Stop(a.ctx))
+}
