@@ -19,11 +19,11 @@ func Server(h http.Handler, l Limits, log *slog.Logger) *http.Server {
 	}
 }
 
-// shedIdle ends a connection that has nothing to do while no other can be accepted:
-// many that idle must not keep out those who want something.
+// shedIdle notes which connections have nothing to do: one of them ends whenever no
+// other can be accepted, for many that idle must not keep out those who want something.
 func shedIdle(conn net.Conn, state http.ConnState) {
-	if c, ok := conn.(*countedConn); ok && state == http.StateIdle && c.crowded() {
-		conn.Close() //nolint:errcheck,gosec // nobody waits for an answer
+	if c, ok := conn.(*countedConn); ok {
+		c.listener.rests(c, state == http.StateIdle)
 	}
 }
 
@@ -39,6 +39,7 @@ func LimitListener(l net.Listener, n int, trusted []netip.Prefix) net.Listener {
 	return &limitListener{
 		Listener: l, open: make(chan struct{}, n), closed: make(chan struct{}),
 		trusted: trusted, share: max(n/connectionShare, 1), of: map[netip.Addr]int{},
+		idle: map[*countedConn]struct{}{},
 	}
 }
 
@@ -52,6 +53,35 @@ type limitListener struct {
 	mu    sync.Mutex
 	share int
 	of    map[netip.Addr]int // open connections
+	idle  map[*countedConn]struct{}
+}
+
+// rests notes that a connection idles, or no longer does.
+func (l *limitListener) rests(c *countedConn, idle bool) {
+	l.mu.Lock()
+	delete(l.idle, c)
+	if idle {
+		l.idle[c] = struct{}{}
+	}
+	l.mu.Unlock()
+	l.makeRoom()
+}
+
+// makeRoom ends an idle connection, if there is one, when all places are taken.
+func (l *limitListener) makeRoom() {
+	if len(l.open) < cap(l.open) {
+		return
+	}
+	l.mu.Lock()
+	var shed *countedConn
+	for shed = range l.idle {
+		delete(l.idle, shed)
+		break
+	}
+	l.mu.Unlock()
+	if shed != nil {
+		shed.Close() //nolint:errcheck,gosec // nobody waits for an answer
+	}
 }
 
 func (l *limitListener) Accept() (net.Conn, error) {
@@ -71,10 +101,8 @@ func (l *limitListener) Accept() (net.Conn, error) {
 			conn.Close() //nolint:errcheck,gosec // nothing was said on it
 			continue
 		}
-		return &countedConn{
-			Conn: conn, release: func() { leave(); <-l.open },
-			crowded: func() bool { return len(l.open) == cap(l.open) },
-		}, nil
+		l.makeRoom()
+		return &countedConn{Conn: conn, listener: l, release: func() { leave(); <-l.open }}, nil
 	}
 }
 
@@ -113,7 +141,8 @@ type countedConn struct {
 	net.Conn
 	once    sync.Once
 	release func()
-	crowded func() bool // no other connection can be accepted
+	// listener is whose place the connection has.
+	listener *limitListener
 }
 
 func (c *countedConn) Close() error {

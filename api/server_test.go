@@ -164,3 +164,27 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 		t.Errorf("addresses are kept: %v", of)
 	}
 }
+
+// Row 17: nor do those that began to idle while there was room.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	const most = 8
+	s := newStack(t, func(c *Config) {
+		c.Limits.Connections, c.Limits.IdleTimeout, c.Limits.HeaderTimeout = most, time.Hour, time.Hour
+	})
+	for range most - 1 {
+		conn := s.dial()
+		defer conn.Close() //nolint:errcheck // the test is over with it
+		if _, err := io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatal(res, err)
+		}
+		res.Body.Close() //nolint:errcheck,gosec // the connection idles from here on
+	}
+	for range most - 1 { // silent ones, which are not cut
+		defer s.dial().Close() //nolint:errcheck // likewise
+	}
+	s.serves(t, patience)
+}
