@@ -5,7 +5,7 @@
 //
 // It reads, and never writes. Memory does not grow with the rows: streams are looked at
 // some hundreds at a time. Of each transaction that has ended the judge of the log
-// keeps about two hundred bytes, and of each event its id while ids are compared.
+// keeps about 300 bytes, and of each event its id while ids are compared.
 package verify
 
 import (
