@@ -1,0 +1,84 @@
+//go:build chaos && linux
+
+package main_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+)
+
+// Row 10. The primary dies while its standby restarts, and the standby is promoted. One that commits wait for has everything that was acknowledged; one that
+// they do not wait for has not, which is why such a one must not be promoted.
+func TestStandbyPromoted(t *testing.T) {
+	bin := testenv.Need(t, testenv.PostgresBinVar)
+	for name, synchronous := range map[string]bool{"synchronous": true, "asynchronous": false} {
+		t.Run(name, func(t *testing.T) {
+			primary, err := server.NewPostgres(t.Context(), bin)
+			check(t, err)
+			t.Cleanup(func() { check(t, primary.Remove()) })
+			check(t, primary.Start(t.Context()))
+			standby, err := primary.NewStandby(t.Context(), "second")
+			check(t, err)
+			t.Cleanup(func() { check(t, standby.Remove()) })
+			check(t, standby.Start(t.Context()))
+			if synchronous {
+				check(t, primary.Synchronous(t.Context(), "second"))
+			}
+			w := newWorld(t, func(_ *testing.T, dir string) []string {
+				return []string{"--store", both(primary.URL(), standby.URL()), "--vault-key-file", filepath.Join(dir, "vault.key")}
+			}, "--block-time", "1")
+			s := w.service(t)
+			check(t, s.Start(w.ctx))
+			payments, to := rig.Payments(9740, 800)
+			var failed error
+			var took time.Duration
+			acked := loadAnd(w.ctx, s, payments, 8, 100, func() {
+				if failed = standby.Stop(); failed != nil {
+					return
+				}
+				w.wait(500 * time.Millisecond)
+				died := time.Now()
+				if failed = primary.KillAll(); failed != nil {
+					return
+				}
+				if failed = standby.Start(w.ctx); failed == nil {
+					failed = standby.Promote(w.ctx)
+				}
+				w.insist(t, payments[len(payments)-1:], 1, s.URL)
+				took = time.Since(died)
+			})
+			check(t, failed)
+			b := &box{world: w, service: s}
+			lost, unheard := lost(acked, b.standing(t, payments))
+			t.Logf("%d acknowledged, %d lost, %d stand that nobody heard of, writing again within %v", len(acked), lost, unheard, took.Round(time.Millisecond))
+			switch {
+			case synchronous && lost > 0:
+				t.Errorf("%d of %d acknowledged were lost", lost, len(acked))
+			case !synchronous && lost == 0:
+				t.Error("the standby was not behind: nothing was tested")
+			}
+			w.insist(t, payments, 8, s.URL)
+			w.delivered(t, s.URL, payments, rig.Executed)
+			w.paidOnce(t, to, len(payments))
+			acceptedOnce(t, w, s.URL, payments)
+			check(t, s.Stop(w.ctx))
+		})
+	}
+}
+
+// both is a URL of two servers, of which a client uses the one that takes writes.
+func both(first, second string) string {
+	host := func(url string) string {
+		_, rest, _ := strings.Cut(url, "@")
+		host, _, _ := strings.Cut(rest, "/")
+		return host
+	}
+	return strings.Replace(first, host(first), fmt.Sprintf("%s,%s", host(first), host(second)), 1)
+}
