@@ -252,4 +252,6 @@ func TestNoConnections(t *testing.T) {
 	d.paidOnce(t, to, len(payments))
 	acceptedOnce(t, d.world, s.URL, payments)
 	check(t, s.Stop(d.ctx))
+	d.direct = d.url
+	d.judge(t) // before role and database go
 }
