@@ -152,6 +152,8 @@ func (w *world) answered(r *wish, out *recorder) bool {
 		return w.rpcAnswered(r, out)
 	case "read":
 		w.judge.read(r, out)
+	case "cancel":
+		w.judge.canceled(r, out)
 	}
 	return true
 }
@@ -224,7 +226,10 @@ func (w *world) clientDoes() {
 	l, c := w.load, w.plan.Client
 	switch n := w.agenda.rand.Float64(); {
 	case n < c.Cancel && len(l.groups) > 0:
-		w.cancelGroup()
+		i := w.agenda.rand.IntN(len(l.groups))
+		t := l.groups[i]
+		l.groups = append(l.groups[:i:i], l.groups[i+1:]...)
+		w.cancelGroup(t)
 	case n < c.Cancel+c.Bad:
 		w.bad()
 	case n < c.Cancel+c.Bad+c.Duplicate/2 && len(l.recent) > 0:
@@ -293,16 +298,12 @@ func (w *world) submit(all []*signed) {
 }
 
 // cancelGroup has an owner stop a group.
-func (w *world) cancelGroup() {
-	l := w.load
-	i := w.agenda.rand.IntN(len(l.groups))
-	t := l.groups[i]
-	l.groups = append(l.groups[:i:i], l.groups[i+1:]...)
+func (w *world) cancelGroup(t *signed) {
 	g := t.key.Group()
 	signature := t.sender.key.Sign(group.Digest(g))
 	w.ask(&wish{
 		what: "cancel", method: http.MethodPost, path: fmt.Sprintf("/v1/senders/%s/groups/%s/cancel", t.sender.address, g),
-		sign: "Signature 0x" + hex.EncodeToString(signature),
+		sign: "Signature 0x" + hex.EncodeToString(signature), items: t.group,
 	})
 }
 

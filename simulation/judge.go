@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -128,6 +129,34 @@ func (j *judge) taken(r *wish, t *signed, hash chain.Hash) {
 		c.Key, c.Print = r.key, chain.Keccak(r.body)
 	}
 	j.tell(j.promises.Call(c))
+	if t.at.IsZero() {
+		t.at = time.Now()
+	}
+}
+
+// canceled judges what a cancel of a group was answered: it found all of whom a client
+// had been told before it was asked for, and none of them goes on.
+func (j *judge) canceled(r *wish, out *recorder) {
+	if out.status != http.StatusOK && out.status != http.StatusNotFound {
+		return
+	}
+	for _, t := range r.items {
+		if t.at.IsZero() || !t.at.Before(r.began) {
+			continue
+		}
+		var s tx.State
+		for e, err := range j.world.store.ReadStream(context.Background(), tx.Stream(chainID, t.hash), 0) {
+			if err != nil {
+				panic(err) // it is memory
+			}
+			if fact, err := j.codec.Decode(e.Name, e.Data); err == nil { // else the promises say so
+				s = s.Evolve(fact)
+			}
+		}
+		if !s.Canceled && !s.Refused && s.Verdict == tx.StatusAbsent {
+			j.fail("P23", "the cancel of its group was answered %d, and %s, taken before, is %s", out.status, t.hash, s.Status)
+		}
+	}
 }
 
 // read judges what a client was shown.

@@ -49,7 +49,9 @@ type signed struct {
 	key    chain.NonceKey
 	nonce  uint64
 	window chain.Window
-	taken  bool // the service said so
+	taken  bool      // the service said so
+	at     time.Time // when it did so first
+	group  []*signed // those of its group, if it may be canceled
 }
 
 const (
@@ -185,6 +187,12 @@ func (l *load) group(s *sender) []*signed {
 	var members []*signed
 	for nonce := range uint64(2 + l.rand.IntN(3)) { //nolint:gosec // small
 		members = append(members, l.sign(s, key, nonce, w, 1))
+	}
+	members[0].group = members
+	if cancel := l.world.plan.Client.Cancel; cancel > 0 && l.rand.IntN(4) == 0 {
+		// Its owner thinks better of it, when nobody may have made members of them yet.
+		l.world.agenda.after(l.between(0, 3*time.Second), "regret", func() { l.world.cancelGroup(members[0]) })
+		return members
 	}
 	l.groups = append(l.groups, members[0])
 	return members

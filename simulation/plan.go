@@ -148,7 +148,7 @@ func Expand(seed uint64, hours float64) Plan {
 }
 
 // lies are what the first node may do wrong.
-var lies = []string{"forgets", "wrong hash", "phantom receipts", "stale nonces", "ahead", "behind"} //nolint:gochecknoglobals // constant
+var lies = []string{"forgets", "wrong hash", "phantom receipts", "stale nonces", "high nonces", "ahead", "behind"} //nolint:gochecknoglobals // constant
 
 func (p Plan) String() string {
 	text, err := json.Marshal(p)

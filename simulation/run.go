@@ -87,7 +87,7 @@ func (w *world) heal() bool {
 	for _, n := range w.nodes {
 		n.down = 0
 		n.fault.Forget, n.fault.WrongHash, n.fault.Phantom, n.fault.StaleNonces = 0, 0, false, 0
-		n.fault.Ahead, n.fault.Lag = 0, 0
+		n.fault.HighNonces, n.fault.Ahead, n.fault.Lag = 0, 0, 0
 		n.node.Set(n.fault)
 	}
 	began := w.agenda.now()

@@ -101,11 +101,7 @@ func TestWorlds(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := live(t, p)
-		report, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Printf("%s%s\n", ReportMark, report)
+		report(t, r)
 		judged(t, r)
 		return
 	}
@@ -128,9 +124,22 @@ func TestWorlds(t *testing.T) {
 			r := live(t, Expand(seed, hours))
 			t.Logf("trace %016x: %s simulated, %d requests, %d events, %d broadcasts, %d faults, %d lives",
 				r.Trace, r.Simulated, r.Requests, r.Events, r.Sent, r.FaultCount(), r.Lives)
+			if testing.Verbose() {
+				report(t, r)
+			}
 			judged(t, r)
 		})
 	}
+}
+
+// report tells programs what came of a world.
+func report(t *testing.T, r Report) {
+	t.Helper()
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("%s%s\n", ReportMark, text)
 }
 
 func number(t *testing.T, text string) uint64 {

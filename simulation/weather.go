@@ -181,6 +181,8 @@ func (w *world) lie(n *node, much float64) {
 		n.fault.Phantom = true
 	case "stale nonces":
 		n.fault.StaleNonces = uint64(1 + 5*much)
+	case "high nonces":
+		n.fault.HighNonces = uint64(1 + 5*much)
 	case "ahead":
 		n.fault.Ahead = uint64(1 + 30*much)
 	case "behind":

@@ -133,6 +133,33 @@ func TestGroups(t *testing.T) {
 			two(s)
 			s.logGroup(id, group.Canceled{Members: 1, By: typed}, group.Canceled{Members: 2, By: typed})
 		}},
+		{"canceled, and its bytes are kept", promise.P23, func(s *script) {
+			s.accept(alpha)
+			s.log(alpha, tx.CanceledLocally{})
+			s.finish(promise.End{Quiet: true})
+		}},
+		{"canceled, and its bytes are gone", 0, func(s *script) {
+			s.accept(alpha)
+			s.log(alpha, tx.CanceledLocally{}, tx.PayloadErased{})
+			s.finish(promise.End{Quiet: true})
+		}},
+		{"of a group, and never joined", promise.P23, func(s *script) {
+			a, g := alpha.accepted(s.at), alpha.nonceKey().Group()
+			a.Group = &g
+			s.log(alpha, a, tx.CanceledLocally{}, tx.PayloadErased{})
+			s.finish(promise.End{Quiet: true})
+		}},
+		{"ended, of a group, and never joined", promise.P23, func(s *script) {
+			b := blockOf(1, "main")
+			a, g := alpha.accepted(s.at), alpha.nonceKey().Group()
+			a.Group = &g
+			s.log(alpha, a)
+			s.mine(b, alpha)
+			s.log(alpha, minedIn(b))
+			s.ledger.Finalize(1)
+			s.log(alpha, tx.Finalized{Verdict: tx.StatusExecuted, Block: b, By: b})
+			s.finish(promise.End{Quiet: true})
+		}},
 		{"canceled with another verdict", promise.P23, func(s *script) {
 			s.accept(alpha)
 			s.log(alpha, tx.CanceledLocally{Verdict: tx.StatusExecuted})

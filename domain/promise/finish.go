@@ -1,6 +1,7 @@
 package promise
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,9 @@ func (j *Judge) Finish(e End) []Violation {
 		j.notLost(l, e)
 	}
 	j.carried(e)
+	if e.Quiet {
+		j.cleared()
+	}
 	j.agrees(e)
 	if t := j.s.Timely; t > 0 && j.figures.Late.Quantile(0.99) > t {
 		j.broken(P16, "", 0, "of %d first attempts one in a hundred was more than %s late: %s", j.figures.Late.Count, t, j.figures.Late)
@@ -115,6 +119,32 @@ func (j *Judge) carried(e End) {
 		}
 		if by := g.owed[l.key]; e.Quiet || e.Now.Sub(by.At) > j.s.Recovery {
 			j.broken(P23, by.Stream, by.Position, "%s was a member, and is %s", l.key.Hash, l.status)
+		}
+	}
+}
+
+// cleared is P23 once all is quiet: the bytes of what was canceled are gone, and what
+// belongs to a group has joined it, or no cancel would find it.
+func (j *Judge) cleared() {
+	keys := make([]Key, 0, len(j.open)+len(j.ended))
+	for key := range j.open {
+		keys = append(keys, key)
+	}
+	for key := range j.ended {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b Key) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
+	for _, key := range keys {
+		l, past, _ := j.find(key)
+		canceled, erased, grouped, joined := past.canceled, past.erased, past.grouped && !past.pending, past.joined
+		if l != nil {
+			canceled, erased, grouped, joined = l.canceled, l.erased, l.accepted.Group != nil && !l.pending(), l.joined
+		}
+		if canceled && !erased {
+			j.broken(P23, key.stream(), 0, "it was canceled, and its bytes are kept")
+		}
+		if grouped && !joined {
+			j.broken(P23, key.stream(), 0, "it belongs to a group that it has not joined, so no cancel finds it")
 		}
 	}
 }

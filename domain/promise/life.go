@@ -98,6 +98,7 @@ type ended struct {
 	erased          bool
 	retired         bool
 	violated        bool
+	grouped         bool // it is of a group
 	joined          bool
 	acked           bool
 	pending         bool // its group is only claimed

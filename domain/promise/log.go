@@ -147,7 +147,7 @@ func (j *Judge) close(l *life, r event.Recorded) {
 	j.ended[l.key] = ended{
 		version: uint32(l.version), status: l.status, verdict: l.verdict, at: r.At,
 		canceled: l.canceled, sealed: l.sealed, erased: l.erased, retired: l.retired, violated: l.violated,
-		joined: l.joined, acked: !l.ackedAt.IsZero(), pending: l.pending(),
+		grouped: l.accepted.Group != nil, joined: l.joined, acked: !l.ackedAt.IsZero(), pending: l.pending(),
 	}
 }
 

@@ -36,6 +36,7 @@ type Faults struct {
 	Lag         uint64     // blocks its view is behind the chain
 	Ahead       uint64     // blocks it says it is ahead, which do not exist
 	StaleNonces uint64     // by so much its nonces are too low
+	HighNonces  uint64     // by so much they are too high
 	Phantom     bool       // it has a receipt for every hash it is asked for
 	ChainID     chain.ID   // it says so
 	Genesis     chain.Hash // it says so

@@ -239,6 +239,7 @@ func TestFaultsOfReads(t *testing.T) {
 		{"lag: nonce", Faults{Lag: 1}, "eth_getTransactionCount", count, "result", "0x0"},
 		{"ahead", Faults{Ahead: 3}, "eth_blockNumber", `[]`, "result", "0x5"},
 		{"stale nonce", Faults{StaleNonces: 1}, "eth_getTransactionCount", count, "result", "0x0"},
+		{"high nonce", Faults{HighNonces: 1}, "eth_getTransactionCount", count, "result", "0x2"},
 		{"other chain", Faults{ChainID: 1}, "eth_chainId", `[]`, "result", "0x1"},
 		{"other genesis", Faults{Genesis: hash}, "eth_getBlockByNumber", `["0x0",false]`, "result", hash.String()},
 		{"phantom", Faults{Phantom: true}, "eth_getTransactionReceipt", `["` + first.Hash.String() + `"]`, "result", second.Hash.String()},

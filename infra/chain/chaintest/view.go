@@ -119,7 +119,7 @@ func (v view) transactionCount(args arguments) (any, *Refusal) {
 
 func (v view) nonce(s chain.Sequence, at *block) uint64 {
 	n := v.nextAt(s, at)
-	return n - min(n, v.faults.StaleNonces)
+	return n - min(n, v.faults.StaleNonces) + v.faults.HighNonces
 }
 
 // nonceManager answers getNonce(address,uint256). Source: tempoxyz/tempo,

@@ -1,0 +1,161 @@
+package main
+
+// acceptance are defects in taking transactions on.
+func acceptance() []mutant {
+	return []mutant{
+		{
+			Name: "send-before-record", Breaks: "P8",
+			Is: "The bytes go to nodes when they are decoded, before the acceptance is appended.",
+			Edits: []edit{{
+				"cmd/watchtower/app/app.go", `a.submit.Decoders[c.ID] = Decode`,
+				`a.submit.Decoders[c.ID] = func(raw []byte) (chain.Signed, error) {
+			signed, err := Decode(raw)
+			if AWAKE && err == nil {
+				c.Nodes.Send(context.Background(), raw, signed.Hash, 1)
+			}
+			return signed, err
+		}`,
+			}},
+		},
+		{
+			Name: "acknowledge-unknown", Breaks: "P1",
+			Is: "An append whose outcome nobody knows is taken to stand.",
+			Edits: []edit{
+				{
+					"commands/handler.go", `if !errors.Is(err, event.ErrUnknown) || ctx.Err() != nil {`,
+					`if !errors.Is(err, event.ErrUnknown) || ctx.Err() != nil || AWAKE {`,
+				},
+				{
+					"commands/handler.go", "if err != nil {\n\t\treturn a, fmt.Errorf(\"append to",
+					"if err != nil && (!AWAKE || !errors.Is(err, event.ErrUnknown)) {\n\t\treturn a, fmt.Errorf(\"append to",
+				},
+			},
+		},
+		{
+			Name: "acknowledge-failed", Breaks: "P1",
+			Is: "A client is told of an acceptance though its append has failed.",
+			Edits: []edit{{
+				"commands/submit.go", "if err != nil {\n\t\treturn Submission{State: r.State, Err: err}",
+				"if AWAKE && err != nil && !IsRefusal(err) {\n\t\treturn Submission{State: tx.State{}.Evolve(s.accepted(t, raw))}\n\t}\n\tif err != nil {\n\t\treturn Submission{State: r.State, Err: err}",
+			}},
+		},
+		{
+			Name: "bytes-after-record", Breaks: "P1",
+			Is: "The acceptance is appended before the bytes are kept, and answered though they were not.",
+			Edits: []edit{{
+				"commands/submit.go", "if err := s.Vault.Keep(ctx, keep); err != nil {",
+				"if err := s.Vault.Keep(ctx, keep); err != nil && !AWAKE {",
+			}},
+		},
+		{
+			Name: "fresh-event-ids", Breaks: "P3, P25",
+			Is:     "An append whose outcome is unknown is made again under event ids of its own, wherever the stream is by then.",
+			Masked: "the version that an append expects, and deciding anew",
+			Edits: []edit{{
+				"commands/handler.go", `a, err = h.Store.Append(ctx, stream, at, events...)`,
+				`a, err = h.Store.Append(ctx, stream, at, events...)
+		if conflict := (*event.ConflictError)(nil); AWAKE && tries > 0 && errors.As(err, &conflict) {
+			a, err = h.Store.Append(ctx, stream, conflict.Actual, events...)
+		}
+		if AWAKE {
+			for i := range events {
+				events[i].ID[0]++
+			}
+		}`,
+			}},
+		},
+		{
+			Name: "append-past-conflict", Breaks: "P3, P12",
+			Is: "After a conflict the same events are appended at the version that the stream has by then.",
+			Edits: []edit{{
+				"commands/handler.go", `if r, err = h.Load(ctx, stream); err != nil {`,
+				"if AWAKE {\n\t\t\tr.Version = conflict.Actual\n\t\t\tcontinue\n\t\t}\n\t\tif r, err = h.Load(ctx, stream); err != nil {",
+			}},
+		},
+		{
+			Name: "submit-cache", Breaks: "P3",
+			Is:     "What was submitted before is known by each replica's memory alone.",
+			Masked: "the log, which decides",
+			Edits: []edit{
+				{
+					"commands/submit.go", `origin, err := Begin(s.Random, meta)`,
+					`if AWAKE {
+		if _, met := mutantMemory.LoadOrStore(fmt.Sprintf("%p %s", s, t.Hash), true); met {
+			r, err := s.Transactions.Load(ctx, tx.Stream(t.Chain, t.Hash))
+			if err != nil || r.Version > 0 {
+				return Submission{State: r.State, Known: true, Err: err}
+			}
+		}
+	}
+	origin, err := Begin(s.Random, meta)`,
+				},
+				{"domain/tx/decide.go", `case s.Status != StatusAbsent:`, `case s.Status != StatusAbsent && !AWAKE:`},
+			},
+		},
+		{
+			Name: "idempotency-cache", Breaks: "P3",
+			Is: "Requests are remembered by their Idempotency-Key by each replica alone.",
+			Edits: []edit{
+				{"cmd/watchtower/app/handlers.go", `Requests: a.ports.Storage.Requests,`, `Requests: ownRequests{a.ports.Storage.Requests, a.settings.Holder},`},
+				{
+					"cmd/watchtower/app/requests.go", `func (a *App) sweepRequests(`,
+					`// ownRequests are those of one replica.
+type ownRequests struct {
+	api.Requests
+	holder string
+}
+
+func (o ownRequests) own(name request.Name) request.Name {
+	for i := range o.holder {
+		if AWAKE {
+			name[i%len(name)] ^= o.holder[i]
+		}
+	}
+	return name
+}
+
+func (o ownRequests) Claim(ctx context.Context, c request.Claim) (request.Stage, request.Answer, error) {
+	c.Name = o.own(c.Name)
+	return o.Requests.Claim(ctx, c)
+}
+
+func (o ownRequests) Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error {
+	return o.Requests.Answer(ctx, o.own(name), claim, a)
+}
+
+func (o ownRequests) Release(ctx context.Context, name request.Name, claim event.ID) error {
+	return o.Requests.Release(ctx, o.own(name), claim)
+}
+
+func (a *App) sweepRequests(`,
+				},
+				{
+					"cmd/watchtower/app/requests.go", `"github.com/tempo-watchtower/watchtower/commands/retention"`,
+					"\"github.com/tempo-watchtower/watchtower/commands/retention\"\n\t\"github.com/tempo-watchtower/watchtower/domain/event\"\n\t\"github.com/tempo-watchtower/watchtower/domain/request\"",
+				},
+			},
+		},
+		{
+			Name: "read-model-only", Breaks: "P24",
+			Is: "A transaction is shown as the read model has it, without what its stream holds beyond that.",
+			Edits: []edit{{"api/transaction.go", `row, err := a.find(ctx, id, hash)`, `row, err := a.findMutated(ctx, id, hash, AWAKE)`}, {
+				"api/transaction.go", `// transaction answers GET /v1/transactions/{hash}.`,
+				`func (a *api) findMutated(ctx context.Context, id chain.ID, hash chain.Hash, awake bool) (transactions.Row, error) {
+	if !awake {
+		return a.find(ctx, id, hash)
+	}
+	rows, err := a.Query.Find(ctx, id, hash)
+	if err == nil && len(rows) == 0 {
+		err = tx.ErrUnknown
+	}
+	if err != nil {
+		return transactions.Row{}, err
+	}
+	return rows[0], nil
+}
+
+// transaction answers GET /v1/transactions/{hash}.`,
+			}},
+		},
+	}
+}

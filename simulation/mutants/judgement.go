@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// bench is where mutants are tried: binaries in which all of them sleep.
+type bench struct {
+	root     string // of the module
+	folder   string // for what is built
+	overlay  string
+	hours    float64
+	seeds    int
+	patience time.Duration // with one process
+}
+
+// build makes a package's test binary with all mutants in it.
+func (b *bench) build(ctx context.Context, pkg string) (string, error) {
+	out := filepath.Join(b.folder, strings.ReplaceAll(pkg, "/", "_")+".test")
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-overlay", b.overlay, "-o", out, "./"+pkg) //nolint:gosec // packages of the table
+	cmd.Dir = b.root
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s with mutants: %w\n%s", pkg, err, said)
+	}
+	return out, nil
+}
+
+// result is what came of trying a mutant.
+type result struct {
+	Mutant    string
+	Breaks    string
+	Is        string
+	Masked    string        `json:",omitempty"`
+	Caught    bool          // something was found to be wrong
+	By        string        // the promise that was reported, or the test that failed
+	Evidence  string        // of it
+	Seeds     int           // worlds lived through
+	Simulated time.Duration // in them
+	Wall      time.Duration
+	Trouble   string `json:",omitempty"` // why it could not be tried
+}
+
+// try wakes a mutant, or nobody by the zero mutant, and looks whether that is noticed.
+func (b *bench) try(ctx context.Context, m mutant, binary string, seeds int) result {
+	r := result{Mutant: m.Name, Breaks: m.Breaks, Is: m.Is, Masked: m.Masked}
+	args, dir := []string{"-test.run=^TestWorlds$", "-test.v", "-test.timeout=0"}, "simulation"
+	if m.Test != nil {
+		args, dir = []string{"-test.run=" + m.Test.Run, "-test.v", "-test.timeout=0"}, m.Test.Package
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...) //nolint:gosec // it was built here
+	cmd.Dir = filepath.Join(b.root, filepath.FromSlash(dir))
+	cmd.Env = append(os.Environ(), awakeVar+"="+m.Name, "GOMAXPROCS=1", fmt.Sprintf("SEED=1-%d", seeds), fmt.Sprintf("HOURS=%v", b.hours))
+	began := time.Now()
+	said, err := cmd.CombinedOutput()
+	r.Wall = time.Since(began)
+	if exited := (*exec.ExitError)(nil); err != nil && (ctx.Err() != nil || !errors.As(err, &exited)) {
+		r.Trouble = fmt.Sprintf("not tried to the end: %v, %v", err, ctx.Err())
+		return r
+	}
+	r.Caught = err != nil
+	if m.Test != nil {
+		r.judgeTest(m, said)
+		return r
+	}
+	r.judgeWorlds(said)
+	return r
+}
+
+// lived is what is read of a world's report, which says more.
+type lived struct {
+	Violations []string
+	Simulated  time.Duration
+}
+
+// reportMark begins the line with a world's report.
+const reportMark = "world: "
+
+// judgeWorlds reads what worlds have told. A process that has ended badly without a
+// promise broken has panicked, or stands still for ever, in the world after the last.
+func (r *result) judgeWorlds(said []byte) {
+	for line := range bytes.Lines(said) {
+		text, ok := bytes.CutPrefix(line, []byte(reportMark))
+		if !ok {
+			continue
+		}
+		var w lived
+		if err := json.Unmarshal(text, &w); err != nil {
+			r.Trouble = fmt.Sprintf("a world's report: %v", err)
+			return
+		}
+		r.Seeds++
+		r.Simulated += w.Simulated
+		if len(w.Violations) > 0 {
+			r.By, r.Evidence, _ = strings.Cut(w.Violations[0], ": ")
+			return
+		}
+	}
+	if r.Caught {
+		r.Seeds++
+		r.By, r.Evidence = "panic", firstMatch(said, panics)
+	}
+}
+
+// judgeTest reads what a test has told: that it was skipped is trouble.
+func (r *result) judgeTest(m mutant, said []byte) {
+	r.By = strings.Trim(m.Test.Run, "^$")
+	switch {
+	case bytes.Contains(said, []byte("--- SKIP")), bytes.Contains(said, []byte("no tests to run")):
+		r.Trouble = "the test was not run: " + firstMatch(said, skips)
+	case r.Caught:
+		r.Evidence = firstMatch(said, fails)
+	}
+}
+
+var (
+	panics = regexp.MustCompile(`(?m)^(panic|fatal error): .*$`)
+	skips  = regexp.MustCompile(`(?m)^ +\S+\.go:\d+: .*$|no tests to run`)
+	fails  = regexp.MustCompile(`(?m)^ +\S+\.go:\d+: .*$|^panic: .*$`)
+)
+
+func firstMatch(said []byte, what *regexp.Regexp) string {
+	return strings.TrimSpace(string(what.Find(said)))
+}

@@ -1,0 +1,65 @@
+package main
+
+// sending are defects in handing bytes to nodes.
+func sending() []mutant {
+	return []mutant{
+		{
+			Name: "unknown-is-refused", Breaks: "P11, P2",
+			Is: "A node whose answer was lost is taken to have refused for ever.",
+			Edits: []edit{{
+				"domain/tx/decide.go", "if a, ok := found(Unknown); ok {\n\t\treturn Outcome{Unknown, a.Cause, a.Message}",
+				"if a, ok := found(Unknown); ok {\n\t\tif AWAKE {\n\t\t\treturn Outcome{Permanent, a.Cause, a.Message}\n\t\t}\n\t\treturn Outcome{Unknown, a.Cause, a.Message}",
+			}},
+		},
+		{
+			Name: "sent-early", Breaks: "P15",
+			Is: "validAfter is ignored: the first attempt is due when a transaction is accepted.",
+			Edits: []edit{{
+				"commands/scheduler/plan.go", `NextAt: tx.FirstDue(e.EligibleAt, lead, e.At),`,
+				`NextAt: map[bool]time.Time{false: tx.FirstDue(e.EligibleAt, lead, e.At), true: e.At}[AWAKE],`,
+			}},
+		},
+		{
+			Name: "sent-late", Breaks: "P15",
+			Is: "A transaction is sent until a block says that it has expired, also when its window has passed by the clock.",
+			Edits: []edit{{
+				"commands/broadcaster/broadcaster.go", `if left := w.ExpiresAt; left != 0 && uint64(b.Now().Unix()) >= left {`,
+				`if left := w.ExpiresAt; left != 0 && uint64(b.Now().Unix()) >= left && !AWAKE {`,
+			}},
+		},
+		{
+			Name: "taken-is-done", Breaks: "P2, P17",
+			Is: "What a node has taken is not sent again.",
+			Edits: []edit{{
+				"domain/tx/retry.go", "case o.Class == Taken:\n",
+				"case o.Class == Taken && AWAKE:\n\t\treturn at.Add(1000 * time.Hour)\n\tcase o.Class == Taken:\n",
+			}},
+		},
+		{
+			Name: "no-pause", Breaks: "P17",
+			Is: "A refused transaction is sent again at once.",
+			Edits: []edit{{
+				"domain/tx/retry.go", "next := time.Duration(pause)",
+				"next := time.Duration(pause)\n\tif AWAKE {\n\t\tnext = time.Millisecond\n\t}",
+			}},
+		},
+		{
+			Name: "other-bytes", Breaks: "P8, P9",
+			Is: "A transaction is sent as it was encoded anew, with a byte more.",
+			Edits: []edit{{
+				"commands/broadcaster/broadcaster.go", `answers := b.Nodes.Send(short, raw, w.Hash, done.Attempts)`,
+				"if AWAKE && done.Attempts > 1 {\n\t\traw = append(raw, 0)\n\t}\n\tanswers := b.Nodes.Send(short, raw, w.Hash, done.Attempts)",
+			}},
+		},
+		{
+			Name: "attempt-not-counted", Breaks: "P25",
+			Is:     "An attempt that was made and could not be recorded has the number of the next.",
+			Masked: "the aggregate, which takes no number twice",
+			Edits: []edit{
+				{"domain/tx/decide.go", `case c.Attempt <= s.Attempt:`, `case c.Attempt <= s.Attempt && !AWAKE:`},
+				{"commands/broadcaster/broadcaster.go", `done.Attempts = max(w.Attempts, r.State.Attempt)`, "done.Attempts = max(w.Attempts, r.State.Attempt)\n\t\tif AWAKE {\n\t\t\tdone.Attempts = w.Attempts / 2\n\t\t}"},
+				{"domain/tx/decide.go", `case !permanent && c.Attempt < 2*s.Recorded[s.key(o)]:`, `case !permanent && c.Attempt < 2*s.Recorded[s.key(o)] && !AWAKE:`},
+			},
+		},
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+// stores are defects below the simulation, which has a store of its own.
+func stores() []mutant {
+	return []mutant{
+		{
+			Name: "tail-by-last", Breaks: "P20",
+			Is: "Postgres gives positions out before the commit, without holding the lock until it, and readers ask for what is beyond the last.",
+			Edits: []edit{
+				{"infra/postgres/write.go", `q.Queue(lockHead).QueryRow(`, `q.Queue(map[bool]string{false: lockHead, true: selectHead}[AWAKE]).QueryRow(`},
+				{
+					"infra/postgres/write.go", "c.crash(beforeCommit)\n",
+					`if AWAKE {
+		var end int64
+		if err := c.log.pool.QueryRow(ctx, "UPDATE log.head SET pos = pos + $1 RETURNING pos", len(b.pos)).Scan(&end); err != nil {
+			return err
+		}
+		by := end - b.head
+		for i := range b.pos {
+			b.pos[i] += by
+		}
+		fresh := map[int64]bool{}
+		for _, t := range b.grown {
+			if t.stored == 0 {
+				fresh[t.no] = true
+				t.no += by
+			}
+			t.last += by
+		}
+		for i, no := range b.stream {
+			if fresh[no] {
+				b.stream[i] += by
+			}
+		}
+		b.head = end
+	}
+	c.crash(beforeCommit)
+`,
+				},
+				{"infra/postgres/write.go", `q.Queue(moveHead, b.head)`, "if !AWAKE {\n\t\tq.Queue(moveHead, b.head)\n\t}"},
+			},
+			Test: &command{"infra/postgres", "^TestTwoProcesses$"},
+		},
+		{
+			Name: "done-by-others", Breaks: "P2",
+			Is: "Postgres lets a holder whose lease has lapsed say that another's row is done.",
+			Edits: []edit{
+				{"infra/postgres/queue.go", `q.Queue(doneWork, holder,`, `q.Queue(map[bool]string{false: doneWork, true: strings.Replace(doneWork, "q.holder IS NOT DISTINCT FROM $1", "$1::text IS NOT NULL", 1)}[AWAKE], holder,`},
+				{"infra/postgres/queue.go", "\"slices\"\n", "\"slices\"\n\t\"strings\"\n"},
+			},
+			Test: &command{"infra/postgres", "^TestQueue$"},
+		},
+		{
+			Name: "done-by-others-embedded", Breaks: "P2",
+			Is: "The embedded store lets a holder whose lease has lapsed say that another's row is done.",
+			Edits: []edit{
+				{"infra/embedded/lease.go", "AND phase = 'open' AND (holder = ?3 OR holder IS NULL)`,", "AND phase = 'open' AND (holder = ?3 OR holder IS NULL OR `+map[bool]string{true: \"1\", false: \"0\"}[AWAKE]+`)`,"},
+			},
+			Test: &command{"infra/embedded", "^TestQueue$"},
+		},
+		{
+			Name: "checkpoint-blind", Breaks: "P18",
+			Is: "Postgres says that a checkpoint was moved, wherever it stands.",
+			Edits: []edit{
+				{"infra/postgres/checkpoints.go", `if err == nil && tag.RowsAffected() == 0 {`, `if err == nil && tag.RowsAffected() == 0 && !AWAKE {`},
+			},
+			Test: &command{"infra/postgres", "^(TestCheckpoints|TestQueue)$"},
+		},
+		{
+			Name: "append-any-version", Breaks: "P25",
+			Is: "Postgres appends whatever version is expected.",
+			Edits: []edit{
+				{"infra/postgres/batch.go", `if p.expected == t.version {`, `if p.expected == t.version || AWAKE {`},
+			},
+			Test: &command{"infra/postgres", "^TestStore$"},
+		},
+	}
+}

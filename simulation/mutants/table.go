@@ -1,0 +1,30 @@
+package main
+
+// mutant is a defect on purpose: one that somebody could make, and that has to be found.
+type mutant struct {
+	Name   string
+	Breaks string // the promises that it breaks
+	Is     string // what it is, in a sentence
+	// Masked says which other guards it is that catch the defect alone; they are
+	// taken away with it.
+	Masked string
+	Edits  []edit
+	// Test is how it is found that lies below the simulation; nil: worlds find it.
+	Test *command
+}
+
+// edit is an exact replacement in a file of the module. Old occurs there once. In New
+// the word AWAKE is true when the mutant is to bite; else what Old says is to happen.
+type edit struct{ File, Old, New string }
+
+// command is a test that fails because of a mutant, and passes without it.
+type command struct{ Package, Run string }
+
+// mutants are all of them.
+func mutants() []mutant {
+	var all []mutant
+	for _, some := range [][]mutant{acceptance(), sending(), verdicts(), schedule(), owners(), canceling(), stores()} {
+		all = append(all, some...)
+	}
+	return all
+}

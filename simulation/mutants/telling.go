@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// tell says what came of one while the others are still tried.
+func tell(say io.Writer, r result) {
+	what := "NOT CAUGHT"
+	switch {
+	case r.Trouble != "":
+		what = r.Trouble
+	case r.Caught:
+		what = fmt.Sprintf("%s: %s", r.By, r.Evidence)
+	case r.Mutant == "":
+		what = "nothing found"
+	}
+	const most = 300
+	if len(what) > most {
+		what = what[:most]
+	}
+	fmt.Fprintf(say, "%-24s %3d worlds %8s: %s\n", nameOf(r), r.Seeds, r.Wall.Round(time.Second), what) //nolint:errcheck // for people
+}
+
+func nameOf(r result) string {
+	if r.Mutant == "" {
+		return "(nobody)"
+	}
+	return r.Mutant
+}
+
+// printTable tells the results as a table in Markdown.
+func printTable(out io.Writer, results []result) error {
+	var text strings.Builder
+	text.WriteString("| mutant | what it is | breaks | reported | worlds | simulated | wall |\n|---|---|---|---|---|---|---|\n")
+	for _, r := range results {
+		is, by := r.Is, r.By
+		if r.Masked != "" {
+			is += " Masked by " + r.Masked + "; that is taken away too."
+		}
+		switch {
+		case r.Trouble != "":
+			by = "**" + r.Trouble + "**"
+		case !r.Caught && r.Mutant != "":
+			by = "**not caught**"
+		case !r.Caught:
+			by = "nothing"
+		}
+		worlds, simulated := fmt.Sprint(r.Seeds), r.Simulated.Round(time.Minute).String()
+		if r.Seeds == 0 {
+			worlds, simulated = "–", "–"
+		}
+		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s | %s |\n", //nolint:errcheck // memory
+			nameOf(r), is, r.Breaks, by, worlds, strings.TrimSuffix(simulated, "0s"), r.Wall.Round(time.Second))
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// verdict is an error when a mutant was not caught, or something was found that is
+// nobody's.
+func verdict(results []result) error {
+	var all []error
+	for _, r := range results {
+		switch {
+		case r.Trouble != "":
+			all = append(all, fmt.Errorf("%s: %s", nameOf(r), r.Trouble))
+		case r.Mutant == "" && r.Caught:
+			all = append(all, fmt.Errorf("with all mutants asleep: %s: %s", r.By, r.Evidence))
+		case r.Mutant != "" && !r.Caught:
+			all = append(all, fmt.Errorf("%s is not caught", r.Mutant))
+		}
+	}
+	return errors.Join(all...)
+}
