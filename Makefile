@@ -2,7 +2,7 @@
 # Everything needs Go 1.26 and nothing else; npm, if it is there, brings anvil.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test chaos check layering lint bench build fuzz mutations simulate clean
+.PHONY: help run test chaos check layering lint bench build fuzz mutations simulate mutants clean
 
 # Flags and packages for go test: make test ARGS='-run TestFrozen ./domain/tx'
 ARGS ?=
@@ -54,6 +54,9 @@ mutations: ## a million damaged transactions for each decoder, with what they co
 # A world of one seed, or many: make simulate SEED=17 HOURS=2, make simulate HOURS=200.
 simulate: ## made-up worlds: HOURS (20) simulated in all, or SEED's world of HOURS (2)
 	go run ./simulation/worlds $(if $(SEED),-seed $(SEED) -worlds 1 -each $(or $(HOURS),2),-hours $(or $(HOURS),20)) $(ARGS)
+
+mutants: ## defects on purpose, one at a time: how many worlds find each (ARGS='-only cancel -seeds 40')
+	go run ./cmd/testrun -- go run ./simulation/mutants $(ARGS)
 
 clean: ## what was built and fetched: bin/ and .tools/
 	rm -rf bin .tools

@@ -81,7 +81,7 @@ func (h *hints) Stats() redis.Stats         { return redis.Stats{Up: true} }
 
 // hint has Redis remember that something is due.
 func (w *world) hint(id chain.ID, wait time.Duration) {
-	if !w.healed && w.agenda.chance(0.1) {
+	if !w.healed && w.agenda.chance(0.1) || w.healed && w.plan.Crowd.Gone {
 		w.faults["redis: hint lost"]++
 		return
 	}

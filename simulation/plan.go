@@ -89,6 +89,7 @@ type ReplicaFaults struct {
 	Lose     time.Duration // all stop, and queue and read models are lost
 	Rebuild  time.Duration // all stop, and the read models are lost
 	Flush    time.Duration // Redis loses everything
+	Gone     bool          // Redis is gone for good when all other trouble ends
 }
 
 // ClientFaults are chances for each request.
@@ -144,6 +145,7 @@ func Expand(seed uint64, hours float64) Plan {
 	p.Client = ClientFaults{
 		Lose: d.rate(0.05), Cut: d.rate(0.05), Duplicate: d.rate(0.2), Cancel: d.rate(0.1), Bad: d.rate(0.1),
 	}
+	p.Crowd.Gone = p.Redis && d.chance(0.5)
 	return p
 }
 
