@@ -140,7 +140,7 @@ func idleCrowd(t *testing.T, _ *stack) int {
 	before := runtime.NumGoroutine()
 	conns := make(chan net.Conn, crowd)
 	var come atomic.Int64
-	s.besieged(t, time.Minute, func() {
+	s.besieged(t, patience, func() {
 		var knocking sync.WaitGroup
 		for range dialing {
 			knocking.Go(func() {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
@@ -75,6 +76,13 @@ func TestReconnectAsksWhoItIs(t *testing.T) {
 	cut.Store(true) // this reply closes the connection
 	if _, err := r.Head(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	for e := p.endpoints[0]; e.open.Load() > 0; { // which its reader does when it has handed the reply over
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the connection stays open")
+		case <-time.After(time.Millisecond):
+		}
 	}
 	current.Store(foreign)
 	clock.advance(recheckAfter)
