@@ -125,7 +125,7 @@ func (j *judge) taken(r *wish, t *signed, hash chain.Hash) {
 		j.fail("P3", "%s was answered with %s", t.hash, hash)
 	}
 	c := promise.Call{Kind: promise.Submit, Chain: chainID, Hash: hash, Result: promise.OK, Began: r.began, Ended: time.Now()}
-	if len(r.items) == 1 && r.key != "" {
+	if len(r.items) == 1 && r.key != "" && j.world.plan.remembers() {
 		c.Key, c.Print = r.key, chain.Keccak(r.body)
 	}
 	j.tell(j.promises.Call(c))
