@@ -113,6 +113,16 @@ func (h Handler[S, C, E]) HandleFrom(ctx context.Context, stream event.Stream, r
 	return r, fmt.Errorf("%s moved on %d times while it was decided upon", stream, conflictsMax)
 }
 
+// HandleOnce is HandleFrom for a caller whose command rests on what it has looked at
+// since it loaded the stream: on a conflict, which is the error then, it has to look again.
+func (h Handler[S, C, E]) HandleOnce(ctx context.Context, stream event.Stream, r Result[S], c C, o Origin) (Result[S], error) {
+	next, repeated, err := h.try(ctx, stream, r, c, o)
+	if err == nil && repeated { // what stands is what an earlier try wrote
+		return h.Load(ctx, stream)
+	}
+	return next, err
+}
+
 func (h Handler[S, C, E]) try(ctx context.Context, stream event.Stream, r Result[S], c C, o Origin) (_ Result[S], repeated bool, _ error) {
 	r.Added = 0
 	decided, err := r.State.Decide(c)

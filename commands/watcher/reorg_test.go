@@ -311,3 +311,23 @@ func TestAnotherGenesis(t *testing.T) {
 		t.Error(s.Status)
 	}
 }
+
+// A process that stood still brings a receipt of a block that has left the chain since,
+// and whose transaction was seen in another: old news undoes no new.
+func TestOldReceiptIsNoNews(t *testing.T) {
+	w, raw, hash := forked(t, 2, false)
+	old := w.state(hash).Receipt
+	w.mine(raw)
+	w.step()
+	w.feed()
+	now := w.state(hash)
+	if old == nil || now.Status != tx.StatusExecuted || now.Block.Hash == old.Block.Hash {
+		t.Fatalf("%+v, after %+v", now, old)
+	}
+	w.log.appends = nil
+	must(t, w.Watcher.command(t.Context(), hash, tx.SeeReceipt{Receipt: *old, At: w.clock.now()}))
+	w.expect()
+	if after := w.state(hash); after.Block.Hash != now.Block.Hash {
+		t.Errorf("in block %s, it was in %s", after.Block.Hash, now.Block.Hash)
+	}
+}

@@ -28,6 +28,7 @@ const (
 	rowsMax      = 1000 // rows looked at in one go
 	waitingMax   = 64   // waiting sequences asked for in one block
 	commandsMax  = 64   // commands under way at once
+	triesMax     = 64   // looks at a transaction that moves on meanwhile
 	finalityPast = 64   // blocks below the final one in which a contradiction is still noticed
 	orphanSteps  = 16   // steps during which a block that left is checked again
 	unsettledMax = 4096 // sequences kept in mind whose rivals could not be settled
@@ -274,6 +275,8 @@ func (r *run) command(ctx context.Context, hash chain.Hash, c tx.Command) error 
 	return r.Watcher.command(ctx, hash, c)
 }
 
+// command carries out what was seen, if it is still so when others have recorded
+// something meanwhile.
 func (w *Watcher) command(ctx context.Context, hash chain.Hash, c tx.Command) error {
 	origin, err := commands.Begin(w.Random, event.Meta{Actor: "watcher"})
 	if err != nil {
@@ -282,12 +285,44 @@ func (w *Watcher) command(ctx context.Context, hash chain.Hash, c tx.Command) er
 	if w.Crash != nil {
 		w.Crash("verdict")
 	}
-	_, err = w.Transactions.Handle(ctx, tx.Stream(w.Chain, hash), c, origin)
-	if commands.IsRefusal(err) {
-		w.Log.Debug("refused", "tx", hash, "command", fmt.Sprintf("%T", c), "why", err)
-		return nil
+	stream := tx.Stream(w.Chain, hash)
+	for tries := range triesMax {
+		r, err := w.Transactions.Load(ctx, stream)
+		if err != nil {
+			return err
+		}
+		if old, err := w.outdated(ctx, r.State, c, tries > 0); err != nil || old {
+			return err
+		}
+		_, err = w.Transactions.HandleOnce(ctx, stream, r, c, origin)
+		var conflict *event.ConflictError
+		switch {
+		case errors.As(err, &conflict):
+		case commands.IsRefusal(err):
+			w.Log.Debug("refused", "tx", hash, "command", fmt.Sprintf("%T", c), "why", err)
+			return nil
+		default:
+			return err
+		}
 	}
-	return err
+	return fmt.Errorf("%s moved on %d times while it was looked at", stream, triesMax)
+}
+
+// outdated reports whether the chain has another block by now where a receipt was seen.
+// It is asked when somebody has recorded another verdict, or something while we looked:
+// a process that stood still for a while brings old news, which must not undo the new.
+// The stream was loaded before, so what is recorded from here on is a conflict.
+func (w *Watcher) outdated(ctx context.Context, s tx.State, c tx.Command, moved bool) (bool, error) {
+	seen, receipt := c.(tx.SeeReceipt)
+	block := seen.Receipt.Block
+	if !receipt || s.Block.Hash == block.Hash || s.Verdict == tx.StatusAbsent && !moved {
+		return false, nil
+	}
+	at, _, err := w.Node.BlockAt(ctx, block.Number)
+	if err != nil {
+		return false, fmt.Errorf("block %d: %w", block.Number, err)
+	}
+	return at.Hash != block.Hash, nil
 }
 
 // each runs f for each item, some at a time.
