@@ -103,6 +103,6 @@ func (f *Feeder) plan(r event.Recorded) (tx.Change, bool, error) {
 	}
 	// The expiry cap on a recorded attempt's pause matters only to a queue that
 	// is being rebuilt: a live row's next action was set by the worker itself.
-	c, ok := Plan(f.Schedule, f.Lead, id, hash, e)
+	c, ok := Plan(f.Schedule, f.Lead, id, hash, e, r.At)
 	return c, ok, nil
 }

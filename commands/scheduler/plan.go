@@ -10,16 +10,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Plan says what one fact about a transaction means to the due queue. Facts that
-// mean nothing to it are ok=false.
-func Plan(schedule tx.Schedule, lead time.Duration, id chain.ID, hash chain.Hash, e tx.Event) (c tx.Change, ok bool) {
+// Plan says what one fact about a transaction, recorded at a time by the store's clock,
+// means to the due queue. Facts that mean nothing to it are ok=false.
+func Plan(schedule tx.Schedule, lead time.Duration, id chain.ID, hash chain.Hash, e tx.Event, recorded time.Time) (c tx.Change, ok bool) {
 	c = tx.Change{Chain: id, Hash: hash}
 	switch e := e.(type) {
 	case tx.Accepted:
 		c.Open = &tx.Work{
 			Chain: e.Chain, Hash: e.Hash, Sender: e.Sender, NonceKey: e.NonceKey, Nonce: e.Nonce,
-			Account: tx.AccountOf(e), EligibleAt: e.EligibleAt, ExpiresAt: e.Window.Before,
-			Phase: tx.Open, NextAt: tx.FirstDue(e.EligibleAt, lead, e.At),
+			Account: tx.AccountOf(e), EligibleAt: e.Opens(), ExpiresAt: e.Window.Before,
+			Phase: tx.Open, NextAt: tx.FirstDue(e.Opens(), lead, recorded),
 		}
 	case tx.Broadcast:
 		c.Attempt = attempted(schedule, hash, e.Attempt, e.At, tx.Outcome{Class: tx.Taken})

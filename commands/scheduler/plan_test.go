@@ -17,6 +17,7 @@ func TestPlan(t *testing.T) {
 	hash := chain.Keccak([]byte("transaction"))
 	block := chain.Block{Number: 7, Hash: chain.Keccak([]byte("block"))}
 	at := time.Unix(1_800_000_000, 500)
+	recorded := at.Add(-time.Hour) // the clock of who accepted is an hour ahead of the store's
 	schedule := tx.DefaultSchedule()
 	account := tx.AccountOf(tx.Accepted{Chain: id, Sender: chain.Address{1}})
 	nobody := tx.AccountOf(tx.Accepted{Chain: id})
@@ -32,6 +33,12 @@ func TestPlan(t *testing.T) {
 			EligibleAt: eligible, Window: chain.Window{Before: 1_900_000_000}, At: at,
 		}
 	}
+	// opening has a validAfter that is past by the clock of who accepted.
+	opening := func(after uint64) tx.Accepted {
+		a := accept(1_800_000_000)
+		a.Window.After = after
+		return a
+	}
 	attempt := func(n int, o tx.Outcome) *tx.Attempted {
 		return &tx.Attempted{Number: n, At: at, NextAt: schedule.Next(hash, n, o, at, 0), Note: o.String()}
 	}
@@ -40,10 +47,11 @@ func TestPlan(t *testing.T) {
 		want  tx.Change
 		none  bool
 	}{
-		"eligible now":            {event: accept(1_800_000_000), want: tx.Change{Open: row(1_800_000_000, at)}},
-		"eligible long ago":       {event: accept(1), want: tx.Change{Open: row(1, at)}},
+		"eligible now":            {event: accept(1_800_000_000), want: tx.Change{Open: row(0, recorded)}},
+		"eligible long ago":       {event: accept(1), want: tx.Change{Open: row(0, recorded)}},
+		"open soon":               {event: opening(1_799_996_410), want: tx.Change{Open: row(1_799_996_410, time.Unix(1_799_996_408, 0))}},
 		"eligible later":          {event: accept(1_800_000_010), want: tx.Change{Open: row(1_800_000_010, time.Unix(1_800_000_008, 0))}},
-		"eligible within lead":    {event: accept(1_800_000_001), want: tx.Change{Open: row(1_800_000_001, at)}},
+		"eligible within lead":    {event: opening(1_799_996_401), want: tx.Change{Open: row(1_799_996_401, recorded)}},
 		"eligible at the last":    {event: accept(1<<64 - 1), want: tx.Change{Open: row(1<<64-1, time.Unix(1<<40, 0).Add(-lead))}},
 		"taken":                   {event: tx.Broadcast{Attempt: 4, At: at}, want: tx.Change{Attempt: attempt(4, tx.Outcome{Class: tx.Taken})}},
 		"rejected":                {event: tx.Rejected{Attempt: 3, Class: tx.Retry, Cause: tx.Funds, Reason: "poor", At: at}, want: tx.Change{Attempt: attempt(3, tx.Outcome{Class: tx.Retry, Cause: tx.Funds, Message: "poor"})}},
@@ -62,10 +70,10 @@ func TestPlan(t *testing.T) {
 		"canceled when announced": {event: tx.CanceledLocally{Verdict: tx.StatusExecuted, At: at}, none: true},
 		"retired":                 {event: tx.Retired{At: at}, want: tx.Change{Close: true}},
 		"its bytes were erased":   {event: tx.PayloadErased{At: at}, none: true},
-		"no nonce, no time bound": {event: tx.Accepted{Chain: id, Hash: hash, At: at}, want: tx.Change{Open: &tx.Work{Chain: id, Hash: hash, Account: nobody, Phase: tx.Open, NextAt: at}}},
+		"no nonce, no time bound": {event: tx.Accepted{Chain: id, Hash: hash, At: at}, want: tx.Change{Open: &tx.Work{Chain: id, Hash: hash, Account: nobody, Phase: tx.Open, NextAt: recorded}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := scheduler.Plan(schedule, lead, id, hash, c.event)
+			got, ok := scheduler.Plan(schedule, lead, id, hash, c.event, recorded)
 			if ok == c.none {
 				t.Fatalf("means something: %v", ok)
 			}
@@ -85,6 +93,6 @@ func TestPlanKnowsEveryName(t *testing.T) {
 		check(t, err)
 		e, err := codec.Decode(name, data)
 		check(t, err)
-		scheduler.Plan(tx.DefaultSchedule(), 0, id, chain.Hash{}, e)
+		scheduler.Plan(tx.DefaultSchedule(), 0, id, chain.Hash{}, e, time.Time{})
 	}
 }

@@ -117,7 +117,7 @@ func (j *Judge) inWindow(l *life, s Sent) {
 	const farFuture = 1 << 33 // the year 2242
 	second := func(n uint64) time.Time { return time.Unix(int64(min(n, farFuture)), 0) }
 	a := l.accepted
-	opens := second(a.EligibleAt).Add(-j.s.Lead)
+	opens := second(a.Opens()).Add(-j.s.Lead)
 	if s.At.Before(opens.Add(-j.s.Skew)) && second(s.ChainTime).Before(opens) {
 		j.broken(P15, l.key.stream(), l.position, "it reached %s at %s, %s before it was eligible", s.Node, s.At.UTC().Format(time.RFC3339Nano), opens.Sub(s.At))
 	}

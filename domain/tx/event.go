@@ -33,6 +33,16 @@ type Accepted struct {
 	At         time.Time           `json:"at"`
 }
 
+// Opens is when the transaction's window does, in Unix seconds; 0 when it is open from
+// the beginning. EligibleAt is no earlier than the acceptance by the clock of who
+// accepted, which may be wrong by hours: nothing waits for that clock.
+func (a Accepted) Opens() uint64 {
+	if at := a.At.Unix(); at < 0 || a.EligibleAt > uint64(at) {
+		return a.EligibleAt // the window decided
+	}
+	return a.Window.After
+}
+
 // Broadcast: at least one endpoint took the bytes or had them. → Broadcasting.
 type Broadcast struct {
 	Attempt int       `json:"attempt"`

@@ -15,8 +15,8 @@ func sending() []mutant {
 			Name: "sent-early", Breaks: "P15",
 			Is: "validAfter is ignored: the first attempt is due when a transaction is accepted.",
 			Edits: []edit{{
-				"commands/scheduler/plan.go", `NextAt: tx.FirstDue(e.EligibleAt, lead, e.At),`,
-				`NextAt: map[bool]time.Time{false: tx.FirstDue(e.EligibleAt, lead, e.At), true: e.At}[AWAKE],`,
+				"commands/scheduler/plan.go", `NextAt: tx.FirstDue(e.Opens(), lead, recorded),`,
+				`NextAt: map[bool]time.Time{false: tx.FirstDue(e.Opens(), lead, recorded), true: recorded}[AWAKE],`,
 			}},
 		},
 		{
