@@ -68,7 +68,11 @@ func run(ctx context.Context, o options, out io.Writer) error {
 			return fmt.Errorf("build the worlds: %w", err)
 		}
 	}
-	l := lives{binary: o.binary, out: out}
+	binary, err := filepath.Abs(o.binary)
+	if err != nil {
+		return err
+	}
+	l := lives{binary: binary, out: out}
 	if o.replays > 0 {
 		return l.replay(ctx, simulation.Expand(o.seed, o.each), o.replays)
 	}
