@@ -60,7 +60,7 @@ func TestWrongIsNoticed(t *testing.T) {
 	}
 	all := transfers(3, 1)
 	for _, p := range all[:2] {
-		if err := rig.Call(t.Context(), anvil.URL(), nil, "eth_sendRawTransaction", fmt.Sprintf("0x%x", p.Raw)); err != nil {
+		if err := rig.Call(t.Context(), anvil.URL(), nil, "eth_sendRawTransactionSync", fmt.Sprintf("0x%x", p.Raw)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,6 +18,7 @@ func TestTheChainIsAskedBeforeARepeat(t *testing.T) {
 	w := newWorld(t, 2)
 	raw, row := w.accept(plain(0))
 	w.attempt(&row)
+	w.reached(raw, 2)
 	w.mine()
 	before := len(w.sent(raw))
 	done := w.attempt(&row)

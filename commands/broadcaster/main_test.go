@@ -100,7 +100,7 @@ func (w *world) accept(t chain.Signed) ([]byte, tx.Work) {
 	check(w.t, err)
 	check(w.t, answers[0].Err)
 	accepted := answers[0].State.Accepted
-	change, _ := scheduler.Plan(w.Schedule, 0, id, accepted.Hash, accepted)
+	change, _ := scheduler.Plan(w.Schedule, 0, id, accepted.Hash, accepted, accepted.At)
 	return raw, *change.Open
 }
 
@@ -152,6 +152,19 @@ func (w *world) sent(raw []byte) (to []string) {
 		to = append(to, d.Node)
 	}
 	return to
+}
+
+// reached waits until the bytes have come to so many nodes: an attempt ends when one
+// has them, and the others' answers are not waited for.
+func (w *world) reached(raw []byte, nodes int) {
+	w.t.Helper()
+	for deadline := time.After(10 * time.Second); len(w.sent(raw)) < nodes; {
+		select {
+		case <-deadline:
+			w.t.Fatalf("sent to %v, and to no other", w.sent(raw))
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // mine makes a block, with others' transactions in it.

@@ -133,6 +133,27 @@ func TestForgedFork(t *testing.T) {
 	w.expect("finalized")
 }
 
+// A node shows a head that lies so far ahead that it meets nothing which is known:
+// watching begins there neither at the start nor later.
+func TestForgedBeginning(t *testing.T) {
+	w := newWorld(t, 1)
+	f := &forger{Node: w.Node, blocks: map[chain.Hash]block{}}
+	w.Node = f
+	far := chain.Block{Number: 1 << 20, Hash: chain.Hash{0xfa}, Parent: chain.Hash{0xfb}, Time: w.chain.Head().Time + 1}
+	for nonce := range uint64(2) {
+		f.forge(far, far.Time+1)
+		w.try(3)
+		f.head = nil
+		clear(f.blocks)
+		raw, _ := w.accept(plain(nonce))
+		w.mine(raw)
+		w.try(1)
+		w.mine()
+		w.try(1)
+		w.expect("accepted", "mined", "finalized")
+	}
+}
+
 // A node calls its head final, which the others do not: nothing is sealed before they do.
 func TestForgedFinality(t *testing.T) {
 	w := newWorld(t, 0)

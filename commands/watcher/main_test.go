@@ -278,7 +278,7 @@ func (w *world) feed() {
 			must(w.t, err)
 			e, err := tx.Codec().Decode(r.Name, r.Data)
 			must(w.t, err)
-			if c, ok := scheduler.Plan(tx.DefaultSchedule(), 0, moderato, hash, e); ok {
+			if c, ok := scheduler.Plan(tx.DefaultSchedule(), 0, moderato, hash, e, r.At); ok {
 				changes = append(changes, c)
 			}
 		}

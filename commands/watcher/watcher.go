@@ -194,10 +194,12 @@ func (r *run) follow(ctx context.Context, head chain.Block) error {
 		return err
 	}
 	left := r.blocks[base:]
-	if len(left) > 0 {
-		// What others mined is not un-mined on one node's word.
+	joins := base > 0 && fresh[0].Parent == r.blocks[base-1].Hash
+	if len(left) > 0 || !joins {
+		// What others mined is not un-mined on one node's word, and watching does not
+		// begin where none but one has a block: nothing would ever meet it.
 		if err := r.Node.Shown(ctx, head); err != nil {
-			return fmt.Errorf("a fork: %w", err)
+			return fmt.Errorf("a fork, or a beginning: %w", err)
 		}
 	}
 	first := fresh[0].Number
