@@ -115,7 +115,7 @@ func (r *result) judgeWorlds(said []byte) {
 
 // judgeTest reads what a test has told: that it was skipped is trouble.
 func (r *result) judgeTest(m mutant, said []byte) {
-	r.By = strings.Trim(m.Test.Run, "^$")
+	r.By = m.Test.name()
 	switch {
 	case bytes.Contains(said, []byte("--- SKIP")), bytes.Contains(said, []byte("no tests to run")):
 		r.Trouble = "the test was not run: " + firstMatch(said, skips)

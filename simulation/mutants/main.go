@@ -47,7 +47,7 @@ func parse(args []string, say io.Writer) (wanted, error) {
 	flags.SetOutput(say)
 	only := flags.String("only", "", "mutants whose names match this expression")
 	var w wanted
-	flags.IntVar(&w.seeds, "seeds", 40, "worlds at most for each mutant: seeds 1, 2, 3, …")
+	flags.IntVar(&w.seeds, "seeds", 60, "worlds at most for each mutant: seeds 1, 2, 3, …")
 	flags.Float64Var(&w.hours, "hours", 0.15, "simulated with faults in each")
 	flags.BoolVar(&w.json, "json", false, "tell the results as JSON")
 	flags.IntVar(&w.workers, "workers", 2, "mutants tried at once, on a processor each")
@@ -119,6 +119,9 @@ func (b *bench) all(ctx context.Context, w wanted, say io.Writer) ([]result, err
 	return append(results, b.nobody(ctx, chosen, results, binaries, w.workers, say)...), ctx.Err()
 }
 
+// asItIs is what a process is in which no mutant is awake.
+const asItIs = "The product, as it is."
+
 // nobody tries the worlds and tests that have caught somebody with all asleep.
 func (b *bench) nobody(ctx context.Context, chosen []mutant, tried []result, binaries map[string]string, workers int, say io.Writer) []result {
 	most := 0
@@ -129,11 +132,11 @@ func (b *bench) nobody(ctx context.Context, chosen []mutant, tried []result, bin
 			most = max(most, tried[i].Seeds)
 		} else if !met[*m.Test] {
 			met[*m.Test] = true
-			asleep = append(asleep, mutant{Is: "The product, as it is.", Test: m.Test})
+			asleep = append(asleep, mutant{Is: asItIs, Test: m.Test})
 		}
 	}
 	if most > 0 {
-		asleep = append(asleep, mutant{Is: "The product, as it is."})
+		asleep = append(asleep, mutant{Is: asItIs})
 	}
 	results := make([]result, len(asleep))
 	b.each(asleep, workers, func(i int) {

@@ -1,5 +1,7 @@
 package main
 
+import "strings"
+
 // mutant is a defect on purpose: one that somebody could make, and that has to be found.
 type mutant struct {
 	Name   string
@@ -19,6 +21,12 @@ type edit struct{ File, Old, New string }
 
 // command is a test that fails because of a mutant, and passes without it.
 type command struct{ Package, Run string }
+
+// name is what people call the test.
+func (c command) name() string {
+	names := strings.NewReplacer("^", "", "$", "", "(", "", ")", "", "|", " or ").Replace(c.Run)
+	return c.Package + " " + names
+}
 
 // mutants are all of them.
 func mutants() []mutant {

@@ -48,14 +48,14 @@ func printTable(out io.Writer, results []result) error {
 		case !r.Caught && r.Mutant != "":
 			by = "**not caught**"
 		case !r.Caught:
-			by = "nothing"
+			by = strings.TrimSpace("nothing " + r.By)
 		}
-		worlds, simulated := fmt.Sprint(r.Seeds), r.Simulated.Round(time.Minute).String()
+		worlds, simulated := fmt.Sprint(r.Seeds), fmt.Sprintf("%.1f h", r.Simulated.Hours())
 		if r.Seeds == 0 {
 			worlds, simulated = "–", "–"
 		}
 		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s | %s |\n", //nolint:errcheck // memory
-			nameOf(r), is, r.Breaks, by, worlds, strings.TrimSuffix(simulated, "0s"), r.Wall.Round(time.Second))
+			nameOf(r), is, r.Breaks, by, worlds, simulated, r.Wall.Round(time.Second))
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
