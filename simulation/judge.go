@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -125,13 +126,21 @@ func (j *judge) taken(r *wish, t *signed, hash chain.Hash) {
 		j.fail("P3", "%s was answered with %s", t.hash, hash)
 	}
 	c := promise.Call{Kind: promise.Submit, Chain: chainID, Hash: hash, Result: promise.OK, Began: r.began, Ended: time.Now()}
-	if len(r.items) == 1 && r.key != "" && j.world.plan.remembers() {
+	if len(r.items) == 1 && r.key != "" && j.remembered(r) {
 		c.Key, c.Print = r.key, chain.Keccak(r.body)
 	}
 	j.tell(j.promises.Call(c))
 	if t.at.IsZero() {
 		t.at = time.Now()
 	}
+}
+
+// remembered reports whether the store has kept what a request was answered. What could
+// not be written down is carried out again, which changes nothing; but then the service
+// takes another request under that key as well.
+func (j *judge) remembered(r *wish) bool {
+	print := sha256.Sum256(fmt.Appendf(nil, "%s %s\n\n%s", r.method, r.path, r.body)) // as the API tells requests apart
+	return j.world.plan.Crowd.Lose == 0 && j.world.store.Requests().Kept(print)
 }
 
 // canceled judges what a cancel of a group was answered: it found all of whom a client

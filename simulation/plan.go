@@ -152,15 +152,6 @@ func Expand(seed uint64, hours float64) Plan {
 // lies are what the first node may do wrong.
 var lies = []string{"forgets", "wrong hash", "phantom receipts", "stale nonces", "high nonces", "ahead", "behind"} //nolint:gochecknoglobals // constant
 
-// remembers reports whether the service can remember every request by its key. What it
-// could not write down before it answered, or has lost with the queue, it carries out
-// again, which changes nothing; but then it takes another request under that key as well.
-func (p Plan) remembers() bool {
-	s := p.Store
-	s.View = 0
-	return s == StoreFaults{} && p.Crowd.Crash+p.Crowd.CrashAll+p.Crowd.Point+p.Crowd.Pause+p.Crowd.Lose == 0
-}
-
 func (p Plan) String() string {
 	text, err := json.Marshal(p)
 	if err != nil {

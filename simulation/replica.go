@@ -40,6 +40,7 @@ type replica struct {
 	thaws  time.Duration
 
 	skew   time.Duration // of its clock
+	behind time.Duration // the store's, when last leased from: what its adapter knows
 	random *rand.ChaCha8
 
 	mu     sync.Mutex

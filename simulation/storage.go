@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
@@ -188,6 +189,7 @@ func (s storage) Lease(ctx context.Context, id chain.ID, holder string, ttl time
 		until time.Duration
 	}
 	a, err := asked(ctx, s, writing, fmt.Sprintf("lease work %s %d %d", id, limit, repeats), func(ctx context.Context) (a answer, err error) {
+		s.replica.behind = s.world.storeSkew - s.replica.skew
 		a.work, a.until, err = s.world.store.Lease(ctx, id, holder, ttl, limit, repeats)
 		return a, err
 	})
@@ -196,9 +198,18 @@ func (s storage) Lease(ctx context.Context, id chain.ID, holder string, ttl time
 
 func (s storage) Done(ctx context.Context, holder string, done []tx.Done) error {
 	return told(ctx, s, fmt.Sprintf("done %s %d", done[0].Hash, len(done)), func(ctx context.Context) error {
-		return s.world.store.Done(ctx, holder, done)
+		carried := slices.Clone(done)
+		for i := range carried {
+			if s.replica.behind.Abs() >= skewMin {
+				carried[i].NextAt = carried[i].NextAt.Add(s.replica.behind)
+			}
+		}
+		return s.world.store.Done(ctx, holder, carried)
 	})
 }
+
+// skewMin is how far apart two clocks are between which a store carries times.
+const skewMin = 250 * time.Millisecond
 
 // payloads is a replica's way to the signed bytes.
 type payloads struct{ storage }

@@ -13,8 +13,10 @@ import (
 // them go when the chain's clock says so, whatever the server's says.
 
 const (
-	// skewMin is how far apart two clocks are that are not taken for one.
-	skewMin = 10 * time.Second
+	// skewMin is how far apart two clocks are that are not taken for one: as far as
+	// the shortest pause is long. By a clock that is behind by more than a pause,
+	// what is to be repeated would be due at once, again and again.
+	skewMin = 250 * time.Millisecond
 
 	// leaseSlack is how much longer than ours another replica's term may be: a lease
 	// that runs for longer yet was given before the clock was set back.
