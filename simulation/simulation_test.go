@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -153,6 +154,13 @@ func number(t *testing.T, text string) uint64 {
 
 // One seed is one world: whoever runs it again sees the very same.
 func TestReplay(t *testing.T) {
+	if raced {
+		out, err := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-run", "^TestReplay$", ".").CombinedOutput()
+		if err != nil {
+			t.Errorf("without the race detector: %v\n%s", err, out)
+		}
+		return
+	}
 	p := Expand(6, short)
 	first := live(t, p)
 	again := live(t, p)

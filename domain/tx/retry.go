@@ -32,18 +32,19 @@ func DefaultSchedule() Schedule {
 // time. It depends on nothing else: the jitter is drawn from hash and number, so
 // that even back-off replays. expiresAt is in Unix seconds, 0 for never.
 func (s Schedule) Next(hash chain.Hash, n int, o Outcome, at time.Time, expiresAt uint64) time.Time {
-	low, high := s.RetryMin, s.RetryMax
+	low, high, steady := s.RetryMin, s.RetryMax, 3
 	switch {
 	case o.Class == Taken:
 		low, high = s.RebroadcastMin, s.RebroadcastMax
 	case o.Cause == RateLimited:
 		low = high
+	case o.Cause == TooEarly:
+		steady = steadyEarly
 	case o.Cause == NonceTooHigh:
 		low = min(4*low, high) // its predecessor's landing wakes it sooner
 	}
-	// The first pauses stay between low and twice low; from the fourth attempt
-	// on they double.
-	pause := float64(low) * math.Pow(2, float64(min(max(n-3, 0), 30)))
+	// The first pauses stay between low and twice low; then they double.
+	pause := float64(low) * math.Pow(2, float64(min(max(n-steady, 0), 30)))
 	pause = min(pause*(1+jitter(hash, n)), float64(high))
 	next := time.Duration(pause)
 	if expiresAt != 0 {
@@ -57,6 +58,10 @@ func (s Schedule) Next(hash chain.Hash, n int, o Outcome, at time.Time, expiresA
 	}
 	return at.Add(next)
 }
+
+// steadyEarly is how many attempts are made at the first pace while a node says that it
+// is too early: its clock is a little behind, and the window may be short.
+const steadyEarly = 12
 
 // jitter is a fraction in [0, 1) that only hash and n decide.
 func jitter(hash chain.Hash, n int) float64 {

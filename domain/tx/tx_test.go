@@ -333,6 +333,10 @@ func TestSchedule(t *testing.T) {
 		if again := s.Next(hash, n, o, epoch, expires).Sub(epoch); again != pause {
 			t.Fatalf("the pause is %v, then %v", pause, again)
 		}
+		early := s.Next(hash, n, Outcome{Class: Retry, Cause: TooEarly}, epoch, 0).Sub(epoch)
+		if n <= 12 && early > 500*time.Millisecond || n > 20 && early != s.RetryMax {
+			t.Fatalf("pause %v after a node said for the %dth time that it is too early", early, n)
+		}
 		if o.Class == Retry && n <= 3 && expires == 0 && pause > 500*time.Millisecond {
 			t.Fatalf("pause %v near eligibility", pause)
 		}
