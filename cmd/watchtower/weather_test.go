@@ -231,6 +231,7 @@ func TestNoConnections(t *testing.T) {
 	s := d.service(t)
 	check(t, s.Start(d.ctx))
 	payments, to := rig.Payments(9100, 300)
+	stands := make(chan struct{})
 	var passing sync.WaitGroup
 	passing.Go(func() {
 		d.wait(time.Second)
@@ -239,10 +240,13 @@ func TestNoConnections(t *testing.T) {
 		// is ended by the second look.
 		end := fmt.Sprintf(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '%s'`, role)
 		d.sql(t, 200*time.Millisecond, fmt.Sprintf(`ALTER ROLE %s CONNECTION LIMIT 0`, role), end, end)
+		close(stands)
 		d.wait(blackout)
 		d.sql(t, 0, fmt.Sprintf(`ALTER ROLE %s CONNECTION LIMIT -1`, role))
 	})
-	failed, longest := d.insist(t, payments, 8, s.URL)
+	d.insist(t, payments[:150], 8, s.URL) // some of them while connections go
+	<-stands
+	failed, longest := d.insist(t, payments[150:], 8, s.URL)
 	passing.Wait()
 	if failed == 0 {
 		t.Error("no request failed: the connections did not run out")

@@ -126,8 +126,11 @@ func getJSON(ctx context.Context, url string, into any) (*http.Response, error) 
 func Await(ctx context.Context, url string, hash chain.Hash, want func(Transaction) bool) (t Transaction, err error) {
 	for {
 		// Trouble is expected while servers are being killed: only the deadline counts.
-		if t, err = Get(ctx, url, hash); err == nil && want(t) {
-			return t, nil
+		var now Transaction
+		if now, err = Get(ctx, url, hash); err == nil {
+			if t = now; want(t) {
+				return t, nil
+			}
 		}
 		select {
 		case <-ctx.Done():

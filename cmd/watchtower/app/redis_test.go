@@ -339,8 +339,11 @@ func (w *work) outcome(url string) map[string]int {
 	for _, p := range w.payments {
 		got, err := rig.Await(ctx, url, p.Hash, func(t rig.Transaction) bool { return t.Finalized })
 		if err != nil {
-			w.t.Error(err, w.kind[p.Hash])
-			continue
+			life, _ := rig.Events(w.t.Context(), url, p.Hash)
+			for _, e := range life {
+				w.t.Logf("%s %s %s", e.At.Format(time.StampMilli), e.Name, e.Data)
+			}
+			w.t.Fatalf("of kind %d: %v; %v had ended before", w.kind[p.Hash], err, ends)
 		}
 		end := got.Status
 		if got.Receipt != nil {
