@@ -36,6 +36,8 @@ func Begin(random io.Reader, meta event.Meta) (Origin, error) {
 type Handler[S Decider[S, C, E], C, E any] struct {
 	Store Store
 	Codec event.Codec[E]
+	// Snapshots, when set, spares the reading of long streams.
+	Snapshots *Snapshots[S]
 	// Told, when set, is called with what a command has appended, once for each
 	// append that stands: for whoever counts or traces, and never for effects.
 	Told func(Told[S, E])
@@ -65,18 +67,52 @@ const (
 	unknownsMax  = 4  // append the same events again at most so often
 )
 
-// Load folds a stream. A stream that does not exist is the zero state at version 0.
+// Load folds a stream, from its snapshot on where there is one. A stream that does not
+// exist is the zero state at version 0.
 func (h Handler[S, C, E]) Load(ctx context.Context, stream event.Stream) (Result[S], error) {
-	var r Result[S]
-	for recorded, err := range h.Store.ReadStream(ctx, stream, 0) {
+	if h.Snapshots == nil {
+		return h.fold(ctx, stream, nil)
+	}
+	if s, ok := h.Snapshots.find(ctx, stream); ok {
+		if r, err := h.fold(ctx, stream, &s); !errors.Is(err, errForeign) {
+			return r, err
+		}
+	}
+	return h.fold(ctx, stream, nil)
+}
+
+// fold reads a stream: all of it, or from the event that a snapshot stands at.
+func (h Handler[S, C, E]) fold(ctx context.Context, stream event.Stream, from *event.Snapshot) (r Result[S], err error) {
+	var after event.Version
+	if from != nil {
+		after = from.Version - 1
+	}
+	var last event.Recorded
+	read := 0
+	for recorded, err := range h.Store.ReadStream(ctx, stream, after) {
 		if err != nil {
 			return r, fmt.Errorf("read %s: %w", stream, err)
 		}
-		e, err := h.Codec.Decode(recorded.Name, recorded.Data)
-		if err != nil {
-			return r, fmt.Errorf("%s version %d: %w", stream, recorded.Version, err)
+		if from != nil && read == 0 {
+			ok := false
+			if r.State, ok = h.Snapshots.open(*from, recorded); !ok {
+				return Result[S]{}, errForeign
+			}
+		} else {
+			e, err := h.Codec.Decode(recorded.Name, recorded.Data)
+			if err != nil {
+				return r, fmt.Errorf("%s version %d: %w", stream, recorded.Version, err)
+			}
+			r.State = r.State.Evolve(e)
 		}
-		r.State, r.Version = r.State.Evolve(e), recorded.Version
+		r.Version, last = recorded.Version, recorded
+		read++
+	}
+	if from != nil && read == 0 { // the stream is shorter than that
+		return r, errForeign
+	}
+	if h.Snapshots != nil {
+		h.Snapshots.keep(ctx, r.State, last, read)
 	}
 	return r, nil
 }

@@ -153,6 +153,9 @@ func (d *DB) Work() *Work { return d.work }
 // Requests is what is remembered of requests that clients may repeat.
 func (d *DB) Requests() Requests { return Requests{d.work} }
 
+// Snapshots are folded states of long streams.
+func (d *DB) Snapshots() Snapshots { return Snapshots{d.work} }
+
 // View is the read models' database. Whose they are makes its tables.
 func (d *DB) View() *sql.DB { return d.view }
 

@@ -151,3 +151,9 @@ func TestProbe(t *testing.T) {
 		t.Error("a folder that is gone takes writes")
 	}
 }
+
+func TestSnapshots(t *testing.T) {
+	storetest.Snapshots(t, func(t *testing.T) storetest.Opened[storetest.SnapshotRows] {
+		return opened(t, func(db *embedded.DB) storetest.SnapshotRows { return db.Snapshots() })
+	})
+}

@@ -106,6 +106,7 @@ type DB struct {
 	Checkpoints *Checkpoints
 	Leases      *Leases
 	Requests    *Requests
+	Snapshots   *Snapshots
 	Work        *Work // the due queue and the watcher's board
 
 	config *pgx.ConnConfig
@@ -147,6 +148,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	db.Checkpoints = &Checkpoints{db.work}
 	db.Leases = &Leases{db.log}
 	db.Requests = &Requests{db.log}
+	db.Snapshots = &Snapshots{db.work}
 	db.Work = &Work{pool: db.work, window: o.Window, pause: o.Pause}
 	return db, nil
 }

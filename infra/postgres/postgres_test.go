@@ -193,3 +193,9 @@ func stands(t testing.TB, l *postgres.Log, stream event.Stream) (events []event.
 	}
 	return events
 }
+
+func TestSnapshots(t *testing.T) {
+	storetest.Snapshots(t, func(t *testing.T) storetest.Opened[storetest.SnapshotRows] {
+		return opened(open(t, postgres.Options{}), func(db *postgres.DB) storetest.SnapshotRows { return db.Snapshots })
+	})
+}

@@ -49,7 +49,9 @@ type Storage struct {
 	Board    watcher.Board
 	Requests Requests
 	View     *sql.DB
-	Ping     func(ctx context.Context) error
+	// Snapshots are folded states of long streams. May be nil.
+	Snapshots commands.SnapshotRows
+	Ping      func(ctx context.Context) error
 	// Probe writes something where the log is written, durably, and leaves nothing
 	// behind. May be nil.
 	Probe func(ctx context.Context) error
@@ -88,6 +90,8 @@ type Settings struct {
 	MaxRequests    int // that are remembered by their Idempotency-Key
 	ExpiringWindow time.Duration
 	Retention      retention.Settings
+	// SnapshotsEvery is after how many events of a long stream a snapshot is kept; 0: none.
+	SnapshotsEvery int
 	// Deployment is this deployment's name in what owners sign to cancel groups; empty
 	// is one that follows from the vault's key. GroupIDSignatures says whether the form
 	// is taken that can be replayed.
@@ -125,7 +129,7 @@ func New(settings Settings, ports Ports) *App {
 	}
 	a.store = ports.Metrics.Store(a.ports.Storage.Log)
 	a.transactions = commands.Transactions{Store: a.store, Codec: tx.Codec(), Told: a.observer(), Crash: ports.Crash}
-	a.groups = commands.Groups{Store: a.store, Codec: group.Codec(), Crash: ports.Crash}
+	a.groups = commands.Groups{Store: a.store, Codec: group.Codec(), Snapshots: a.groupSnapshots(), Crash: ports.Crash}
 	a.vault = commands.Vault{Rows: a.ports.Storage.Payloads, Master: ports.Master, Random: ports.Random}
 	a.tail = tail.New(a.store, a.transactions.Codec, ports.Log)
 	a.query = transactions.Query{DB: ports.Storage.View}

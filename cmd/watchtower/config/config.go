@@ -43,6 +43,7 @@ type Config struct {
 	Idempotency Idempotency
 	Retention   retention.Settings
 	Cancel      Cancel
+	Snapshots   Snapshots
 	// Deployment is this deployment's name in what owners sign; empty is one that
 	// follows from the vault's key.
 	Deployment string

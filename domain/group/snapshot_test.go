@@ -1,0 +1,61 @@
+package group
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// What snapshots look like under schema 1, for ever: who changes this has to take the
+// next number.
+func TestSnapshotShape(t *testing.T) {
+	s := run(t, State{}, join(1, 2), typed(1, epoch), join(3))
+	if got := chain.Keccak(s.Snapshot()).String(); got != snapshotDigest || SnapshotSchema != 1 {
+		t.Errorf("schema %d has the digest %s", SnapshotSchema, got)
+	}
+}
+
+const snapshotDigest = "0x6f2ff5b0bdefa6f46c9e1f726eca7f83d5a1b4f6dc50e4d32525989870d8bab0"
+
+func TestSnapshotAndBack(t *testing.T) {
+	many := State{}
+	for n := range 300 {
+		many = run(t, many, join(n))
+	}
+	for _, s := range []State{{}, run(t, State{}, join(1)), run(t, State{}, join(1, 2), typed(1, epoch), typed(2, epoch), join(3)), many} {
+		back, err := Restore(s.Snapshot())
+		if err != nil || back.Members != s.Members || back.Canceled != s.Canceled || !bytes.Equal(back.Snapshot(), s.Snapshot()) {
+			t.Fatalf("%d members come back as %d: %v", s.Members, back.Members, err)
+		}
+		for _, m := range s.List() {
+			if found, ok := back.Member(m.Hash); !ok || found != m {
+				t.Fatalf("%+v comes back as %+v", m, found)
+			}
+		}
+		// It grows as the one it was made of does, and so do both.
+		if a, b := run(t, s, join(1000)), run(t, back, join(1000)); !bytes.Equal(a.Snapshot(), b.Snapshot()) {
+			t.Fatal("they grow apart")
+		}
+	}
+}
+
+// Whatever bytes there are, reading them ends in a state or an error.
+func FuzzRestore(f *testing.F) {
+	for n := range 3 {
+		s := State{}
+		for i := range n {
+			s = s.Evolve(joined(i))
+		}
+		f.Add(s.Snapshot())
+	}
+	f.Add([]byte(nil))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := Restore(data)
+		if err == nil && !bytes.Equal(s.Snapshot(), data) {
+			t.Errorf("%s is read as %s", hex.EncodeToString(data), fmt.Sprintf("%x", s.Snapshot()))
+		}
+	})
+}

@@ -1,0 +1,40 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Snapshots keeps folded states in work.db, one a stream.
+type Snapshots struct{ work *Work }
+
+// Snapshot is that of a stream; ok is false when there is none.
+func (s Snapshots) Snapshot(ctx context.Context, stream event.Stream) (found event.Snapshot, ok bool, err error) {
+	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		return query(conn, `SELECT version, pos, link, schema, data FROM snapshots WHERE stream = ?`, func(row *sqlite.Stmt) bool {
+			found = event.Snapshot{
+				Stream: stream, Version: event.Version(row.ColumnInt64(0)), Position: event.Position(row.ColumnInt64(1)),
+				Schema: row.ColumnInt(3), Data: columnBytes(row, 4),
+			}
+			ok = row.ColumnBytes(2, found.Link[:]) == len(found.Link)
+			return false
+		}, string(stream))
+	})
+	if err != nil {
+		return event.Snapshot{}, false, fmt.Errorf("snapshot of %s: %w", stream, err)
+	}
+	return found, ok, nil
+}
+
+// KeepSnapshot puts a snapshot in the place of the stream's earlier one.
+func (s Snapshots) KeepSnapshot(ctx context.Context, kept event.Snapshot) error {
+	_, err := write(ctx, s.work.file, "keep snapshot", func(conn *sqlite.Conn) (struct{}, error) {
+		return struct{}{}, exec(conn, `INSERT OR REPLACE INTO snapshots (stream, version, pos, link, schema, data) VALUES (?, ?, ?, ?, ?, ?)`,
+			string(kept.Stream), int64(kept.Version), int64(kept.Position), kept.Link[:], int64(kept.Schema), kept.Data)
+	})
+	return err
+}

@@ -1,0 +1,41 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Snapshots keeps folded states, one a stream. A crash of the server may lose the last
+// ones.
+type Snapshots struct{ pool *pgxpool.Pool }
+
+// Snapshot is that of a stream; ok is false when there is none.
+func (s *Snapshots) Snapshot(ctx context.Context, stream event.Stream) (found event.Snapshot, ok bool, err error) {
+	var version, pos int64
+	var link []byte
+	err = retry(ctx, func() error {
+		return s.pool.QueryRow(ctx, `SELECT version, pos, link, schema, data FROM work.snapshots WHERE stream = $1`, string(stream)).
+			Scan(&version, &pos, &link, &found.Schema, &found.Data)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return event.Snapshot{}, false, nil
+	}
+	found.Stream, found.Version, found.Position = stream, event.Version(version), event.Position(pos)
+	copy(found.Link[:], link)
+	return found, err == nil && len(link) == len(found.Link), err
+}
+
+// KeepSnapshot puts a snapshot in the place of the stream's earlier one.
+func (s *Snapshots) KeepSnapshot(ctx context.Context, kept event.Snapshot) error {
+	return retryRefused(ctx, func() error {
+		_, err := s.pool.Exec(ctx, `INSERT INTO work.snapshots (stream, version, pos, link, schema, data) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (stream) DO UPDATE SET version = $2, pos = $3, link = $4, schema = $5, data = $6`,
+			string(kept.Stream), clamp(uint64(kept.Version)), clamp(uint64(kept.Position)), kept.Link[:], kept.Schema, notNull(kept.Data))
+		return err
+	})
+}

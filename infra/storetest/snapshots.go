@@ -1,0 +1,53 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// SnapshotRows keeps folded states.
+type SnapshotRows interface {
+	Snapshot(ctx context.Context, stream event.Stream) (s event.Snapshot, ok bool, err error)
+	KeepSnapshot(ctx context.Context, s event.Snapshot) error
+}
+
+// Snapshots is the contract of folded states.
+func Snapshots(t *testing.T, open func(t *testing.T) Opened[SnapshotRows]) {
+	ctx := soon(t)
+	o := open(t)
+	p := o.Port
+	none := func(stream event.Stream) {
+		t.Helper()
+		if s, ok, err := p.Snapshot(ctx, stream); ok || err != nil {
+			t.Fatalf("%s has %+v, %v, %v", stream, s, ok, err)
+		}
+	}
+	kept := func(want event.Snapshot) {
+		t.Helper()
+		got, ok, err := p.Snapshot(ctx, want.Stream)
+		check(t, err)
+		if diff := cmp.Diff(want, got); !ok || diff != "" {
+			t.Fatalf("kept: %v, %s", ok, diff)
+		}
+	}
+	none("a")
+	first := event.Snapshot{Stream: "a", Version: 7, Position: 1 << 40, Link: [32]byte{1, 31: 2}, Schema: 3, Data: []byte("zero \x00 and all")}
+	check(t, p.KeepSnapshot(ctx, first))
+	kept(first)
+	none("A")
+	none("a'; --")
+	other := event.Snapshot{Stream: "é", Version: 1, Position: 1, Schema: 1, Data: make([]byte, 3<<20)}
+	check(t, p.KeepSnapshot(ctx, other))
+	older := first // whoever folds may have been overtaken; both are right
+	older.Version, older.Position, older.Data = 5, 1<<39, []byte{}
+	check(t, p.KeepSnapshot(ctx, older))
+	kept(older)
+	kept(other)
+	p = o.Reopen()
+	kept(older)
+	kept(other)
+}
