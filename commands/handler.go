@@ -58,6 +58,9 @@ type Told[S, E any] struct {
 type Result[S any] struct {
 	State   S
 	Version event.Version
+	// Link is that of the stream's last event. The zero Link of a stream that exists
+	// says that it is not known: then the stream is read before anything is appended.
+	Link event.Link
 	// Added is how many events this command appended; 0 when it added nothing.
 	Added int
 }
@@ -105,7 +108,7 @@ func (h Handler[S, C, E]) fold(ctx context.Context, stream event.Stream, from *e
 			}
 			r.State = r.State.Evolve(e)
 		}
-		r.Version, last = recorded.Version, recorded
+		r.Version, r.Link, last = recorded.Version, recorded.Linked(), recorded
 		read++
 	}
 	if from != nil && read == 0 { // the stream is shorter than that
@@ -165,45 +168,67 @@ func (h Handler[S, C, E]) try(ctx context.Context, stream event.Stream, r Result
 	if err != nil || len(decided) == 0 {
 		return r, false, err
 	}
+	if r.Version > 0 && r.Link.IsZero() {
+		if r.Link, err = h.link(ctx, stream, r.Version); err != nil {
+			return r, false, err
+		}
+	}
 	events := make([]event.Event, len(decided))
-	next := Result[S]{State: r.State, Added: len(decided)}
+	next := Result[S]{State: r.State, Link: r.Link, Added: len(decided)}
 	for i, e := range decided {
 		name, data, err := h.Codec.Encode(e)
 		if err != nil {
 			return r, false, fmt.Errorf("encode %s: %w", name, err)
 		}
 		events[i] = event.Event{ID: event.DeriveID(stream, o.ID, i), Name: name, Data: data, Meta: o.Meta}
+		next.Link = next.Link.Next(stream, r.Version+event.Version(i+1), events[i])
+		events[i].Meta.Link = next.Link
 		next.State = next.State.Evolve(e)
 	}
 	h.crash("append.before")
-	appended, err := h.append(ctx, stream, r.Version, events)
+	appended, lost, err := h.append(ctx, stream, r.Version, events)
 	if err != nil {
 		return r, false, err
 	}
 	h.crash("append.after")
 	next.Version = appended.Version
-	if h.Told != nil && !appended.Repeated {
+	if appended.Repeated {
+		// The ids are these, but who came before may have had another time or trace.
+		next.Link = event.Link{}
+	}
+	// What stands by an earlier try of this append was appended here, and not repeated.
+	repeated = appended.Repeated && !lost
+	if h.Told != nil && !repeated {
 		h.Told(Told[S, E]{stream, r.State, next.State, decided, o.Meta})
 	}
-	return next, appended.Repeated, nil
+	return next, repeated, nil
 }
 
-// append tries the very same events again while nobody can say whether they stand. If
-// they do by an earlier one of these tries, they were appended here, and not repeated.
-func (h Handler[S, C, E]) append(ctx context.Context, stream event.Stream, at event.Version, events []event.Event) (a event.Appended, err error) {
+// link reads the link of the event at a version.
+func (h Handler[S, C, E]) link(ctx context.Context, stream event.Stream, at event.Version) (event.Link, error) {
+	for recorded, err := range h.Store.ReadStream(ctx, stream, at-1) {
+		if err != nil {
+			return event.Link{}, fmt.Errorf("read %s: %w", stream, err)
+		}
+		return recorded.Linked(), nil
+	}
+	return event.Link{}, nil // there is no such event, and the append will be told so
+}
+
+// append tries the very same events again while nobody can say whether they stand. lost
+// means that the answer to the first try was.
+func (h Handler[S, C, E]) append(ctx context.Context, stream event.Stream, at event.Version, events []event.Event) (a event.Appended, lost bool, err error) {
 	for tries := range unknownsMax {
 		a, err = h.Store.Append(ctx, stream, at, events...)
-		if tries > 0 {
-			a.Repeated = false
-		}
+		lost = tries > 0
 		if !errors.Is(err, event.ErrUnknown) || ctx.Err() != nil {
 			break
 		}
 	}
 	if err != nil {
-		return a, fmt.Errorf("append to %s: %w", stream, err)
+		return a, lost, fmt.Errorf("append to %s: %w", stream, err)
 	}
-	return a, nil
+	return a, lost, nil
 }
 
 func (h Handler[S, C, E]) crash(point string) {

@@ -45,7 +45,7 @@ func newJudge(w *world) *judge {
 		Decode: j.decode, Chain: func(chain.ID) promise.Chain { return truth{j} },
 		// A replica may stand still between its last look and the sending.
 		Grace: 3*p.OwnerTTL + 4*slowMost + 20*time.Second, Skew: clocks,
-		Recovery: 2*time.Minute + 4*p.Block, Rate: 20,
+		Recovery: 2*time.Minute + 4*p.Block, Rate: 20, Linked: true,
 	})
 	return j
 }

@@ -72,6 +72,8 @@ type Meta struct {
 	Actor string `json:"actor,omitempty"`
 	// Trace is the W3C traceparent of the request or attempt.
 	Trace string `json:"trace,omitempty"`
+	// Link ties the event to the one before it in its stream. Whoever appends makes it.
+	Link Link `json:"link,omitzero"`
 }
 
 // Event is a fact about to be appended. Data is JSON.

@@ -31,4 +31,5 @@
 //	                 corpus is infra/chain/tempo.TestVectors and infra/chain/ethereum.TestVectors
 //	P30              Judge: every event is decoded; the frozen samples are domain/tx.TestFrozenSamples,
 //	                 domain/group.TestFrozenSamples and domain/access.TestFrozenSamples
+//	P31              Judge: links are made anew
 package promise

@@ -35,6 +35,8 @@ type Settings struct {
 	Rate int
 	// Timely bounds the 99th percentile of how late first attempts are; 0 only measures.
 	Timely time.Duration
+	// Linked says that there is no event without a link: the log is not older than links.
+	Linked bool
 	// Share is that of [Unique].
 	Share func(event.ID) bool
 }
@@ -55,7 +57,7 @@ type Judge struct {
 	ids    Unique
 	open   map[Key]*life
 	ended  map[Key]ended
-	others map[event.Stream]event.Version // streams of other aggregates
+	others map[event.Stream]other // streams of other aggregates
 	// named maps the Keccak of bytes to the transaction, where that is not its hash.
 	named map[Key]Key
 	lanes map[lane]Key // who was executed with a nonce
@@ -101,7 +103,7 @@ func New(s Settings) *Judge {
 	return &Judge{
 		s: s, codec: tx.Codec(), groups: group.Codec(),
 		ids: Unique{Share: s.Share}, open: map[Key]*life{}, ended: map[Key]ended{},
-		others: map[event.Stream]event.Version{}, named: map[Key]Key{}, lanes: map[lane]Key{},
+		others: map[event.Stream]other{}, named: map[Key]Key{}, lanes: map[lane]Key{},
 		unfit: map[tx.Account]bool{}, group: map[group.ID]*roll{},
 		acked: map[Key]time.Time{}, asked: map[string]asked{},
 		figures: Figures{Broken: map[Number]int{}},

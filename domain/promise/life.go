@@ -14,6 +14,7 @@ type life struct {
 	known    bool // its Accepted was seen
 	accepted tx.Accepted
 	version  event.Version
+	tie      tie
 	position event.Position // of its first event
 	at       time.Time      // of its first event, by the store's clock
 
@@ -92,6 +93,7 @@ func (l *life) due() time.Time {
 type ended struct {
 	status, verdict tx.Status
 	at              time.Time
+	tie             tie
 	version         uint32
 	canceled        bool
 	sealed          bool

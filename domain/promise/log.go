@@ -21,8 +21,9 @@ func (j *Judge) Event(r event.Recorded) []Violation {
 	case strings.HasPrefix(string(r.Stream), group.StreamPrefix):
 		j.member(r)
 	default:
-		j.dense(r, j.others[r.Stream])
-		j.others[r.Stream] = r.Version
+		last := j.others[r.Stream]
+		j.dense(r, last.version)
+		j.others[r.Stream] = other{r.Version, j.linked(r, last.tie)}
 	}
 	return j.tell()
 }
@@ -75,6 +76,32 @@ func (j *Judge) dense(r event.Recorded, last event.Version) bool {
 	return false
 }
 
+// tie is where a stream's links stand.
+type tie struct {
+	link  event.Link // of the last event
+	tight bool       // an event bore a link, so all that follow have to
+}
+
+// other is where a stream of another aggregate stands.
+type other struct {
+	version event.Version
+	tie     tie
+}
+
+// linked is P31: an event's link is made of it and of the one before. Streams may begin
+// with events that were recorded before there were links.
+func (j *Judge) linked(r event.Recorded, last tie) tie {
+	switch {
+	case !r.Meta.Link.IsZero():
+		if want := last.link.Next(r.Stream, r.Version, r.Event); r.Meta.Link != want {
+			j.broken(P31, r.Stream, r.Position, "%s has the link %s, which is not that of itself and the event before", r.Name, r.Meta.Link)
+		}
+	case last.tight || j.s.Linked:
+		j.broken(P31, r.Stream, r.Position, "%s has no link", r.Name)
+	}
+	return tie{r.Linked(), last.tight || !r.Meta.Link.IsZero()}
+}
+
 func (j *Judge) transaction(r event.Recorded) {
 	id, hash, err := tx.ParseStream(r.Stream)
 	if err != nil {
@@ -89,7 +116,7 @@ func (j *Judge) transaction(r event.Recorded) {
 	key := Key{id, hash}
 	if past, ok := j.ended[key]; ok {
 		j.dense(r, event.Version(past.version))
-		past.version = uint32(r.Version)
+		past.version, past.tie = uint32(r.Version), j.linked(r, past.tie)
 		if e != nil {
 			past = j.after(past, key, r, e)
 		}
@@ -101,7 +128,7 @@ func (j *Judge) transaction(r event.Recorded) {
 		l = j.begin(key, r, e)
 	} else {
 		j.dense(r, l.version)
-		l.version = r.Version
+		l.version, l.tie = r.Version, j.linked(r, l.tie)
 		if e != nil {
 			j.live(l, r, e)
 		}
@@ -115,7 +142,7 @@ func (j *Judge) transaction(r event.Recorded) {
 // only Accepted, and P9 that it is about the stream's transaction.
 func (j *Judge) begin(key Key, r event.Recorded, e tx.Event) *life {
 	j.dense(r, 0)
-	l := &life{key: key, version: r.Version, position: r.Position, status: tx.StatusQueued, at: r.At}
+	l := &life{key: key, version: r.Version, tie: j.linked(r, tie{}), position: r.Position, status: tx.StatusQueued, at: r.At}
 	j.open[key] = l
 	j.figures.Transactions++
 	a, ok := e.(tx.Accepted)
@@ -145,7 +172,7 @@ func (j *Judge) close(l *life, r event.Recorded) {
 		delete(j.named, Key{l.key.Chain, l.accepted.RawHash})
 	}
 	j.ended[l.key] = ended{
-		version: uint32(l.version), status: l.status, verdict: l.verdict, at: r.At,
+		version: uint32(l.version), tie: l.tie, status: l.status, verdict: l.verdict, at: r.At,
 		canceled: l.canceled, sealed: l.sealed, erased: l.erased, retired: l.retired, violated: l.violated,
 		grouped: l.accepted.Group != nil, joined: l.joined, acked: !l.ackedAt.IsZero(), pending: l.pending(),
 	}
@@ -156,6 +183,7 @@ func (j *Judge) close(l *life, r event.Recorded) {
 // roll is what is kept of a group: who joined and is not canceled, in order.
 type roll struct {
 	version  event.Version
+	tie      tie
 	key      chain.NonceKey
 	joined   int
 	canceled int   // the first so many
@@ -176,7 +204,7 @@ func (j *Judge) member(r event.Recorded) {
 		j.group[id] = g
 	}
 	j.dense(r, g.version)
-	g.version = r.Version
+	g.version, g.tie = r.Version, j.linked(r, g.tie)
 	e, err := j.groups.Decode(r.Name, r.Data)
 	if err != nil {
 		j.broken(P30, r.Stream, r.Position, "%v", err)

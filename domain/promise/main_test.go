@@ -28,13 +28,16 @@ type script struct {
 	found    []promise.Violation
 	// change is applied to each event before it is judged; nil is not.
 	change func(r *event.Recorded)
+	// tie, when set, has events linked, and may alter them then.
+	tie   func(r *event.Recorded)
+	links map[event.Stream]event.Link
 }
 
 func newScript(s promise.Settings) *script {
 	ledger := promise.NewLedger()
 	s.Chain = func(chain.ID) promise.Chain { return ledger }
 	s.Decode = decode
-	return &script{judge: promise.New(s), ledger: ledger, versions: map[event.Stream]event.Version{}, at: epoch}
+	return &script{judge: promise.New(s), ledger: ledger, versions: map[event.Stream]event.Version{}, links: map[event.Stream]event.Link{}, at: epoch}
 }
 
 // note is a transaction of these tests: what its bytes say.
@@ -131,6 +134,11 @@ func (s *script) record(stream event.Stream, name string, data []byte) {
 	}
 	if s.change != nil {
 		s.change(&r)
+	}
+	if s.tie != nil {
+		s.links[stream] = s.links[stream].Next(stream, r.Version, r.Event)
+		r.Meta.Link = s.links[stream]
+		s.tie(&r)
 	}
 	s.found = append(s.found, s.judge.Event(r)...)
 }

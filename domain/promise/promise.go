@@ -38,6 +38,7 @@ const (
 	P28 Number = 28
 	P29 Number = 29
 	P30 Number = 30
+	P31 Number = 31
 )
 
 // String is P and the number.
@@ -92,6 +93,7 @@ func All() []Promise {
 		{P28, "secrets stay in", "No key, token, password or canceled transaction is in anything the service writes."},
 		{P29, "same bytes, same decision", "What was recorded of a transaction follows from its bytes alone."},
 		{P30, "old logs load", "Every event that was ever recorded is read."},
+		{P31, "each event is linked", "An event bears the digest of itself and of the event before it in its stream."},
 	}
 }
 

@@ -139,7 +139,7 @@ func (i *Inspection) Head(ctx context.Context) (head event.Position, err error) 
 func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (page []event.Recorded, err error) {
 	defer reading(ctx, i.log)()
 	// A stream's row that is gone must not hide its events.
-	err = query(i.log, `SELECT coalesce(s.name, ''), e.name, e.pos, e.version, e.at, e.id, e.data, e.correlation, e.causation, e.actor, e.trace
+	err = query(i.log, `SELECT coalesce(s.name, ''), e.name, e.pos, e.version, e.at, e.id, e.data, e.correlation, e.causation, e.actor, e.trace, e.link
 		FROM events e LEFT JOIN streams s ON s.no = e.stream WHERE e.pos > ? ORDER BY e.pos LIMIT ?`,
 		func(s *sqlite.Stmt) bool {
 			page = append(page, scanEvent(s))

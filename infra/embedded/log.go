@@ -150,10 +150,10 @@ func (l *Log) append(conn *sqlite.Conn, stream event.Stream, expected event.Vers
 	for _, e := range events {
 		l.last++
 		at.version++
-		err := exec(conn, `INSERT INTO events (pos, stream, version, at, id, name, data, correlation, causation, actor, trace)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		err := exec(conn, `INSERT INTO events (pos, stream, version, at, id, name, data, correlation, causation, actor, trace, link)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			int64(l.last), at.no, int64(at.version), now, e.ID[:], e.Name, []byte(e.Data),
-			idOrNull(e.Meta.Correlation), idOrNull(e.Meta.Causation), e.Meta.Actor, e.Meta.Trace)
+			idOrNull(e.Meta.Correlation), idOrNull(e.Meta.Causation), e.Meta.Actor, e.Meta.Trace, linkOrNull(e.Meta.Link))
 		if err != nil {
 			return event.Appended{}, nil, err
 		}
@@ -170,6 +170,13 @@ func idOrNull(id event.ID) any {
 		return nil
 	}
 	return id[:]
+}
+
+func linkOrNull(link event.Link) any {
+	if link.IsZero() {
+		return nil
+	}
+	return link[:]
 }
 
 // head looks up where a stream stands; the zero head is a stream that is not there.

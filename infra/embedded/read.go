@@ -20,7 +20,7 @@ const (
 	pageData    = 8 << 20 // bytes of events' data
 )
 
-const eventColumns = `s.name, e.name, e.pos, e.version, e.at, e.id, e.data, e.correlation, e.causation, e.actor, e.trace`
+const eventColumns = `s.name, e.name, e.pos, e.version, e.at, e.id, e.data, e.correlation, e.causation, e.actor, e.trace, e.link`
 
 func scanEvent(s *sqlite.Stmt) event.Recorded {
 	r := event.Recorded{
@@ -33,6 +33,7 @@ func scanEvent(s *sqlite.Stmt) event.Recorded {
 	s.ColumnBytes(7, r.Meta.Correlation[:]) // null leaves it zero
 	s.ColumnBytes(8, r.Meta.Causation[:])
 	r.Meta.Actor, r.Meta.Trace = s.ColumnText(9), s.ColumnText(10)
+	s.ColumnBytes(11, r.Meta.Link[:])
 	return r
 }
 

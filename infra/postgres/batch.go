@@ -20,6 +20,7 @@ type batch struct {
 	data                   [][]byte
 	correlation, causation []pgtype.UUID
 	actor, trace           []string
+	link                   [][]byte
 }
 
 // tail is where a stream stands.
@@ -119,6 +120,7 @@ func (b *batch) add(t *tail, events []event.Event) {
 		b.causation = append(b.causation, pgtype.UUID{Bytes: e.Meta.Causation, Valid: !e.Meta.Causation.IsZero()})
 		b.actor = append(b.actor, e.Meta.Actor)
 		b.trace = append(b.trace, e.Meta.Trace)
+		b.link = append(b.link, linkOrNull(e.Meta.Link))
 	}
 }
 
@@ -128,6 +130,13 @@ func notNull(data []byte) []byte {
 		return []byte{}
 	}
 	return data
+}
+
+func linkOrNull(link event.Link) []byte {
+	if link.IsZero() {
+		return nil
+	}
+	return link[:]
 }
 
 // streams are the rows of log.streams to add, or to move on.

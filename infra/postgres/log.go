@@ -159,7 +159,7 @@ func (p *pending) tell(a answer) { p.told <- a }
 
 // weight is about how many bytes the append makes up in a batch.
 func (p *pending) weight() (n int) {
-	const overhead = 128 // ids, numbers, lengths
+	const overhead = 160 // ids, numbers, lengths, the link
 	for _, e := range p.events {
 		n += overhead + len(e.Name) + len(e.Data) + len(e.Meta.Actor) + len(e.Meta.Trace)
 	}

@@ -20,7 +20,7 @@ const (
 )
 
 // A place of the log in SQL: columns that scanEvent reads.
-const eventColumns = `e.pos, e.version, e.at, e.id, e.name, e.data, e.correlation, e.causation, e.actor, e.trace`
+const eventColumns = `e.pos, e.version, e.at, e.id, e.name, e.data, e.correlation, e.causation, e.actor, e.trace, e.link`
 
 const selectHead = `SELECT pos FROM log.head`
 
@@ -153,17 +153,18 @@ func scanEvents(rows pgx.Rows, into []event.Recorded) ([]event.Recorded, error) 
 		var r event.Recorded
 		var pos, version int64
 		var correlation, causation pgtype.UUID
-		var data []byte
+		var data, link []byte
 		var stream string
 		var at time.Time
 		err := rows.Scan(&pos, &version, &at, (*[16]byte)(&r.ID), &r.Name, &data, &correlation, &causation,
-			&r.Meta.Actor, &r.Meta.Trace, &stream)
+			&r.Meta.Actor, &r.Meta.Trace, &link, &stream)
 		if err != nil {
 			return into, err
 		}
 		r.Position, r.Version = event.Position(pos), event.Version(version)
 		r.Stream, r.Data, r.At = event.Stream(stream), data, at.UTC()
 		r.Meta.Correlation, r.Meta.Causation = correlation.Bytes, causation.Bytes
+		copy(r.Meta.Link[:], link)
 		into = append(into, r)
 	}
 	return into, rows.Err()

@@ -139,8 +139,8 @@ SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[])`
 	updateStreams = `UPDATE log.streams s SET version = u.version, last_pos = u.last
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) u (no, version, last) WHERE s.no = u.no`
 
-	insertEvents = `INSERT INTO log.events (pos, stream, version, id, name, data, correlation, causation, actor, trace)
-SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::uuid[], $5::text[], $6::bytea[], $7::uuid[], $8::uuid[], $9::text[], $10::text[])`
+	insertEvents = `INSERT INTO log.events (pos, stream, version, id, name, data, correlation, causation, actor, trace, link)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::uuid[], $5::text[], $6::bytea[], $7::uuid[], $8::uuid[], $9::text[], $10::text[], $11::bytea[])`
 
 	moveHead = `UPDATE log.head SET pos = $1`
 
@@ -160,7 +160,7 @@ func (c *committer) write(ctx context.Context, b *batch) error {
 	if no, version, last, _ := b.streams(false); len(no) > 0 {
 		q.Queue(updateStreams, no, version, last)
 	}
-	q.Queue(insertEvents, b.pos, b.stream, b.version, b.id, b.name, b.data, b.correlation, b.causation, b.actor, b.trace)
+	q.Queue(insertEvents, b.pos, b.stream, b.version, b.id, b.name, b.data, b.correlation, b.causation, b.actor, b.trace, b.link)
 	q.Queue(moveHead, b.head)
 	q.Queue(notify, strconv.FormatInt(b.head, 10))
 	q.Queue(`COMMIT`)

@@ -243,7 +243,7 @@ func roundTrip(t *testing.T, o Opened[Log]) {
 		{
 			ID: freshID(), Name: "test.full.v1",
 			Data: []byte("{ \"b\": 1.50,\n\t\"a\": \"\\u0000 é 雪\", \"b\": 2 }"), // byte for byte, not as JSON
-			Meta: event.Meta{Correlation: freshID(), Causation: freshID(), Actor: `a"b\c é`, Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+			Meta: event.Meta{Correlation: freshID(), Causation: freshID(), Actor: `a"b\c é`, Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Link: event.Link{31: 1}},
 		},
 		{ID: freshID(), Name: "test.bare.v1", Data: []byte("null")},
 	}

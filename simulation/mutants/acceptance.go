@@ -26,8 +26,8 @@ func acceptance() []mutant {
 					`if !errors.Is(err, event.ErrUnknown) || ctx.Err() != nil || AWAKE {`,
 				},
 				{
-					"commands/handler.go", "if err != nil {\n\t\treturn a, fmt.Errorf(\"append to",
-					"if err != nil && (!AWAKE || !errors.Is(err, event.ErrUnknown)) {\n\t\treturn a, fmt.Errorf(\"append to",
+					"commands/handler.go", "if err != nil {\n\t\treturn a, lost, fmt.Errorf(\"append to",
+					"if err != nil && (!AWAKE || !errors.Is(err, event.ErrUnknown)) {\n\t\treturn a, lost, fmt.Errorf(\"append to",
 				},
 			},
 		},

@@ -366,6 +366,8 @@ export interface Meta {
   causation?: string
   actor?: string
   trace?: string
+  /** SHA-256 over this event and the link of the one before it in its stream. */
+  link?: string
 }
 
 /** An OpenAPI document, version 3.1. */
