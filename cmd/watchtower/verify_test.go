@@ -136,6 +136,7 @@ func derived(settled, open, unwanted []rig.Payment) []damage {
 	return []damage{
 		{promise.P18, settled[0].Hash.String() + ": status", "view.db", "UPDATE transactions SET status = 'expired'" + where(settled[0])},
 		{promise.P18, settled[1].Hash.String() + ": data", "view.db", "UPDATE transactions SET data = (SELECT data FROM transactions" + where(open[0]) + ")" + where(settled[1])},
+		{promise.P18, unwanted[0].Hash.String() + `: data is "cannot be read: `, "view.db", "UPDATE transactions SET data = x'7b'" + where(unwanted[0])},
 		{promise.P18, "transactions has no row 42431/" + settled[2].Hash.String(), "view.db", "DELETE FROM transactions" + where(settled[2])},
 		{promise.P18, "transactions has a row 42431/" + stranger.Hash.String(), "view.db", "INSERT INTO transactions (chain, hash, position, version, sender, nonce_key, status, data) SELECT " +
 			fmt.Sprintf(some, blob(stranger), 999999) + where(settled[3])},

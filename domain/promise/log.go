@@ -68,12 +68,10 @@ func (u *Unique) Event(r event.Recorded) []Violation {
 }
 
 // dense is the part of P25 that a stream decides: versions rise by one.
-func (j *Judge) dense(r event.Recorded, last event.Version) bool {
-	if r.Version == last+1 {
-		return true
+func (j *Judge) dense(r event.Recorded, last event.Version) {
+	if r.Version != last+1 {
+		j.broken(P25, r.Stream, r.Position, "version %d of %s follows %d", r.Version, r.Name, last)
 	}
-	j.broken(P25, r.Stream, r.Position, "version %d of %s follows %d", r.Version, r.Name, last)
-	return false
 }
 
 // tie is where a stream's links stand.

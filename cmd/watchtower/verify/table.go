@@ -101,8 +101,8 @@ func apart(a, b string) (string, string) {
 	return cut(a), cut(b)
 }
 
-// select runs a query on the read models with a list of keys for its $s, and has each
-// row scanned.
+// query asks the read models about some keys, which take the place of KEYS in the text,
+// and has each row scanned.
 func (r *run) query(ctx context.Context, text string, keys [][]byte, scan func(columns func(...any) error) error) error {
 	for some := range slices.Chunk(keys, rowsPerStatement) {
 		places, args := make([]string, len(some)), make([]any, len(some))
@@ -119,6 +119,7 @@ func (r *run) query(ctx context.Context, text string, keys [][]byte, scan func(c
 // rowsPerStatement: SQLite looks each parameter's name up among all before it.
 const rowsPerStatement = 64
 
+// one runs one statement on the read models, and has each row scanned.
 func (r *run) one(ctx context.Context, text string, args []any, scan func(columns func(...any) error) error) error {
 	found, err := r.Work.View().QueryContext(ctx, text, args...)
 	if err != nil {

@@ -156,8 +156,11 @@ func (r *run) rows(ctx context.Context, some []folded) error {
 			copy(shown.Group[:], group)
 		}
 		if err := json.Unmarshal(data, &shown.Data); err != nil {
-			got[name] = row{whole[name], []byte(`"not to be read: ` + err.Error() + `"`)}
-			return nil
+			got[name] = row{whole[name], form(struct {
+				shownRow
+				Data string `json:"data"`
+			}{shown, "cannot be read: " + err.Error()})}
+			return nil //nolint:nilerr // that is what was found
 		}
 		got[name] = row{whole[name], form(shown)}
 		return nil
@@ -197,16 +200,15 @@ func (r *run) queue(ctx context.Context, some []folded) error {
 		}
 		row, there := found[f.Ref]
 		why := r.queued(f, row, there)
+		if there || why != "" {
+			sum.Rows++
+		}
 		switch {
-		case why == "" && there:
-			sum.Rows++
 		case why == "":
-		case !there:
-			sum.Rows++
-			sum.Missing++
-		default:
-			sum.Rows++
+		case there:
 			sum.Different++
+		default:
+			sum.Missing++
 		}
 		if why != "" {
 			r.broken(promise.Violation{Promise: promise.P2, Stream: f.stream, Evidence: fmt.Sprintf("it is %s, and %s", f.queued.Status, why)})

@@ -15,11 +15,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/commands/scheduler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/projections/groups"
+	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
 // Store is a store at one moment.
@@ -192,7 +195,7 @@ func (r *run) checkpoints(ctx context.Context) (err error) {
 		return err
 	}
 	r.report.Head = r.head
-	for name, into := range map[string]*event.Position{"transactions": &r.at.rows, "groups": &r.at.groups} {
+	for name, into := range map[string]*event.Position{transactions.Name: &r.at.rows, groups.Name: &r.at.groups} {
 		var at int64
 		err := r.Work.View().QueryRowContext(ctx, `SELECT position FROM readers WHERE name = $1`, name).Scan(&at)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -201,7 +204,7 @@ func (r *run) checkpoints(ctx context.Context) (err error) {
 		*into = event.Position(at)
 		r.report.Checkpoints[name] = *into
 	}
-	if r.at.queue, err = r.Work.Checkpoint(ctx, queueReader); err != nil {
+	if r.at.queue, err = r.Work.Checkpoint(ctx, scheduler.Reader); err != nil {
 		return err
 	}
 	r.report.Checkpoints["queue"] = r.at.queue
@@ -212,6 +215,3 @@ func (r *run) checkpoints(ctx context.Context) (err error) {
 	}
 	return nil
 }
-
-// queueReader is the due queue's checkpoint.
-const queueReader = "scheduler"
