@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -23,33 +21,15 @@ func TestMain(m *testing.M) {
 
 const window = 4
 
-// clock is a clock that the test moves. It also runs by itself, as clocks do.
-type clock struct {
-	mu    sync.Mutex
-	ahead time.Duration
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Add(c.ahead)
-}
-
-func (c *clock) elapse(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ahead += d
-}
-
 // opened opens a fresh directory for a suite.
 func opened[P any](t *testing.T, port func(*embedded.DB) P) storetest.Opened[P] {
 	t.Helper()
 	dir := t.TempDir()
-	c := &clock{}
+	clock := storetest.MovedClock()
 	var db *embedded.DB
 	open := func() P {
 		var err error
-		if db, err = embedded.Open(dir, embedded.Options{Now: c.now, Window: window}); err != nil {
+		if db, err = embedded.Open(dir, embedded.Options{Now: clock.Now, Window: window}); err != nil {
 			t.Fatal(err)
 		}
 		return port(db)
@@ -68,7 +48,7 @@ func opened[P any](t *testing.T, port func(*embedded.DB) P) storetest.Opened[P] 
 			}
 			return open()
 		},
-		Clock:  storetest.Clock{Now: c.now, Elapse: c.elapse},
+		Clock:  clock,
 		Window: window,
 		Medium: func() []byte { return medium(t, dir) },
 	}

@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,15 @@ type Opened[P any] struct {
 type Clock struct {
 	Now    func() time.Time
 	Elapse func(d time.Duration) // returns when d has passed
+}
+
+// MovedClock is a clock that a test moves on. It also runs by itself, as clocks do.
+func MovedClock() Clock {
+	var ahead atomic.Int64
+	return Clock{
+		Now:    func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+		Elapse: func(d time.Duration) { ahead.Add(int64(d)) },
+	}
 }
 
 func (c Clock) orReal() Clock {

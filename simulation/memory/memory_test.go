@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"runtime"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/request"
@@ -16,34 +14,16 @@ import (
 
 const window = 4
 
-// clock is a clock that the test moves. It also runs by itself, as clocks do.
-type clock struct {
-	mu    sync.Mutex
-	ahead time.Duration
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Add(c.ahead)
-}
-
-func (c *clock) elapse(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ahead += d
-}
-
 func opened[P any](t *testing.T, port func(*memory.Store) P) storetest.Opened[P] {
 	t.Helper()
-	c := &clock{}
-	s := memory.Open(memory.Options{Now: c.now, Window: window})
+	clock := storetest.MovedClock()
+	s := memory.Open(memory.Options{Now: clock.Now, Window: window})
 	t.Cleanup(func() { s.Close() }) //nolint:errcheck // never fails
 	return storetest.Opened[P]{
 		Port:   port(s),
 		Close:  func() error { return s.Close() },
 		Reopen: func() P { s = s.Reopen(); return port(s) },
-		Clock:  storetest.Clock{Now: c.now, Elapse: c.elapse},
+		Clock:  clock,
 		Window: window,
 		Medium: func() []byte { return bytes.Join(s.Medium(), nil) },
 	}
