@@ -134,15 +134,9 @@ func (h Handler[S, C, E]) Handle(ctx context.Context, stream event.Stream, c C, 
 // not to exist (the zero Result): being wrong costs one more read.
 func (h Handler[S, C, E]) HandleFrom(ctx context.Context, stream event.Stream, r Result[S], c C, o Origin) (Result[S], error) {
 	for range conflictsMax {
-		next, repeated, err := h.try(ctx, stream, r, c, o)
+		next, err := h.HandleOnce(ctx, stream, r, c, o)
 		var conflict *event.ConflictError
-		switch {
-		case err == nil && !repeated:
-			return next, nil
-		case err == nil: // what stands is what an earlier try wrote
-			r, err = h.Load(ctx, stream)
-			return r, err
-		case !errors.As(err, &conflict):
+		if !errors.As(err, &conflict) {
 			return next, err
 		}
 		if r, err = h.Load(ctx, stream); err != nil {
