@@ -73,7 +73,7 @@ func (a *App) reader(name string, work func(context.Context) error) func(context
 		}()
 		err := work(ctx)
 		var stuck *event.Stuck
-		if ctx.Err() != nil || !errors.As(err, &stuck) || a.ports.Storage.Transient(err) {
+		if ctx.Err() != nil || !errors.As(err, &stuck) || a.passes(err) {
 			return err
 		}
 		if a.served.stuck(short, stuck, a.ports.Now()) {
@@ -82,6 +82,12 @@ func (a *App) reader(name string, work func(context.Context) error) func(context
 		a.ports.Metrics.Stuck(short, uint64(stuck.At))
 		return nil // the owner tries again, as after every end
 	}
+}
+
+// passes reports whether an error says nothing about the event at which it came: the
+// store was in trouble, or nobody can say what became of a write.
+func (a *App) passes(err error) bool {
+	return errors.Is(err, event.ErrUnknown) || errors.Is(err, context.DeadlineExceeded) || a.ports.Storage.Transient(err)
 }
 
 // watchLag keeps the figures of how far this process's readers are behind.
