@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
@@ -87,6 +88,7 @@ func TestLargeRepliesCostWhatTheyHold(t *testing.T) {
 		"two values":             {io.MultiReader(strings.NewReader("{}"), text(maxBlockReply)), -1, some, errNotJSON},
 		"spaces without end":     {repeated(" "), -1, some, errNotJSON},
 		"a page without end":     {repeated("<html>"), -1, some, errNotJSON},
+		"cut off":                {io.MultiReader(io.LimitReader(text(1<<40), 3*piece+5), iotest.ErrReader(io.ErrUnexpectedEOF)), -1, some, io.ErrUnexpectedEOF},
 		"less than it said":      {text(2 << 20), maxBlockReply, maxBlockReply + some, io.ErrUnexpectedEOF},
 	} {
 		var before, after runtime.MemStats

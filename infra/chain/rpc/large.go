@@ -65,14 +65,15 @@ func readOn(first []byte, body io.Reader, length, limit int64) ([]byte, error) {
 	}
 	pieces, size := [][]byte{first}, int64(len(first))
 	for size <= limit {
-		next := make([]byte, min(piece, limit+1-size))
-		n, err := io.ReadFull(body, next)
-		pieces, size = append(pieces, next[:n]), size+int64(n)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && n < len(next) {
-			return bytes.Join(pieces, nil), nil
-		}
+		want := min(piece, limit+1-size)
+		next := bytes.NewBuffer(make([]byte, 0, want+bytes.MinRead))
+		n, err := next.ReadFrom(io.LimitReader(body, want))
 		if err != nil {
-			return nil, err
+			return nil, err // also of a body that was cut off
+		}
+		pieces, size = append(pieces, next.Bytes()), size+n
+		if n < want {
+			return bytes.Join(pieces, nil), nil
 		}
 	}
 	return nil, tooLarge(limit)
