@@ -114,6 +114,9 @@ func (d *DB) open(o Options) (err error) {
 	if d.lock, err = lock(d.dir); err != nil {
 		return err
 	}
+	if err := d.sweep(); err != nil {
+		return err
+	}
 	if d.log, err = openLog(d.path("events.db"), precious, o); err != nil {
 		return err
 	}
@@ -175,8 +178,20 @@ func (d *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// probeBytes are what a probe writes: more than the commit of a large request.
-const probeBytes = 1 << 20
+const (
+	// probeBytes are what a probe writes: more than the commit of a large request.
+	probeBytes = 1 << 20
+	probeFiles = "probe-*"
+)
+
+// sweep removes the files of probes in the middle of which a process was killed.
+func (d *DB) sweep() error {
+	left, err := fs.Glob(os.DirFS(d.dir), probeFiles)
+	for _, name := range left {
+		err = errors.Join(err, os.Remove(d.path(name)))
+	}
+	return err
+}
 
 // Probe writes a file beside the others, waits until it is on the disk, and removes
 // it. A full disk still answers every question.
@@ -184,7 +199,7 @@ func (d *DB) Probe(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(d.dir, "probe-*")
+	f, err := os.CreateTemp(d.dir, probeFiles)
 	if err != nil {
 		return err
 	}

@@ -124,6 +124,14 @@ func TestProbe(t *testing.T) {
 		t.Errorf("%v; there were %d files and are %d", err, before, files())
 	}
 	closed(t, db)
+	before = files()
+	if err := os.WriteFile(filepath.Join(dir, "probe-1"), []byte("its process was killed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, open(t, dir, embedded.Options{}))
+	if files() != before {
+		t.Errorf("there were %d files and are %d: what a killed process left is kept", before, files())
+	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
