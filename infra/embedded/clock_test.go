@@ -56,10 +56,18 @@ func TestClockSetBack(t *testing.T) {
 	if got := leased(); !got[hashes[0]] || len(got) != 1 {
 		t.Errorf("with the clock set back: %v", got)
 	}
+	if got := leased(); len(got) != 0 {
+		t.Errorf("leased again while the lease runs: %v", got)
+	}
 	if token, held, err := db.Work().Acquire(t.Context(), "owner", "second", 3*time.Second); token != 2 || !held || err != nil {
 		t.Errorf("with the clock set back, the lease of one who is gone: %d, %v, %v", token, held, err)
 	}
 	if _, held, err := db.Work().Acquire(t.Context(), "owner", "first", 3*time.Second); held || err != nil {
 		t.Errorf("a lease that runs was given to another: %v, %v", held, err)
+	}
+	closed(t, db)
+	db = open(t, dir, o)
+	if got := leased(); !got[hashes[1]] || len(got) != 1 {
+		t.Errorf("when the process is there again whose lease ran: %v", got)
 	}
 }

@@ -14,10 +14,10 @@ import (
 // horizon bounds what Lease answers for until.
 const horizon = time.Minute
 
-// A repeat that is due later than after the longest pause was told its time before the
-// clock was set back: it counts as due. First attempts may be any time away; Advance
-// has them follow the chain.
-// The same holds for leases of longer than others' terms can be.
+// clockSlack is how much longer than ours another's term may be. A lease that runs for
+// longer yet was given before the clock was set back, and counts as lapsed; a repeat that
+// is due later than after the longest pause was told its time before that, and counts as
+// due. First attempts may be any time away; Advance has them follow the chain.
 const clockSlack = time.Minute
 
 // beyond is the time after which nothing can be due that was told its time by this clock.
@@ -130,10 +130,12 @@ func (l *leasing) onHold(a tx.Account) (held bool, err error) {
 	return held, err
 }
 
+// take leases a row. One that was due in a future that a clock set back has left behind is
+// due now, or its lease would not hide it.
 func (l *leasing) take(r row) error {
 	l.work = append(l.work, r.Work)
-	return exec(l.conn, "UPDATE work SET holder = ?, lease_until = ?, held_since = NULL WHERE no = ?",
-		l.holder, micros(l.now.Add(l.ttl)), r.no)
+	return exec(l.conn, "UPDATE work SET holder = ?, lease_until = ?, held_since = NULL, next_at = min(next_at, ?) WHERE no = ?",
+		l.holder, micros(l.now.Add(l.ttl)), micros(l.now), r.no)
 }
 
 // hold is an account whose rows are set aside.

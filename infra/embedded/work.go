@@ -28,7 +28,26 @@ func openWork(path string, c care, o Options) (*Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Work{file: f, now: o.Now, window: o.Window, pause: o.Pause}, nil
+	w := &Work{file: f, now: o.Now, window: o.Window, pause: o.Pause}
+	if err := w.letGo(); err != nil {
+		return nil, errors.Join(err, f.close())
+	}
+	return w, nil
+}
+
+// letGo ends leases of rows that run for longer than any is given: whoever took them is
+// gone, and the clock was set back since. They hide first attempts, of whose time alone
+// nobody can say that it is too far away; what was leased was due.
+func (w *Work) letGo() error {
+	if w.pause == 0 {
+		return nil
+	}
+	_, err := write(context.Background(), w.file, "end leases", func(conn *sqlite.Conn) (struct{}, error) {
+		now := w.now()
+		return struct{}{}, exec(conn, `UPDATE work SET holder = NULL, lease_until = NULL, next_at = min(next_at, ?)
+			WHERE lease_until > ?`, micros(now), micros(now.Add(w.pause+clockSlack)))
+	})
+	return err
 }
 
 // ordered stores an unsigned number so that SQLite's signed integers are in the
