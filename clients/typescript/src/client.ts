@@ -62,7 +62,11 @@ export type CancelProof = { signature: `0x${string}`; expires?: bigint | number 
 /** An answer that says no. Branch on `problem.code`: it never changes. */
 export class WatchtowerError extends Error {
   override readonly name = 'WatchtowerError'
-  constructor(readonly problem: Problem) {
+  constructor(
+    readonly problem: Problem,
+    /** How long the service asks to be left alone, in milliseconds; 0 when it does not ask. */
+    readonly retryAfterMs: number = 0,
+  ) {
     super(`${problem.code}: ${problem.detail ?? problem.title}`)
   }
 }
@@ -70,7 +74,7 @@ export class WatchtowerError extends Error {
 // One request waits so long; the next one goes on. Proxies commonly cut what is silent
 // for a minute.
 const roundMs = 50_000
-// Before a request is repeated that the service could not answer.
+// Before a request is repeated that the service could not answer, if it asks for no more.
 const pauseMs = 1_000
 
 /** A Watchtower's REST API. Numbers beyond 2^53 lose their last digits, as JSON's do. */
@@ -111,6 +115,7 @@ export class Client {
     const deadline = Date.now() + (options.timeout ?? Number.POSITIVE_INFINITY)
     for (;;) {
       const left = Math.max(deadline - Date.now(), 0)
+      let rest = pauseMs
       try {
         const query = { chainId: options.chainId, wait: options.for ?? 'executed', timeout: milliseconds(Math.min(left, roundMs)) }
         const found = await this.#json<Transaction>(`/v1/transactions/${hash}`, query, { signal: options.signal ?? null })
@@ -119,8 +124,9 @@ export class Client {
         if (waited.because === 'timeout') continue
       } catch (error) {
         if (!passes(error) || options.signal?.aborted || Date.now() >= deadline) throw error
+        rest = restAfter(error)
       }
-      await pause(Math.min(pauseMs, Math.max(deadline - Date.now(), 0)), options.signal)
+      await pause(Math.min(rest, Math.max(deadline - Date.now(), 0)), options.signal)
     }
   }
 
@@ -159,6 +165,7 @@ export class Client {
   async *follow({ signal, name, ...filters }: FollowOptions = {}): AsyncGenerator<FollowedEvent, void, undefined> {
     let after = filters.after
     while (!signal?.aborted) {
+      let rest = pauseMs
       try {
         const query = { ...filters, after, name: typeof name === 'string' ? name : name?.join(',') }
         const response = await this.#fetch('/v1/events', query, { headers: { Accept: 'application/x-ndjson' }, signal: signal ?? null })
@@ -170,8 +177,9 @@ export class Client {
       } catch (error) {
         if (signal?.aborted) return
         if (!passes(error)) throw error
+        rest = restAfter(error)
       }
-      await pause(pauseMs, signal).catch(() => {}) // aborted: the loop ends
+      await pause(rest, signal).catch(() => {}) // aborted: the loop ends
     }
   }
 
@@ -212,7 +220,7 @@ export class Client {
     const all = { Accept: 'application/json', ...headers, ...(apiKey ? { 'X-API-Key': apiKey } : {}), ...(init.headers as Record<string, string>) }
     const response = await fetch(this.#base + path + queryOf(query), { ...init, headers: all })
     if (response.ok || response.status === alsoStatus) return response
-    throw new WatchtowerError(await problemOf(response))
+    throw new WatchtowerError(await problemOf(response), retryAfterMs(response))
   }
 }
 
@@ -236,6 +244,17 @@ function milliseconds(ms: number | undefined): string | undefined {
 function passes(error: unknown): boolean {
   if (error instanceof WatchtowerError) return error.problem.retryable === true || error.problem.status === 429
   return error instanceof TypeError
+}
+
+// The pause after an error that passes.
+function restAfter(error: unknown): number {
+  return Math.max(pauseMs, error instanceof WatchtowerError ? error.retryAfterMs : 0)
+}
+
+// The service says it in seconds. A date, which a proxy may say, is passed over.
+function retryAfterMs(response: Response): number {
+  const seconds = response.headers.get('Retry-After') ?? ''
+  return /^\d{1,5}$/.test(seconds) ? Number(seconds) * 1_000 : 0
 }
 
 // What stands before the service, a proxy say, answers in its own words.

@@ -95,6 +95,26 @@ test('waits trouble out', async () => {
   assert.ok(calls >= 3)
 })
 
+test('leaves the service alone for as long as it asks', async () => {
+  const hash = await wallet.sendTransaction(payment)
+  const busy = { type: 'about:blank', title: 'not now', status: 503, code: 'unavailable', retryable: true }
+  const headers = { 'Content-Type': 'application/problem+json', 'Retry-After': '3' }
+  const timed = () => {
+    const asked = []
+    const fetch = async (...args) => {
+      asked.push(performance.now())
+      return asked.length === 1 ? new Response(JSON.stringify(busy), { status: 503, headers }) : globalThis.fetch(...args)
+    }
+    return { asked, client: new Client(url, { fetch }) }
+  }
+  const waiting = timed()
+  await waiting.client.wait(hash, { timeout: 30_000 })
+  const following = timed()
+  for await (const e of following.client.follow({ after: 0 })) if (e.position > 0) break
+  for (const { asked } of [waiting, following]) assert.ok(asked[1] - asked[0] >= 2_990, `${asked}`)
+  await assert.rejects(timed().client.get(hash), (e) => e.problem.code === 'unavailable' && e.retryAfterMs === 3_000)
+})
+
 test('follows events, and goes on where it broke off', async () => {
   const stop = new AbortController()
   let streams = 0
