@@ -7,6 +7,8 @@
 //     that a backup of events.db holds no key.
 //   - work.db and view.db: the due queue, leases and checkpoints; the read models.
 //     Both follow from the log and may be deleted while nothing runs.
+//   - feed.db: how far those have come who consume the events from processes of their
+//     own. They make it, see [OpenFeed], and nothing can make it again.
 //
 // SQLite has one writer for each file, hence the files. The directory must be on a
 // local disk: SQLite's locks do not hold on network file systems.

@@ -107,7 +107,8 @@ type DB struct {
 	Leases      *Leases
 	Requests    *Requests
 	Snapshots   *Snapshots
-	Work        *Work // the due queue and the watcher's board
+	Groups      *Groups // of those who consume the log from outside
+	Work        *Work   // the due queue and the watcher's board
 
 	config *pgx.ConnConfig
 	log    *pgxpool.Pool // commits are durable
@@ -149,6 +150,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	db.Leases = &Leases{db.log}
 	db.Requests = &Requests{db.log}
 	db.Snapshots = &Snapshots{db.work}
+	db.Groups = &Groups{db.log}
 	db.Work = &Work{pool: db.work, window: o.Window, pause: o.Pause}
 	return db, nil
 }

@@ -1,0 +1,133 @@
+package embedded_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/storetest"
+)
+
+func openFeed(t *testing.T, dir string, o embedded.FeedOptions) *embedded.Feed {
+	t.Helper()
+	f, err := embedded.OpenFeed(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func TestGroups(t *testing.T) {
+	storetest.Groups(t, func(t *testing.T) storetest.Opened[storetest.GroupRows] {
+		c := &clock{}
+		dir := t.TempDir()
+		closed(t, open(t, dir, embedded.Options{}))
+		f := openFeed(t, dir, embedded.FeedOptions{Now: c.now})
+		return storetest.Opened[storetest.GroupRows]{
+			Port:  f.Groups(),
+			Close: func() error { return f.Close() },
+			Reopen: func() storetest.GroupRows {
+				if err := f.Close(); err != nil {
+					t.Error(err)
+				}
+				f = openFeed(t, dir, embedded.FeedOptions{Now: c.now})
+				return f.Groups()
+			},
+			Clock: storetest.Clock{Now: c.now, Elapse: c.elapse},
+		}
+	})
+}
+
+// Consumers read beside the service, each as if by itself, and cannot write its log.
+func TestFeedBesideTheService(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	db := open(t, dir, embedded.Options{})
+	if _, err := db.Log().Append(ctx, "tx-a", 0, happened(3)...); err != nil {
+		t.Fatal(err)
+	}
+	first, second := openFeed(t, dir, embedded.FeedOptions{}), openFeed(t, dir, embedded.FeedOptions{})
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	got := make(chan event.Recorded)
+	ended := make(chan error, 2)
+	for _, f := range []*embedded.Feed{first, second} {
+		go func() {
+			for b, err := range f.Subscribe(reading, 0, event.Filter{Streams: []string{"tx-"}}, 2) {
+				for _, e := range b.Events {
+					got <- e
+				}
+				if err != nil {
+					ended <- err
+				}
+			}
+		}()
+	}
+	for range 6 {
+		<-got
+	}
+	if _, err := db.Log().Append(ctx, "other", 0, happened(1)...); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Log().Append(ctx, "tx-a", 3, happened(1)...); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if e := <-got; e.Version != 4 || e.Position != 5 {
+			t.Errorf("version %d at %d", e.Version, e.Position)
+		}
+	}
+	if head, err := second.Head(ctx); head != 5 || err != nil {
+		t.Errorf("the head is %d, %v", head, err)
+	}
+	var theirs, ours []event.Recorded
+	for e, err := range first.ReadStream(ctx, "tx-a", 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs = append(theirs, e)
+	}
+	for e, err := range db.Log().ReadStream(ctx, "tx-a", 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours = append(ours, e)
+	}
+	if diff := cmp.Diff(ours, theirs); diff != "" || len(ours) != 3 {
+		t.Error(diff)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; !errors.Is(err, event.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: %v", err)
+	}
+}
+
+func TestFeedOfNothing(t *testing.T) {
+	if f, err := embedded.OpenFeed(t.TempDir(), embedded.FeedOptions{}); err == nil {
+		t.Error("there is no log, and it was opened", f.Close())
+	}
+}
+
+func happened(n int) []event.Event {
+	events := make([]event.Event, n)
+	for i := range events {
+		rand.Read(events[i].ID[:])
+		events[i].Name, events[i].Data = "test.happened.v1", []byte(`{}`)
+	}
+	return events
+}

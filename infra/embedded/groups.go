@@ -1,0 +1,158 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/tempo-watchtower/watchtower/domain/consumer"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Groups keeps what is known of those who consume the log from outside, in feed.db.
+// Several processes may have it open. Every commit is on the disk before it is
+// acknowledged, and whatever is written may be written twice.
+type Groups struct {
+	file *file
+	now  func() time.Time
+}
+
+// grant is a claim, and whether it is the asker's.
+type grant struct {
+	claim consumer.Claim
+	held  bool
+}
+
+// Claim takes or renews the right to a group's events for ttl. held is false while
+// another holder's runs. The token grows with each new holder, and when one comes back
+// after its claim has lapsed.
+func (g *Groups) Claim(ctx context.Context, group, holder string, ttl time.Duration) (consumer.Claim, bool, error) {
+	h, err := write(ctx, g.file, "claim consumer group "+group, func(conn *sqlite.Conn) (grant, error) {
+		now := g.now()
+		var h grant
+		free := true
+		err := query(conn, "SELECT holder, token, until, pos FROM groups WHERE name = ?", func(s *sqlite.Stmt) bool {
+			until := s.ColumnInt64(2)
+			// One that runs for longer than any was given before the clock was set back.
+			free = s.ColumnIsNull(0) || until <= micros(now) || until > micros(now.Add(ttl+clockSlack))
+			h.claim = consumer.Claim{Token: uint64(s.ColumnInt64(1)), Position: event.Position(s.ColumnInt64(3))}
+			h.held = !free && s.ColumnText(0) == holder
+			return false
+		}, group)
+		if err != nil || !free && !h.held {
+			return grant{}, err
+		}
+		if free {
+			h.claim.Token, h.held = h.claim.Token+1, true
+		}
+		return h, exec(conn, `INSERT INTO groups (name, holder, token, until) VALUES (?1, ?2, ?3, ?4)
+			ON CONFLICT (name) DO UPDATE SET holder = ?2, token = ?3, until = ?4`,
+			group, holder, int64(h.claim.Token), micros(now.Add(ttl)))
+	})
+	return h.claim, h.held, err
+}
+
+// Yield gives a claim up at once; not holding it is no error.
+func (g *Groups) Yield(ctx context.Context, group string, token uint64) error {
+	_, err := write(ctx, g.file, "yield consumer group "+group, func(conn *sqlite.Conn) (struct{}, error) {
+		return struct{}{}, exec(conn, "UPDATE groups SET holder = NULL WHERE name = ? AND token = ?", group, int64(token))
+	})
+	return err
+}
+
+// fenced runs a write, if the token is the newest.
+func (g *Groups) fenced(ctx context.Context, what, group string, token uint64, do func(conn *sqlite.Conn) error) error {
+	newest, err := write(ctx, g.file, what+" of consumer group "+group, func(conn *sqlite.Conn) (newest bool, err error) {
+		err = query(conn, "SELECT 1 FROM groups WHERE name = ? AND token = ?", func(*sqlite.Stmt) bool {
+			newest = true
+			return false
+		}, group, int64(token))
+		if err != nil || !newest {
+			return false, err
+		}
+		if err := do(conn); errors.Is(err, consumer.ErrSuperseded) { // an answer; do has written nothing
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+		return true, nil
+	})
+	if err == nil && !newest {
+		return fmt.Errorf("%s of consumer group %s: %w", what, group, consumer.ErrSuperseded)
+	}
+	return err
+}
+
+// Save moves the checkpoint on; consumer.ErrSuperseded if the token is not the newest,
+// or the checkpoint is further already.
+func (g *Groups) Save(ctx context.Context, group string, token uint64, to event.Position) error {
+	return g.fenced(ctx, "checkpoint", group, token, func(conn *sqlite.Conn) error {
+		err := exec(conn, "UPDATE groups SET pos = ?2 WHERE name = ?1 AND pos <= ?2", group, int64(to))
+		if err == nil && conn.Changes() == 0 {
+			return consumer.ErrSuperseded
+		}
+		return err
+	})
+}
+
+// Park keeps that a group could not get past an event, in the place of what was kept of
+// the stream; consumer.ErrSuperseded if the token is not the newest.
+func (g *Groups) Park(ctx context.Context, group string, token uint64, p consumer.Parked) error {
+	return g.fenced(ctx, "parked stream", group, token, func(conn *sqlite.Conn) error {
+		return exec(conn, `INSERT OR REPLACE INTO parked (name, stream, version, pos, error, attempts, since, wish)
+			VALUES (?, ?, ?, ?, ?, ?, ?, '')`, group, string(p.Stream), int64(p.Version), int64(p.Position), p.Error, int64(p.Attempts), micros(g.now()))
+	})
+}
+
+// Unpark forgets that a stream is parked; if it is not, that is no error.
+// consumer.ErrSuperseded if the token is not the newest.
+func (g *Groups) Unpark(ctx context.Context, group string, token uint64, stream event.Stream) error {
+	return g.fenced(ctx, "parked stream", group, token, func(conn *sqlite.Conn) error {
+		return exec(conn, "DELETE FROM parked WHERE name = ? AND stream = ?", group, string(stream))
+	})
+}
+
+// Parked lists the streams that a group could not get past, in the order of their names.
+func (g *Groups) Parked(ctx context.Context, group string) (all []consumer.Parked, err error) {
+	err = g.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		return query(conn, "SELECT stream, version, pos, error, attempts, since, wish FROM parked WHERE name = ? ORDER BY stream", func(s *sqlite.Stmt) bool {
+			all = append(all, consumer.Parked{
+				Stream: event.Stream(s.ColumnText(0)), Version: event.Version(s.ColumnInt64(1)), Position: event.Position(s.ColumnInt64(2)),
+				Error: s.ColumnText(3), Attempts: s.ColumnInt(4), Since: time.UnixMicro(s.ColumnInt64(5)).UTC(), Wish: consumer.Wish(s.ColumnText(6)),
+			})
+			return true
+		}, group)
+	})
+	return all, err
+}
+
+// Wish asks the process that holds the group to go on with a parked stream, or to leave
+// it; consumer.ErrNotParked if it is not parked.
+func (g *Groups) Wish(ctx context.Context, group string, stream event.Stream, w consumer.Wish) error {
+	there, err := write(ctx, g.file, "parked stream of consumer group "+group, func(conn *sqlite.Conn) (bool, error) {
+		err := exec(conn, "UPDATE parked SET wish = ? WHERE name = ? AND stream = ?", string(w), group, string(stream))
+		return conn.Changes() > 0, err
+	})
+	if err == nil && !there {
+		return consumer.ErrNotParked
+	}
+	return err
+}
+
+// Groups lists every group there ever was, in the order of their names.
+func (g *Groups) Groups(ctx context.Context) (all []consumer.Group, err error) {
+	now := g.now()
+	err = g.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		return query(conn, `SELECT name, pos, CASE WHEN until > ? THEN coalesce(holder, '') ELSE '' END,
+			(SELECT count(*) FROM parked p WHERE p.name = g.name) FROM groups g ORDER BY name`, func(s *sqlite.Stmt) bool {
+			all = append(all, consumer.Group{
+				Name: s.ColumnText(0), Position: event.Position(s.ColumnInt64(1)), Holder: s.ColumnText(2), Parked: s.ColumnInt(3),
+			})
+			return true
+		}, micros(now))
+	})
+	return all, err
+}

@@ -1,0 +1,141 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// The keys of a message's metadata. What an event does not have is left out.
+const (
+	KeyName         = "name"          // of the event, with its version: tx.accepted.v1
+	KeyRecordedName = "recorded_name" // as it is in the log, where Options.Upcast has changed the name
+	KeyStream       = "stream"
+	KeyVersion      = "version"       // of the stream with this event; the first has 1
+	KeyPosition     = "position"      // in the log
+	KeyPartitionKey = "partition_key" // the stream: what has to stay in order
+	KeyAt           = "at"            // when it was recorded, RFC 3339
+	KeyActor        = "actor"
+	KeyCorrelation  = "correlation" // id of the request or event that started it all
+	KeyCausation    = "causation"   // id of the event that led to this one
+	KeyTrace        = "trace"       // W3C traceparent
+)
+
+// Upcast turns the name and data of a recorded event into those of a newer shape; it
+// returns what it was given where there is nothing to do. data must not be changed in
+// place. An error is treated as a nack.
+type Upcast func(name string, data []byte) (newName string, newData []byte, err error)
+
+// newMessage makes the message of an event.
+func newMessage(ctx context.Context, r event.Recorded, up Upcast) (*message.Message, error) {
+	name, data := r.Name, []byte(r.Data)
+	if up != nil {
+		var err error
+		if name, data, err = up(r.Name, r.Data); err != nil {
+			return nil, fmt.Errorf("upcast %s: %w", r.Name, err)
+		}
+	}
+	m := message.NewMessage(r.ID.String(), data)
+	metadata := make(message.Metadata, 10)
+	metadata[KeyName] = name
+	if name != r.Name {
+		metadata[KeyRecordedName] = r.Name
+	}
+	stream := string(r.Stream)
+	metadata[KeyStream], metadata[KeyPartitionKey] = stream, stream
+	metadata[KeyVersion] = strconv.FormatUint(uint64(r.Version), 10)
+	metadata[KeyPosition] = strconv.FormatUint(uint64(r.Position), 10)
+	metadata[KeyAt] = r.At.Format(time.RFC3339Nano)
+	if r.Meta.Actor != "" {
+		metadata[KeyActor] = r.Meta.Actor
+	}
+	if !r.Meta.Correlation.IsZero() {
+		metadata[KeyCorrelation] = r.Meta.Correlation.String()
+	}
+	if !r.Meta.Causation.IsZero() {
+		metadata[KeyCausation] = r.Meta.Causation.String()
+	}
+	if r.Meta.Trace != "" {
+		metadata[KeyTrace] = r.Meta.Trace
+	}
+	m.Metadata = metadata
+	m.SetContext(ctx)
+	return m, nil
+}
+
+// Origin is where a message's event stands, as its metadata say.
+type Origin struct {
+	Stream   event.Stream
+	Version  event.Version
+	Position event.Position
+	Name     string
+}
+
+// OriginOf reads a message's metadata, which may have come through a broker.
+func OriginOf(m *message.Message) (Origin, error) {
+	version, err := strconv.ParseUint(m.Metadata[KeyVersion], 10, 64)
+	if err != nil {
+		return Origin{}, fmt.Errorf("message %s: %s: %w", m.UUID, KeyVersion, err)
+	}
+	position, err := strconv.ParseUint(m.Metadata[KeyPosition], 10, 64)
+	if err != nil {
+		return Origin{}, fmt.Errorf("message %s: %s: %w", m.UUID, KeyPosition, err)
+	}
+	o := Origin{event.Stream(m.Metadata[KeyStream]), event.Version(version), event.Position(position), m.Metadata[KeyName]}
+	if o.Stream == "" || o.Name == "" {
+		return Origin{}, fmt.Errorf("message %s: no %s or no %s", m.UUID, KeyStream, KeyName)
+	}
+	return o, nil
+}
+
+// cause is why a message was nacked. It travels in the message's context, for
+// Watermill's Nack says nothing.
+type cause struct {
+	mu  sync.Mutex
+	err error
+}
+
+type causeKey struct{}
+
+func (c *cause) note(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+}
+
+func (c *cause) get() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Nack nacks a message and says why: what the stream's row will show if it is parked.
+func Nack(m *message.Message, why error) bool {
+	noteCause(m, why)
+	return m.Nack()
+}
+
+func noteCause(m *message.Message, why error) {
+	if c, ok := m.Context().Value(causeKey{}).(*cause); ok {
+		c.note(why)
+	}
+}
+
+// Causes is a middleware of message.Router that does for a handler's errors what [Nack]
+// does: without it a parked stream shows only that a message was nacked. Add it before
+// all others, so that it sees what they return.
+func Causes(handle message.HandlerFunc) message.HandlerFunc {
+	return func(m *message.Message) ([]*message.Message, error) {
+		produced, err := handle(m)
+		if err != nil {
+			noteCause(m, err)
+		}
+		return produced, err
+	}
+}

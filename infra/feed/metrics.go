@@ -1,0 +1,109 @@
+package feed
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// counts are a subscription's, since its start.
+type counts struct{ delivered, acked, nacked, parks uint64 }
+
+func (c *counts) add(d counts) {
+	c.delivered += d.delivered
+	c.acked += d.acked
+	c.nacked += d.nacked
+	c.parks += d.parks
+}
+
+func (s *subscription) counts() counts {
+	return counts{s.delivered.Load(), s.acked.Load(), s.nacked.Load(), s.parks.Load()}
+}
+
+// Metric is what there is to know of one of the figures of a [Subscriber].
+type Metric struct{ Name, Kind, Help string }
+
+// Metrics lists the figures. Each has the labels group and topic.
+func Metrics() []Metric {
+	return []Metric{
+		{"watchtower_feed_active", "gauge", "1 while this process is given the group's events, 0 while another is."},
+		{"watchtower_feed_position", "gauge", "Log position up to which the group has handled everything but what is parked; of the process that is given events."},
+		{"watchtower_feed_lag_events", "gauge", "Positions of the log between the group's checkpoint and the head; of the process that is given events."},
+		{"watchtower_feed_lag_seconds", "gauge", "Age of the oldest event that is under way, 0 when none is; of the process that is given events."},
+		{"watchtower_feed_in_flight_events", "gauge", "Events that were read and are not done yet, or wait for one that is not."},
+		{"watchtower_feed_parked_streams", "gauge", "Streams that the group could not get past; of the process that is given events."},
+		{"watchtower_feed_delivered_total", "counter", "Messages delivered, repeats included."},
+		{"watchtower_feed_acked_total", "counter", "Messages that were acked."},
+		{"watchtower_feed_nacked_total", "counter", "Messages that were nacked."},
+		{"watchtower_feed_parked_total", "counter", "Times that a stream was parked."},
+	}
+}
+
+// describe makes the description of one figure. The group is part of it, so that one
+// registry takes the subscribers of several groups.
+func (s *Subscriber) describe(m Metric) *prometheus.Desc {
+	return prometheus.NewDesc(m.Name, m.Help, []string{"topic"}, prometheus.Labels{"group": s.o.Group})
+}
+
+// Describe implements prometheus.Collector.
+func (s *Subscriber) Describe(descs chan<- *prometheus.Desc) {
+	for _, m := range Metrics() {
+		descs <- s.describe(m)
+	}
+}
+
+// Collect implements prometheus.Collector. Subscriptions of this process to one topic
+// are summed up.
+func (s *Subscriber) Collect(found chan<- prometheus.Metric) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	figures := map[string]map[string]float64{}
+	of := func(topic string, c counts) map[string]float64 {
+		f := figures[topic]
+		if f == nil {
+			f = map[string]float64{}
+			figures[topic] = f
+		}
+		f["watchtower_feed_delivered_total"] += float64(c.delivered)
+		f["watchtower_feed_acked_total"] += float64(c.acked)
+		f["watchtower_feed_nacked_total"] += float64(c.nacked)
+		f["watchtower_feed_parked_total"] += float64(c.parks)
+		return f
+	}
+	for topic, c := range s.ended {
+		of(topic, c)
+	}
+	for sub := range s.subs {
+		sub.gauges(of(sub.topic, sub.counts()))
+	}
+	for _, m := range Metrics() {
+		kind := prometheus.GaugeValue
+		if m.Kind == "counter" {
+			kind = prometheus.CounterValue
+		}
+		for topic, f := range figures {
+			if v, ok := f[m.Name]; ok {
+				found <- prometheus.MustNewConstMetric(s.describe(m), kind, v, topic)
+			}
+		}
+	}
+}
+
+// gauges tells how a subscription stands.
+func (s *subscription) gauges(f map[string]float64) {
+	f["watchtower_feed_active"] += 0
+	n := s.session.Load()
+	if n == nil {
+		return
+	}
+	held, oldest := n.tally.underWay()
+	f["watchtower_feed_active"] = 1
+	f["watchtower_feed_in_flight_events"] = float64(held)
+	f["watchtower_feed_parked_streams"] = float64(s.parked.Load())
+	f["watchtower_feed_position"] = float64(s.position.Load())
+	f["watchtower_feed_lag_events"] = max(0, float64(s.head.Load())-float64(s.position.Load()))
+	f["watchtower_feed_lag_seconds"] = 0
+	if held > 0 {
+		f["watchtower_feed_lag_seconds"] = max(0, time.Since(oldest).Seconds())
+	}
+}

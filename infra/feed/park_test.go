@@ -1,0 +1,247 @@
+package feed_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/tempo-watchtower/watchtower/domain/consumer"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/feed"
+)
+
+// parked are the streams that a group could not get past.
+func (s *stage) parked(group string) []consumer.Parked {
+	s.t.Helper()
+	all, err := s.feed.Groups().Parked(soon(s.t), feed.Name(group, feed.All))
+	must(s.t, err)
+	return all
+}
+
+func (s *stage) wish(group string, stream event.Stream, w consumer.Wish) {
+	s.t.Helper()
+	must(s.t, s.feed.Groups().Wish(soon(s.t), feed.Name(group, feed.All), stream, w))
+}
+
+var errPoison = errors.New("it cannot be handled")
+
+// handle acks what comes, and nacks the version of a stream as long as poisoned says
+// so; it tells each ack.
+func handle(messages <-chan *message.Message, stream event.Stream, poisoned func(event.Version) bool) <-chan feed.Origin {
+	acked := make(chan feed.Origin, 100)
+	go func() {
+		defer close(acked)
+		for m := range messages {
+			o, err := feed.OriginOf(m)
+			if err != nil || o.Stream == stream && poisoned(o.Version) {
+				feed.Nack(m, errPoison)
+				continue
+			}
+			acked <- o
+			m.Ack()
+		}
+	}()
+	return acked
+}
+
+func wantAcks(t *testing.T, acked <-chan feed.Origin, stream event.Stream, versions ...event.Version) {
+	t.Helper()
+	for _, want := range versions {
+		select {
+		case o := <-acked:
+			if o.Stream != stream || o.Version != want {
+				t.Fatalf("%s version %d, want %s version %d", o.Stream, o.Version, stream, want)
+			}
+		case <-soon(t).Done():
+			t.Fatalf("%s version %d does not come", stream, want)
+		}
+	}
+}
+
+// nothing makes sure that nothing comes for a while.
+func nothing(t *testing.T, acked <-chan feed.Origin) {
+	t.Helper()
+	select {
+	case o := <-acked:
+		t.Fatalf("%v came", o)
+	case <-time.After(30 * time.Millisecond):
+	}
+}
+
+// A nacked event comes again, and others of its lane after it.
+func TestNack(t *testing.T) {
+	s := newStage(t)
+	s.happened("tx-a", 0, 2)
+	_, messages := s.subscribe(s.options("g"), feed.All)
+	var ids []string
+	for range 4 {
+		m, o := next(t, messages)
+		if o.Version != 1 {
+			t.Fatalf("version %d came", o.Version)
+		}
+		ids = append(ids, m.UUID)
+		if len(ids) < 4 {
+			m.Nack()
+			continue
+		}
+		m.Ack()
+	}
+	if m, o := next(t, messages); o.Version != 2 || m.UUID == ids[0] || ids[3] != ids[0] {
+		t.Errorf("version %d", o.Version)
+	}
+	if p := s.parked("g"); len(p) != 0 {
+		t.Errorf("parked: %v", p)
+	}
+}
+
+func TestPoisonedStream(t *testing.T) {
+	s := newStage(t)
+	s.happened("tx-a", 0, 3)
+	o := s.options("g")
+	o.Lanes, o.Retries = 1, 2
+	sub, messages := s.subscribe(o, feed.All)
+	poisoned := make(chan event.Version, 1)
+	poisoned <- 2
+	acked := handle(messages, "tx-a", func(v event.Version) bool {
+		p := <-poisoned
+		poisoned <- p
+		return v == p
+	})
+	wantAcks(t, acked, "tx-a", 1)
+	s.happened("tx-b", 0, 2)
+	wantAcks(t, acked, "tx-b", 1, 2)
+	s.happened("tx-a", 3, 1)
+	nothing(t, acked)
+	if p := s.parked("g"); len(p) != 1 || p[0].Stream != "tx-a" || p[0].Version != 2 || p[0].Position != 2 || p[0].Attempts != 3 || p[0].Error != errPoison.Error() {
+		t.Fatalf("parked: %+v", p)
+	}
+	eventually(t, "the checkpoint moves over what is parked", func() bool { return s.position("g", feed.All) == 6 })
+
+	s.wish("g", "tx-a", consumer.Retry) // in vain
+	eventually(t, "the wish is granted", func() bool { p := s.parked("g"); return len(p) == 1 && p[0].Wish == consumer.Wait })
+	nothing(t, acked)
+
+	<-poisoned
+	poisoned <- 4 // 2 is fine now
+	s.wish("g", "tx-a", consumer.Retry)
+	wantAcks(t, acked, "tx-a", 2, 3)
+	eventually(t, "parked at the next one", func() bool { p := s.parked("g"); return len(p) == 1 && p[0].Version == 4 })
+
+	must(t, sub.Close()) // another process takes over
+	_, messages = s.subscribe(o, feed.All)
+	acked = handle(messages, "tx-a", func(v event.Version) bool { return v == 4 })
+	s.happened("tx-a", 4, 2)
+	nothing(t, acked)
+	s.wish("g", "tx-a", consumer.Skip)
+	wantAcks(t, acked, "tx-a", 5, 6)
+	s.happened("tx-a", 6, 2)
+	wantAcks(t, acked, "tx-a", 7, 8)
+	if p := s.parked("g"); len(p) != 0 {
+		t.Errorf("parked still: %v", p)
+	}
+	eventually(t, "the checkpoint", func() bool { return s.position("g", feed.All) == 10 })
+}
+
+// When too much cannot be handled it is not the events: nothing more is parked.
+func TestMostParked(t *testing.T) {
+	s := newStage(t)
+	for _, stream := range []event.Stream{"tx-a", "tx-b", "tx-c"} {
+		s.happened(stream, 0, 1)
+	}
+	o := s.options("g")
+	o.Lanes, o.Retries, o.MostParked = 1, 1, 2
+	_, messages := s.subscribe(o, feed.All)
+	tries := map[event.Stream]int{}
+	for range 20 {
+		m, o := next(t, messages)
+		tries[o.Stream]++
+		m.Nack()
+	}
+	if len(s.parked("g")) != 2 || tries["tx-c"] != 16 {
+		t.Errorf("parked %v, tries %v", s.parked("g"), tries)
+	}
+	m, _ := next(t, messages)
+	m.Ack()
+	eventually(t, "the checkpoint", func() bool { return s.position("g", feed.All) == 3 })
+}
+
+// Another process has the group: what this one parks and saves is refused, and it ends.
+func TestSuperseded(t *testing.T) {
+	s := newStage(t)
+	s.happened("tx-a", 0, 2)
+	o := s.options("g")
+	stolen := &thief{Groups: s.feed.Groups()}
+	o.Groups = stolen
+	_, messages := s.subscribe(o, feed.All)
+	m, _ := next(t, messages)
+	stolen.steal(t, feed.Name("g", feed.All))
+	m.Ack()
+	eventually(t, "it notices", func() bool {
+		select {
+		case m := <-messages:
+			m.Ack() // until it has noticed
+		default:
+		}
+		return stolen.refused.Load() > 0
+	})
+	if at := s.position("g", feed.All); at != 0 {
+		t.Errorf("the checkpoint was moved to %d", at)
+	}
+}
+
+// An event that cannot be upcast is not handled either.
+func TestUpcast(t *testing.T) {
+	s := newStage(t)
+	s.happened("tx-a", 0, 1)
+	s.happened("tx-b", 0, 1)
+	o := s.options("g")
+	o.Lanes, o.Retries = 1, 1
+	o.Upcast = func(name string, data []byte) (string, []byte, error) {
+		if string(data) != `{"n":1}` {
+			return "", nil, errPoison
+		}
+		return "test.happened.v2", []byte(`{"n":2}`), nil
+	}
+	_, messages := s.subscribe(o, feed.All)
+	m, origin := next(t, messages)
+	if origin.Name != "test.happened.v2" || m.Metadata.Get(feed.KeyRecordedName) != "test.happened.v1" || string(m.Payload) != `{"n":2}` {
+		t.Errorf("%v %s", m.Metadata, m.Payload)
+	}
+	m.Ack()
+	m, _ = next(t, messages)
+	m.Ack()
+	s.happened("tx-c", 0, 2) // of which the second cannot
+	m, _ = next(t, messages)
+	m.Ack()
+	eventually(t, "it is parked", func() bool { p := s.parked("g"); return len(p) == 1 && p[0].Version == 2 })
+}
+
+// While the rows of parked streams cannot be written, the checkpoint stays.
+func TestParkingFails(t *testing.T) {
+	s := newStage(t)
+	s.happened("tx-a", 0, 1)
+	o := s.options("g")
+	o.Retries = 1
+	away := &outage{Groups: s.feed.Groups()}
+	away.left.Store(5)
+	o.Groups = away
+	_, messages := s.subscribe(o, feed.All)
+	for range 2 {
+		m, _ := next(t, messages)
+		m.Nack()
+	}
+	eventually(t, "it is parked in the end", func() bool {
+		at := s.position("g", feed.All) // looked at first: the row stands before it
+		n := len(s.parked("g"))
+		if at > 0 && n == 0 {
+			t.Fatal("the checkpoint has moved, and nothing is parked")
+		}
+		return n == 1
+	})
+	eventually(t, "the checkpoint", func() bool { return s.position("g", feed.All) == 1 })
+	if left := away.left.Load(); left >= 0 {
+		t.Errorf("%d failures are left", left)
+	}
+}

@@ -1,0 +1,208 @@
+package feed
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/tempo-watchtower/watchtower/domain/consumer"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Log is what is asked of an event store: embedded.Feed, and the Log of embedded.DB and
+// postgres.DB, are such. Subscribe ends with event.ErrClosed when the store is closed;
+// after any other error it is called again.
+type Log interface {
+	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]
+	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
+	Head(ctx context.Context) (event.Position, error)
+}
+
+// Groups keeps what is known of consumer groups: postgres.Groups and embedded.Groups
+// are such, and storetest.Groups is the contract.
+type Groups interface {
+	// Claim takes or renews the right to a group's events for ttl; held is false while
+	// another holder's runs. The token grows with each new holder.
+	Claim(ctx context.Context, group, holder string, ttl time.Duration) (c consumer.Claim, held bool, err error)
+	// Yield gives a claim up at once; not holding it is no error.
+	Yield(ctx context.Context, group string, token uint64) error
+	// Save moves the checkpoint on. It, Park and Unpark answer consumer.ErrSuperseded,
+	// and write nothing, when the token is not the newest.
+	Save(ctx context.Context, group string, token uint64, to event.Position) error
+	// Park keeps that a stream could not be got past, in the place of what was kept of it.
+	Park(ctx context.Context, group string, token uint64, p consumer.Parked) error
+	// Unpark forgets that a stream is parked.
+	Unpark(ctx context.Context, group string, token uint64, stream event.Stream) error
+	// Parked lists the parked streams, with what somebody wishes done with them.
+	Parked(ctx context.Context, group string) ([]consumer.Parked, error)
+}
+
+// Options are a subscriber's settings. A zero field takes the default given beside it.
+type Options struct {
+	Log    Log
+	Groups Groups
+	Group  string // names the consumer group
+
+	Lanes    int // streams are spread over so many, which go on side by side; 16
+	InFlight int // events read and not yet done at most, over all lanes; 2048
+
+	Retries    int           // times that a nacked event comes again before its stream is parked; 5
+	RetryFirst time.Duration // pause before the first of them; each next one is twice as long; 100 ms
+	RetryMost  time.Duration // the longest pause; 5 s
+	// MostParked bounds the streams that are parked. When so many are, something else is
+	// wrong than an event, and whatever is nacked comes again and again; 100. If it is
+	// negative no stream is ever parked.
+	MostParked int
+
+	SaveEvery  time.Duration // pause between two saves of the checkpoint; 100 ms
+	SaveEvents int           // or so many events; 1000
+	TTL        time.Duration // a process that dies is followed after so long; 3 s
+	Grace      time.Duration // how long the end of a subscription waits for acks; 2 s
+
+	// FromEnd has a group that was never heard of begin at the end of the log, not at
+	// its beginning.
+	FromEnd bool
+	Upcast  Upcast       // nil leaves events as they were recorded
+	Holder  string       // names this process, unlike all others; host name, process id and a random number
+	Logger  *slog.Logger // slog.DiscardHandler
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Log == nil || o.Groups == nil || o.Group == "" {
+		return o, errors.New("feed: a subscriber needs Log, Groups and the name of its group")
+	}
+	or := func(n *int, value int) {
+		if *n == 0 {
+			*n = value
+		}
+	}
+	or(&o.Lanes, 16)
+	or(&o.InFlight, 2048)
+	or(&o.Retries, 5)
+	or(&o.MostParked, 100)
+	or(&o.SaveEvents, 1000)
+	orTime := func(d *time.Duration, value time.Duration) {
+		if *d == 0 {
+			*d = value
+		}
+	}
+	orTime(&o.RetryFirst, 100*time.Millisecond)
+	orTime(&o.RetryMost, 5*time.Second)
+	orTime(&o.SaveEvery, 100*time.Millisecond)
+	orTime(&o.TTL, 3*time.Second)
+	orTime(&o.Grace, 2*time.Second)
+	if min(o.Lanes, o.InFlight, o.Retries, o.SaveEvents) < 0 || min(o.RetryFirst, o.RetryMost, o.SaveEvery, o.TTL, o.Grace) < 0 {
+		return o, errors.New("feed: a setting is negative")
+	}
+	if o.Holder == "" {
+		host, _ := os.Hostname() // only to be helpful
+		var random [8]byte
+		rand.Read(random[:]) //nolint:errcheck // never fails
+		o.Holder = fmt.Sprintf("%.100s/%d/%s", host, os.Getpid(), hex.EncodeToString(random[:]))
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o, nil
+}
+
+// Subscriber is a message.Subscriber over an event store, for one consumer group. It is
+// also a prometheus.Collector of its figures.
+type Subscriber struct {
+	o Options
+
+	mu      sync.Mutex
+	closed  bool
+	opened  int // subscriptions so far
+	subs    map[*subscription]bool
+	ended   map[string]counts // of subscriptions that are over, by topic
+	closing context.Context   //nolint:containedctx // ends all subscriptions at once
+	close   context.CancelFunc
+	running sync.WaitGroup
+}
+
+// New makes a subscriber. Close ends it.
+func New(o Options) (*Subscriber, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Subscriber{o: o, subs: map[*subscription]bool{}, ended: map[string]counts{}}
+	s.closing, s.close = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// errClosed answers who subscribes too late.
+var errClosed = errors.New("feed: the subscriber is closed")
+
+// Name is what a group's checkpoint of a topic is kept under.
+func Name(group, topic string) string { return group + "/" + topic }
+
+// Subscribe delivers the events of a topic, see [Filter], to the group. Of all
+// subscriptions of one group to one topic, in any process, one at a time is given
+// events; the others take over when it ends. The channel is closed when ctx ends, when
+// the subscriber is closed, and when the store is.
+func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
+	filter, err := Filter(topic)
+	if err != nil {
+		return nil, fmt.Errorf("feed: %w", err)
+	}
+	name := Name(s.o.Group, topic)
+	if len(name) > consumer.MaxGroupBytes {
+		return nil, fmt.Errorf("feed: the names of group and topic are longer than %d bytes together", consumer.MaxGroupBytes)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	s.opened++
+	sub := &subscription{
+		o: s.o, name: name, topic: topic, filter: filter,
+		holder: fmt.Sprintf("%s/%d", s.o.Holder, s.opened),
+		out:    make(chan *message.Message),
+		log:    s.o.Logger.With("group", s.o.Group, "topic", topic),
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	unlink := context.AfterFunc(s.closing, cancel)
+	s.subs[sub] = true
+	s.running.Go(func() {
+		defer cancel()
+		defer unlink()
+		sub.run(ctx)
+		s.over(sub)
+		close(sub.out)
+	})
+	return sub.out, nil
+}
+
+// over keeps the counts of a subscription that has ended: counters never fall.
+func (s *Subscriber) over(sub *subscription) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.subs, sub)
+	kept := s.ended[sub.topic]
+	kept.add(sub.counts())
+	s.ended[sub.topic] = kept
+}
+
+// Close ends all subscriptions: it waits for the acks of what was delivered, at most
+// for [Options.Grace], saves the checkpoints, and lets other processes take over. Closing
+// again does nothing.
+func (s *Subscriber) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.close()
+	s.running.Wait()
+	return nil
+}

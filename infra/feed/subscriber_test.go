@@ -1,0 +1,236 @@
+package feed_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/feed"
+)
+
+func TestMessage(t *testing.T) {
+	s := newStage(t)
+	s.happened("tx-a", 0, 2)
+	_, messages := s.subscribe(s.options("g"), feed.All)
+	m, o := next(t, messages)
+	if diff := cmp.Diff(feed.Origin{Stream: "tx-a", Version: 1, Position: 1, Name: "test.happened.v1"}, o); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := time.Parse(time.RFC3339Nano, m.Metadata.Get(feed.KeyAt)); err != nil {
+		t.Error(err)
+	}
+	delete(m.Metadata, feed.KeyAt)
+	want := message.Metadata{
+		"name": "test.happened.v1", "stream": "tx-a", "version": "1", "position": "1", "partition_key": "tx-a", "actor": "test",
+		"correlation": "02000000-0000-0000-0000-000000000000", "causation": "03000000-0000-0000-0000-000000000000", "trace": "00-1-2-01",
+	}
+	if diff := cmp.Diff(want, m.Metadata); diff != "" {
+		t.Error(diff)
+	}
+	if id := event.DeriveID("tx-a", event.ID{1}, 1).String(); m.UUID != id || string(m.Payload) != `{"n":1}` {
+		t.Errorf("%s %s, want %s", m.UUID, m.Payload, id)
+	}
+	select {
+	case <-messages:
+		t.Error("the next one came before the ack")
+	case <-time.After(20 * time.Millisecond):
+	}
+	m.Ack()
+	if _, o := next(t, messages); o.Version != 2 {
+		t.Errorf("version %d is next", o.Version)
+	}
+	<-m.Context().Done() // its ack ended it
+}
+
+// Whoever acks at random sees each stream in its order, and all of it.
+func TestOrderOfStreams(t *testing.T) {
+	s := newStage(t)
+	const streams, each = 40, 25
+	for v := event.Version(0); v < each; v += 5 {
+		for i := range streams {
+			s.happened(event.Stream(fmt.Sprintf("tx-%d", i)), v, 5)
+		}
+	}
+	_, messages := s.subscribe(s.options("g"), feed.All)
+	last := map[event.Stream]event.Version{}
+	var acks sync.WaitGroup
+	for range streams * each {
+		m, o := next(t, messages)
+		if o.Version != last[o.Stream]+1 {
+			t.Fatalf("%s: version %d after %d", o.Stream, o.Version, last[o.Stream])
+		}
+		last[o.Stream] = o.Version
+		acks.Add(1)
+		time.AfterFunc(time.Duration(rand.IntN(300))*time.Microsecond, func() { m.Ack(); acks.Done() })
+	}
+	acks.Wait()
+	eventually(t, "the checkpoint", func() bool { return s.position("g", feed.All) == streams*each })
+}
+
+func TestTopics(t *testing.T) {
+	s := newStage(t)
+	s.happened("tx-1-a", 0, 1)
+	s.happened("group-1", 0, 1)
+	for topic, want := range map[string]event.Stream{"stream:group-": "group-1", "stream:none,tx-1": "tx-1-a", "name:test.": "tx-1-a"} {
+		_, messages := s.subscribe(s.options("g"), topic)
+		m, o := next(t, messages)
+		if m.Ack(); o.Stream != want {
+			t.Errorf("%s: %s, want %s", topic, o.Stream, want)
+		}
+	}
+	eventually(t, "the checkpoint moves over what does not pass", func() bool { return s.position("g", "stream:none,tx-1") == 2 })
+	sub := s.subscriber(s.options("h"))
+	for _, topic := range []string{"", "tx-", "stream:", "names:x", "stream:a,,b"} {
+		if _, err := sub.Subscribe(context.Background(), topic); err == nil {
+			t.Errorf("topic %q was taken", topic)
+		}
+	}
+}
+
+// A group goes on where it was; what was not acked comes again.
+func TestGoesOn(t *testing.T) {
+	s := newStage(t)
+	s.happened("tx-a", 0, 3)
+	sub, messages := s.subscribe(s.options("g"), feed.All)
+	m, _ := next(t, messages)
+	m.Ack()
+	_, o := next(t, messages) // whoever has it dies
+	must(t, sub.Close())
+	ended(t, messages)
+	if at := s.position("g", feed.All); at != 1 || o.Version != 2 {
+		t.Errorf("the checkpoint is %d", at)
+	}
+	_, messages = s.subscribe(s.options("g"), feed.All)
+	if _, again := next(t, messages); again != o {
+		t.Errorf("it goes on with %v", again)
+	}
+	_, messages = s.subscribe(s.options("another"), feed.All)
+	if _, o := next(t, messages); o.Version != 1 {
+		t.Errorf("another group begins with version %d", o.Version)
+	}
+}
+
+// What is under way when a subscriber is closed may still be acked.
+func TestCloseWaitsForAcks(t *testing.T) {
+	s := newStage(t)
+	s.happened("tx-a", 0, 1)
+	sub, messages := s.subscribe(s.options("g"), feed.All)
+	m, _ := next(t, messages)
+	go func() {
+		<-m.Context().Done()
+		m.Ack()
+	}()
+	must(t, sub.Close())
+	must(t, sub.Close())
+	ended(t, messages)
+	if at := s.position("g", feed.All); at != 1 {
+		t.Errorf("the checkpoint is %d", at)
+	}
+	if _, err := sub.Subscribe(context.Background(), feed.All); err == nil {
+		t.Error("a closed subscriber took a topic")
+	}
+}
+
+// Of two processes one is given events; the other takes over.
+func TestTakeover(t *testing.T) {
+	s := newStage(t)
+	s.happened("tx-a", 0, 1)
+	first, one := s.subscribe(s.options("g"), feed.All)
+	m, _ := next(t, one)
+	m.Ack()
+	_, other := s.subscribe(s.options("g"), feed.All)
+	eventually(t, "the checkpoint", func() bool { return s.position("g", feed.All) == 1 })
+	s.happened("tx-a", 1, 1)
+	m, _ = next(t, one)
+	m.Ack()
+	must(t, first.Close())
+	s.happened("tx-a", 2, 1)
+	if _, o := next(t, other); o.Version != 3 {
+		t.Errorf("the other begins with version %d", o.Version)
+	}
+}
+
+// However much there is, so many events are under way at most.
+func TestBackPressure(t *testing.T) {
+	s := newStage(t)
+	for i := range 50 {
+		s.happened(event.Stream(fmt.Sprintf("tx-%d", i)), 0, 1)
+	}
+	o := s.options("g")
+	o.InFlight, o.Lanes = 7, 50
+	_, messages := s.subscribe(o, feed.All)
+	var held []*message.Message
+	for range 5 { // not all: two streams may be in one lane
+		m, _ := next(t, messages)
+		held = append(held, m)
+	}
+	var more []*message.Message
+	for waiting := true; waiting; {
+		select {
+		case m := <-messages:
+			more = append(more, m)
+		case <-time.After(50 * time.Millisecond):
+			waiting = false
+		}
+	}
+	if n := len(held) + len(more); n > 7 {
+		t.Errorf("%d messages are under way", n)
+	}
+	var acked atomic.Int32
+	for _, m := range append(held, more...) {
+		m.Ack()
+		acked.Add(1)
+	}
+	for acked.Load() < 50 {
+		m, _ := next(t, messages)
+		m.Ack()
+		acked.Add(1)
+	}
+	eventually(t, "the checkpoint", func() bool { return s.position("g", feed.All) == 50 })
+}
+
+func TestFromEnd(t *testing.T) {
+	s := newStage(t)
+	s.happened("tx-a", 0, 3)
+	o := s.options("g")
+	o.FromEnd = true
+	_, messages := s.subscribe(o, feed.All)
+	eventually(t, "the checkpoint", func() bool { return s.position("g", feed.All) == 3 })
+	s.happened("tx-a", 3, 1)
+	if _, o := next(t, messages); o.Version != 4 {
+		t.Errorf("it begins with version %d", o.Version)
+	}
+}
+
+// A store that is closed ends its subscriptions.
+func TestStoreCloses(t *testing.T) {
+	s := newStage(t)
+	s.happened("tx-a", 0, 1)
+	_, messages := s.subscribe(s.options("g"), feed.All)
+	m, _ := next(t, messages)
+	m.Ack()
+	must(t, s.db.Close())
+	ended(t, messages)
+}
+
+func TestOptions(t *testing.T) {
+	s := newStage(t)
+	for what, change := range map[string]func(*feed.Options){
+		"no group": func(o *feed.Options) { o.Group = "" }, "no log": func(o *feed.Options) { o.Log = nil },
+		"no groups": func(o *feed.Options) { o.Groups = nil }, "lanes": func(o *feed.Options) { o.Lanes = -1 },
+	} {
+		o := s.options("g")
+		change(&o)
+		if _, err := feed.New(o); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package feed
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// All is the topic of every event.
+const All = "all"
+
+// Filter reads a topic, which says what events it has:
+//
+//	all                     every event
+//	stream:tx-42431-        the events of streams whose names begin so
+//	name:tx.mined.,tx.exp   the events whose names begin in one of these ways
+func Filter(topic string) (event.Filter, error) {
+	if topic == All {
+		return event.Filter{}, nil
+	}
+	kind, list, _ := strings.Cut(topic, ":")
+	prefixes := strings.Split(list, ",")
+	for _, p := range prefixes {
+		if p == "" {
+			return event.Filter{}, fmt.Errorf("topic %q: want %q, %q or %q", topic, All, "stream:PREFIX,…", "name:PREFIX,…")
+		}
+	}
+	switch kind {
+	case "stream":
+		return event.Filter{Streams: prefixes}, nil
+	case "name":
+		return event.Filter{Names: prefixes}, nil
+	}
+	return event.Filter{}, fmt.Errorf("topic %q: %q is neither %q nor %q", topic, kind, "stream", "name")
+}
