@@ -29,10 +29,10 @@ func openFeed(t *testing.T, dir string, o embedded.FeedOptions) *embedded.Feed {
 
 func TestGroups(t *testing.T) {
 	storetest.Groups(t, func(t *testing.T) storetest.Opened[storetest.GroupRows] {
-		c := &clock{}
+		clock := storetest.MovedClock()
 		dir := t.TempDir()
 		closed(t, open(t, dir, embedded.Options{}))
-		f := openFeed(t, dir, embedded.FeedOptions{Now: c.now})
+		f := openFeed(t, dir, embedded.FeedOptions{Now: clock.Now})
 		return storetest.Opened[storetest.GroupRows]{
 			Port:  f.Groups(),
 			Close: func() error { return f.Close() },
@@ -40,10 +40,10 @@ func TestGroups(t *testing.T) {
 				if err := f.Close(); err != nil {
 					t.Error(err)
 				}
-				f = openFeed(t, dir, embedded.FeedOptions{Now: c.now})
+				f = openFeed(t, dir, embedded.FeedOptions{Now: clock.Now})
 				return f.Groups()
 			},
-			Clock: storetest.Clock{Now: c.now, Elapse: c.elapse},
+			Clock: clock,
 		}
 	})
 }
