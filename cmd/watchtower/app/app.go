@@ -19,10 +19,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/canceler"
+	"github.com/tempo-watchtower/watchtower/commands/notary"
 	"github.com/tempo-watchtower/watchtower/commands/retention"
 	"github.com/tempo-watchtower/watchtower/commands/scheduler"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/commands/watcher"
+	"github.com/tempo-watchtower/watchtower/domain/audit"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/group"
@@ -65,6 +67,7 @@ type Ports struct {
 	Storage Storage
 	Chains  []Chain
 	Master  payload.Master
+	Signer  *audit.Signer // who seals the log; nil: nobody
 	Now     func() time.Time
 	Random  io.Reader
 	Log     *slog.Logger
@@ -92,6 +95,7 @@ type Settings struct {
 	Retention      retention.Settings
 	// SnapshotsEvery is after how many events of a long stream a snapshot is kept; 0: none.
 	SnapshotsEvery int
+	Seals          notary.Settings
 	// Deployment is this deployment's name in what owners sign to cancel groups; empty
 	// is one that follows from the vault's key. GroupIDSignatures says whether the form
 	// is taken that can be replayed.
@@ -220,6 +224,9 @@ func (a *App) parts() []func(context.Context) {
 	}
 	parts = append(parts, a.groupParts(own)...)
 	parts = append(parts, own(canceler.Reader, a.canceler().Run))
+	if a.ports.Signer != nil {
+		parts = append(parts, own(notary.Name, a.notary().Run))
+	}
 	if a.ports.Redis != nil {
 		parts = append(parts, a.hear, own("redis", a.rebuild))
 	}

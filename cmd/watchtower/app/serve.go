@@ -147,8 +147,12 @@ func openPorts(ctx context.Context, c config.Config, o Options, storage Storage)
 	if err != nil {
 		return opened{}, err
 	}
+	signer, err := openSigner(c.Audit.KeyFile, o.Log)
+	if err != nil {
+		return opened{}, err
+	}
 	ports := opened{Ports: Ports{
-		Storage: storage, Master: master, Now: time.Now, Random: rand.Reader,
+		Storage: storage, Master: master, Signer: signer, Now: time.Now, Random: rand.Reader,
 		Log: o.Log, Metrics: metrics.New(o.Build.Version), Crash: o.Crash,
 	}}
 	for _, chainConfig := range c.Chains {
@@ -171,7 +175,7 @@ func SettingsOf(c config.Config) Settings {
 		WatcherPoll: c.Watcher.PollInterval, OwnerTTL: c.Owner.LeaseTTL, OwnerRenew: c.Owner.LeaseRenew,
 		Grouping: c.Grouping, MaxRequests: c.Idempotency.MaxRequests, ExpiringWindow: c.ExpiringWindow, Retention: c.Retention, ShutdownGrace: c.ShutdownGrace,
 		Deployment: c.Deployment, GroupIDSignatures: c.Cancel.GroupIDSignatures,
-		SnapshotsEvery: c.Snapshots.Every,
+		SnapshotsEvery: c.Snapshots.Every, Seals: c.Audit.Seals,
 	}
 }
 

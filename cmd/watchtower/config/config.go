@@ -44,6 +44,7 @@ type Config struct {
 	Retention   retention.Settings
 	Cancel      Cancel
 	Snapshots   Snapshots
+	Audit       Audit
 	// Deployment is this deployment's name in what owners sign; empty is one that
 	// follows from the vault's key.
 	Deployment string

@@ -165,6 +165,9 @@ func (r *resolver) derive() {
 			d.VaultKeyFile = filepath.Join("watchtower-data", "vault.key")
 		}
 	}
+	if r.setting("audit.key-file").origin == "default" && d.VaultKeyFile != "" {
+		d.Audit.KeyFile = filepath.Join(filepath.Dir(d.VaultKeyFile), "audit.key")
+	}
 	if r.setting("rate.address").origin == "default" && (!IsLoopback(d.Listen) || len(d.Rates.TrustedProxies) > 0) {
 		d.Rates.Address.PerSecond = addressRate
 	}

@@ -1,0 +1,45 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands/notary"
+	"github.com/tempo-watchtower/watchtower/domain/audit"
+)
+
+// Audit says how the log is sealed.
+type Audit struct {
+	// KeyFile is where the key is that seals are signed with. Empty with a store in
+	// memory: a key as short-lived as the store will do.
+	KeyFile string
+	Seals   notary.Settings
+}
+
+func (d *draft) auditing() []*setting {
+	const s = time.Second
+	return []*setting{
+		{
+			path: "audit.key-file", kind: text, absent: "`audit.key` beside the vault's key, none in memory",
+			allowed: "a path",
+			doc: "The file with the key that seals of the log are signed with: 32 secret bytes in hex, made if it is not there. " +
+				"`watchtower audit key` prints the public key. Replicas may have a key each; then `audit verify` is given all of them.",
+			show: func() string { return d.Audit.KeyFile },
+			read: func(text string) error {
+				switch {
+				case isKey(text):
+					return errors.New("is a key, but must be the path of a file that holds it")
+				case strings.ContainsRune(text, 0):
+					return errors.New("has a NUL")
+				}
+				d.Audit.KeyFile = text
+				return nil
+			},
+		},
+		durations("audit.seal-every", &d.Audit.Seals.Every, 10*s, s, time.Hour,
+			"The pause after which what has come into the log is sealed. If nothing has come, nothing is."),
+		numbers("audit.seal-events", &d.Audit.Seals.Events, 5000, 100, audit.MarksMax,
+			"How many events one seal covers at most; of many, several seals are made at once."),
+	}
+}

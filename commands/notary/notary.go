@@ -1,0 +1,160 @@
+// Package notary is the process manager that seals the log: it folds every event into a
+// hash and appends, to a stream of its own, signed seals of it.
+package notary
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/audit"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Name is the notary's, of its lease and as an actor.
+const Name = "notary"
+
+// readMax is how many events are read at once.
+const readMax = 1000
+
+// Settings say how often is sealed.
+type Settings struct {
+	// Every is the pause after which what has come is sealed; nothing new, no seal.
+	Every time.Duration
+	// Events bounds how many events one seal covers, at most [audit.MarksMax].
+	Events int
+}
+
+// Seals handles the seals of a log.
+type Seals = commands.Handler[audit.State, audit.Seal, audit.Event]
+
+// Notary seals. One replica at a time runs it; of two, one is told of a conflict and
+// begins again from what the other has sealed.
+type Notary struct {
+	Seals    Seals
+	Signer   audit.Signer
+	Settings Settings
+	// Sealed is called with the position up to which the log is sealed; may be nil.
+	Sealed func(through event.Position)
+	Now    func() time.Time
+	Random io.Reader
+	Log    *slog.Logger
+}
+
+// Run seals until ctx ends or the store fails it. What it knows is in the last seal.
+func (n *Notary) Run(ctx context.Context) error {
+	last, err := n.load(ctx)
+	if err != nil {
+		return err
+	}
+	n.sealed(last)
+	draft := last.State.After()
+	for {
+		if err := n.read(ctx, &last, &draft); err != nil {
+			return err
+		}
+		if draft.News() {
+			if err := n.seal(ctx, &last, &draft); err != nil {
+				return err
+			}
+		}
+		if err := commands.Pause(ctx, n.Settings.Every); err != nil {
+			return err
+		}
+	}
+}
+
+// read takes in what has come, up to the head of the log, and seals whenever there is
+// as much of it as a seal may cover.
+func (n *Notary) read(ctx context.Context, last *commands.Result[audit.State], draft **audit.Draft) error {
+	for batch, err := range n.Seals.Store.ReadAll(ctx, (*draft).Through(), event.Filter{}, readMax) {
+		if err != nil {
+			return fmt.Errorf("read the log: %w", err)
+		}
+		for _, r := range batch.Events {
+			(*draft).Add(r)
+			if (*draft).Len() < n.Settings.Events {
+				continue
+			}
+			if err := n.seal(ctx, last, draft); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (n *Notary) seal(ctx context.Context, last *commands.Result[audit.State], draft **audit.Draft) error {
+	origin, err := commands.Begin(n.Random, event.Meta{Actor: Name})
+	if err != nil {
+		return err
+	}
+	seal := audit.Seal{Sealed: (*draft).Sealed(n.Signer, n.Now())}
+	// Of two notaries the later one's view is old: a conflict is for Run's caller.
+	next, err := n.Seals.HandleOnce(ctx, audit.Stream, *last, seal, origin)
+	if err != nil {
+		return err
+	}
+	*last, *draft = next, next.State.After()
+	n.sealed(next)
+	n.Log.Debug("sealed", "through", seal.Through, "events", seal.Count)
+	return nil
+}
+
+func (n *Notary) sealed(last commands.Result[audit.State]) {
+	if n.Sealed != nil {
+		n.Sealed(last.State.Last.Through)
+	}
+}
+
+// load finds the last seal. All that it takes in is there, so the stream, which grows
+// for ever, need not be folded: the last version is found by doubling and halving.
+func (n *Notary) load(ctx context.Context) (r commands.Result[audit.State], err error) {
+	recorded, ok, err := lastOf(ctx, n.Seals.Store, audit.Stream)
+	if err != nil || !ok {
+		return r, err
+	}
+	e, err := n.Seals.Codec.Decode(recorded.Name, recorded.Data)
+	if err != nil {
+		return r, fmt.Errorf("%s version %d: %w", audit.Stream, recorded.Version, err)
+	}
+	return commands.Result[audit.State]{State: audit.State{}.Evolve(e), Version: recorded.Version, Link: recorded.Linked()}, nil
+}
+
+// lastOf is the last event of a stream, found with about two looks for each doubling of
+// its length; ok is false when there is none.
+func lastOf(ctx context.Context, store commands.Store, stream event.Stream) (last event.Recorded, ok bool, err error) {
+	look := func(after event.Version) (found bool, err error) {
+		for r, err := range store.ReadStream(ctx, stream, after) {
+			if err != nil {
+				return false, fmt.Errorf("read %s: %w", stream, err)
+			}
+			last, ok = r, true
+			return true, nil
+		}
+		return false, nil
+	}
+	none := event.Version(1) // the least version after which nothing was found
+	for found := true; found; {
+		if found, err = look(none - 1); err != nil {
+			return last, false, err
+		}
+		if found {
+			none = 2*last.Version + 1
+		}
+	}
+	for ok && last.Version < none-1 {
+		middle := last.Version + (none-1-last.Version)/2
+		found, err := look(middle)
+		if err != nil {
+			return last, false, err
+		}
+		if !found {
+			none = middle + 1
+		}
+	}
+	return last, ok, nil
+}

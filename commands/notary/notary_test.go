@@ -1,0 +1,201 @@
+package notary
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/audit"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T) *embedded.Log {
+	t.Helper()
+	db, err := embedded.Open("", embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db.Log()
+}
+
+func fill(t *testing.T, log commands.Store, stream event.Stream, from, n int) {
+	t.Helper()
+	for i := range n {
+		e := event.Event{ID: event.DeriveID(stream, event.ID{1}, from+i), Name: "test.v1", Data: fmt.Appendf(nil, `{"n":%d}`, i)}
+		if _, err := log.Append(t.Context(), stream, event.Version(from+i), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// notaryOf seals at most so many events at once, and tells of every seal.
+func notaryOf(log commands.Store, events int) (*Notary, <-chan event.Position) {
+	signer, err := audit.NewSigner(make([]byte, 32))
+	if err != nil {
+		panic(err)
+	}
+	sealed := make(chan event.Position, 100)
+	return &Notary{
+		Seals: Seals{Store: log, Codec: audit.Codec()}, Signer: signer,
+		Settings: Settings{Every: 5 * time.Millisecond, Events: events},
+		Sealed:   func(through event.Position) { sealed <- through },
+		Now:      time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+	}, sealed
+}
+
+// run has a notary seal up to a position, and stops it.
+func run(t *testing.T, n *Notary, sealed <-chan event.Position, through event.Position) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(ctx) }()
+	for {
+		select {
+		case at := <-sealed:
+			if at < through {
+				continue
+			}
+			stop()
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			return
+		case err := <-ended:
+			t.Fatalf("the notary ended: %v", err)
+		}
+	}
+}
+
+// verify holds the whole log against its seals, and returns them.
+func verify(t *testing.T, log commands.Store) (seals []audit.Sealed) {
+	t.Helper()
+	for r, err := range log.ReadStream(t.Context(), audit.Stream, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := audit.Codec().Decode(r.Name, r.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seals = append(seals, e.(audit.Sealed))
+	}
+	rest := seals
+	c := audit.NewCheck(seals...)
+	for batch, err := range log.ReadAll(t.Context(), 0, event.Filter{}, 1000) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range batch.Events {
+			if len(rest) > 0 && !c.Waits() && r.Position > rest[0].Since {
+				c.Expect(rest[0])
+				rest = rest[1:]
+			}
+			if found := c.Event(r); len(found) > 0 {
+				t.Error(found)
+			}
+		}
+	}
+	if found := c.End(); len(found) > 0 {
+		t.Error(found)
+	}
+	return seals
+}
+
+// A notary goes on from its last seal in every life, seals much in several seals, and
+// has nothing to say when nothing has come but its own.
+func TestSeals(t *testing.T) {
+	log := open(t)
+	total := 0
+	for life := range 6 {
+		stream := event.Stream(fmt.Sprint("s-", life))
+		fill(t, log, stream, 0, 25*life+1)
+		total += 25*life + 1
+		head, err := log.Head(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, sealed := notaryOf(log, 40)
+		run(t, n, sealed, head)
+		for _, s := range verify(t, log) {
+			if len(s.Marks) > 40*audit.MarkBytes {
+				t.Errorf("a seal of %d events", len(s.Marks)/audit.MarkBytes)
+			}
+		}
+	}
+	seals := verify(t, log)
+	if last := seals[len(seals)-1]; last.Count < uint64(total) {
+		t.Errorf("%d events sealed, of %d", last.Count, total)
+	}
+
+	n, _ := notaryOf(log, 40)
+	before, err := log.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond) // twenty looks
+	defer stop()
+	if err := n.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if after, _ := log.Head(t.Context()); after != before {
+		t.Errorf("%d events were appended to an idle log", after-before)
+	}
+}
+
+// Of two notaries one is told, and goes on from what the other has sealed.
+func TestTwoNotaries(t *testing.T) {
+	log := open(t)
+	fill(t, log, "s", 0, 10)
+	first, sealedFirst := notaryOf(log, 100)
+	stale, err := first.load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, first, sealedFirst, 10)
+	second, _ := notaryOf(log, 100)
+	draft := stale.State.After()
+	err = second.read(t.Context(), &stale, &draft)
+	if err == nil {
+		err = second.seal(t.Context(), &stale, &draft)
+	}
+	var conflict *event.ConflictError
+	if !errors.As(err, &conflict) {
+		t.Errorf("the second notary: %v", err)
+	}
+	fill(t, log, "s", 10, 3)
+	again, sealed := notaryOf(log, 100)
+	run(t, again, sealed, 14)
+	if seals := verify(t, log); len(seals) != 2 {
+		t.Errorf("%d seals", len(seals))
+	}
+}
+
+func TestLastOf(t *testing.T) {
+	log := open(t)
+	if _, ok, err := lastOf(t.Context(), log, "s"); ok || err != nil {
+		t.Errorf("something was found in no stream: %v", err)
+	}
+	for n := range 70 {
+		fill(t, log, "s", n, 1)
+		last, ok, err := lastOf(t.Context(), log, "s")
+		if err != nil || !ok || last.Version != event.Version(n+1) {
+			t.Errorf("of %d events the last is said to be %d, %v", n+1, last.Version, err)
+		}
+	}
+}

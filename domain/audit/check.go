@@ -1,0 +1,196 @@
+package audit
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Fault is an event that does not fit.
+type Fault struct {
+	Position event.Position `json:"position"`
+	Stream   event.Stream   `json:"stream,omitempty"`
+	Version  event.Version  `json:"version,omitempty"`
+	What     string         `json:"what"`
+}
+
+// String names the event and what is the matter.
+func (f Fault) String() string {
+	if f.Version == 0 {
+		return fmt.Sprintf("position %d: %s", f.Position, f.What)
+	}
+	return fmt.Sprintf("position %d, %s version %d: %s", f.Position, f.Stream, f.Version, f.What)
+}
+
+func faultOf(r event.Recorded, format string, args ...any) Fault {
+	return Fault{r.Position, r.Stream, r.Version, fmt.Sprintf(format, args...)}
+}
+
+// Check holds a log against its links and seals. It is fed with the events by position,
+// and with each seal before the first event after the seal's Since. Of each stream it
+// keeps about a hundred bytes.
+type Check struct {
+	streams map[[16]byte]end
+	last    event.Position
+	hash    Digest
+	count   uint64
+
+	witness Sealed  // the seal under way; none if Through is 0
+	passed  []place // what came since its Since
+	sealed  event.Position
+	kept    []Sealed // seals from outside of the log, whose ends have not come
+
+	// Unlinked counts the events that are older than links.
+	Unlinked uint64
+}
+
+// end is where a stream stands.
+type end struct {
+	version event.Version
+	link    event.Link
+	tight   bool // its last event bore a link
+}
+
+// place is an event with its leaf.
+type place struct {
+	at   Fault
+	leaf Digest
+}
+
+// NewCheck is for a log from its first event on. The log is also held against seals that
+// were kept outside of it: they alone tell of a log whose end was cut off.
+func NewCheck(kept ...Sealed) *Check {
+	kept = slices.Clone(kept)
+	slices.SortFunc(kept, func(a, b Sealed) int { return cmp.Compare(a.Through, b.Through) })
+	return &Check{streams: map[[16]byte]end{}, kept: kept}
+}
+
+// Count is how many events were looked at, Sealed up to where seals witness them.
+func (c *Check) Count() uint64          { return c.count }
+func (c *Check) Sealed() event.Position { return c.sealed }
+
+// Expect sets the seal that the next events are held against. One whose signature does
+// not fit is not to be expected.
+func (c *Check) Expect(w Sealed) { c.witness, c.passed = w, c.passed[:0] }
+
+// Event takes in the next event and returns what does not fit.
+func (c *Check) Event(r event.Recorded) (found []Fault) {
+	if w := c.witness; w.Through != 0 && r.Position > w.Through {
+		found = c.compare()
+	}
+	for len(c.kept) > 0 && c.kept[0].Through < r.Position {
+		found = append(found, Fault{Position: c.kept[0].Through, What: "no event is here, where a seal that was kept knows one"})
+		c.kept = c.kept[1:]
+	}
+	if r.Position <= c.last {
+		found = append(found, faultOf(r, "follows position %d", c.last))
+	}
+	c.last = max(c.last, r.Position)
+	found = append(found, c.stream(r)...)
+	leaf := Leaf(r)
+	c.hash, c.count = c.hash.Next(leaf), c.count+1
+	if c.witness.Through != 0 {
+		c.passed = append(c.passed, place{faultOf(r, ""), leaf})
+	}
+	for len(c.kept) > 0 && c.kept[0].Through == r.Position {
+		if k := c.kept[0]; k.Hash != c.hash || k.Count != c.count {
+			found = append(found, faultOf(r, "the log up to here is not the one that a seal which was kept has sealed"))
+		}
+		c.kept = c.kept[1:]
+	}
+	if c.witness.Through == r.Position {
+		found = append(found, c.compare()...)
+	}
+	return found
+}
+
+// End returns what does not fit when there are no more events.
+func (c *Check) End() (found []Fault) {
+	if c.witness.Through != 0 {
+		found = c.compare()
+	}
+	for _, k := range c.kept {
+		found = append(found, Fault{Position: k.Through, What: fmt.Sprintf("the log ends at position %d, and a seal which was kept has sealed it up to here: its end was cut off", c.last)})
+	}
+	c.kept = nil
+	return found
+}
+
+// Waits reports whether a seal is expected whose end has not come.
+func (c *Check) Waits() bool { return c.witness.Through != 0 }
+
+// stream checks version and link.
+func (c *Check) stream(r event.Recorded) (found []Fault) {
+	if r.Stream == "" {
+		return []Fault{faultOf(r, "%s is of no stream", r.Name)}
+	}
+	sum := sha256.Sum256([]byte(r.Stream))
+	key := [16]byte(sum[:16])
+	last := c.streams[key]
+	linked := !r.Meta.Link.IsZero()
+	switch {
+	case r.Version != last.version+1:
+		found = append(found, faultOf(r, "version %d follows version %d", r.Version, last.version))
+	case linked && r.Meta.Link != last.link.Next(r.Stream, r.Version, r.Event):
+		found = append(found, faultOf(r, "%s is not what was linked: it, or the event before it in its stream, was altered", r.Name))
+	case !linked && last.tight:
+		found = append(found, faultOf(r, "%s has lost its link", r.Name))
+	}
+	if !linked {
+		c.Unlinked++
+	}
+	c.streams[key] = end{r.Version, r.Linked(), linked || last.tight}
+	return found
+}
+
+// compare holds what came since a seal's Since against the seal, and goes on from what
+// the seal says, so that one fault is told once.
+func (c *Check) compare() (found []Fault) {
+	w := c.witness
+	if c.hash != w.Hash || c.count != w.Count {
+		found = []Fault{c.differs(w)}
+	} else {
+		c.sealed = w.Through
+	}
+	c.hash, c.count = w.Hash, w.Count
+	c.witness, c.passed = Sealed{}, c.passed[:0]
+	return found
+}
+
+// differs names the first event that a seal does not know, or misses.
+func (c *Check) differs(w Sealed) Fault {
+	marks := slices.Collect(slices.Chunk(w.Marks, MarkBytes))
+	same := func(i, j int) bool {
+		return i < len(marks) && j < len(c.passed) && bytes.Equal(marks[i], c.passed[j].leaf[:MarkBytes])
+	}
+	i := 0
+	for same(i, i) {
+		i++
+	}
+	by := fmt.Sprintf("the seal through position %d", w.Through)
+	missing := max(0, len(marks)-len(c.passed))
+	switch {
+	case len(w.Marks) == 0 || i == len(marks) && i == len(c.passed):
+		return Fault{Position: w.Through, What: "what comes up to here is not what " + by + " says"}
+	case i == len(c.passed):
+		before := Fault{}
+		if i > 0 {
+			before = c.passed[i-1].at
+		}
+		return Fault{Position: before.Position + 1, What: fmt.Sprintf("%d events are missing that %s knows", missing, by)}
+	case i == len(marks) || len(c.passed) > len(marks) && (i+1 == len(c.passed) || same(i, i+1)):
+		return c.passed[i].named("is not among the events that %s knows: it was put in", by)
+	case missing > 0 && same(i+missing, i):
+		return c.passed[i].named("%d events are missing before this one, which %s knows", missing, by)
+	}
+	return c.passed[i].named("is not as %s knows it: content, order or time was altered", by)
+}
+
+func (p place) named(format string, args ...any) Fault {
+	p.at.What = fmt.Sprintf(format, args...)
+	return p.at
+}

@@ -1,0 +1,91 @@
+// Package audit witnesses a log: seals say, over a signature, what the log held up to a
+// position, and a check holds a log against its links and its seals.
+//
+// A seal's hash runs over every event from the log's first on, so that one seal
+// witnesses all that lies before it: content, order and times. Its marks, a few bytes of
+// each event's digest, tell which event it is that does not fit.
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Digest is SHA-256 of fields, each preceded by its length in bytes as a big-endian
+// uint32. The first field says what it is a digest of.
+type Digest [sha256.Size]byte
+
+// The first fields.
+const (
+	leafDomain     = "watchtower.audit.leaf.v1"
+	unlinkedDomain = "watchtower.audit.leaf.unlinked.v1"
+	runDomain      = "watchtower.audit.run.v1"
+	sealDomain     = "watchtower.audit.seal.v1"
+)
+
+// MarkBytes is how much of an event's digest a seal holds.
+const MarkBytes = 4
+
+// Leaf is the digest of an event as a store holds it: leafDomain, position, stream,
+// version, link, and time in microseconds since 1970. Numbers are big-endian uint64.
+// The link stands for the content. For an event that has none it is the one that
+// [event.Recorded.Linked] makes, and the first field is unlinkedDomain.
+func Leaf(r event.Recorded) Digest {
+	link := r.Linked()
+	b := make([]byte, 0, 512)
+	if r.Meta.Link.IsZero() {
+		b = field(b, unlinkedDomain)
+	} else {
+		b = field(b, leafDomain)
+	}
+	b = number(b, uint64(r.Position))
+	b = field(b, r.Stream)
+	b = number(b, uint64(r.Version))
+	b = field(b, link[:])
+	b = number(b, uint64(r.At.UnixMicro()))
+	return sha256.Sum256(b)
+}
+
+// Next is the hash of a log that was d, after one more event: runDomain, d, leaf. The
+// zero Digest is that of an empty log.
+func (d Digest) Next(leaf Digest) Digest {
+	b := make([]byte, 0, 128)
+	b = field(b, runDomain)
+	b = field(b, d[:])
+	b = field(b, leaf[:])
+	return sha256.Sum256(b)
+}
+
+// Mark is what a seal holds of a leaf.
+func (d Digest) Mark() [MarkBytes]byte { return [MarkBytes]byte(d[:MarkBytes]) }
+
+func field[T ~string | ~[]byte](b []byte, content T) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(len(content)))
+	return append(b, content...)
+}
+
+func number(b []byte, n uint64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), n)
+}
+
+// String is the digest in lower-case hexadecimal.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+func (d Digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
+
+func (d *Digest) UnmarshalText(b []byte) error { return unhex(d[:], b) }
+
+// unhex fills a field of fixed length.
+func unhex(to, digits []byte) error {
+	if len(digits) != hex.EncodedLen(len(to)) {
+		return fmt.Errorf("%d digits, not %d", len(digits), hex.EncodedLen(len(to)))
+	}
+	if _, err := hex.Decode(to, digits); err != nil {
+		return fmt.Errorf("%q is not hexadecimal: %w", digits, err)
+	}
+	return nil
+}
