@@ -39,9 +39,10 @@ const settleTimeout = 5 * time.Second
 
 // once gives an endpoint's answer again to a request that repeats an earlier one by
 // its Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07). It is for
-// endpoints that can bear to be called twice: what was refused or went wrong is not
-// kept, and a process that dies between the effect and keeping the answer leaves a
-// claim that lapses, after which the request is carried out again.
+// endpoints that can bear to be called twice: no answer is kept of what was refused or
+// went wrong, and a process that dies between the effect and keeping the answer leaves a
+// claim that lapses, after which the request is carried out again. Only what was refused
+// leaves its key to another request.
 func (a *api) once(e endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		given := r.Header["Idempotency-Key"]
@@ -89,29 +90,46 @@ func (a *api) once(e endpoint) endpoint {
 // firstTime carries a claimed request out, and keeps the answer if it is worth it.
 func (a *api) firstTime(w http.ResponseWriter, r *http.Request, c request.Claim, e endpoint) error {
 	on, kept := exchangeOf(r), &keeping{ResponseWriter: w}
-	whole := false
-	defer func() { a.settle(r, c, kept, whole) }() // after a panic too, which goes on from here
+	end := a.leave // after a panic too, which goes on from here
+	defer func() { a.settle(r, c, kept, end) }()
 	err := e(kept, r)
-	whole = err == nil && on.err == nil && kept.status == http.StatusOK && !kept.tooLong
+	switch {
+	case err == nil && on.err == nil && kept.status == http.StatusOK && !kept.tooLong:
+		end = a.keep
+	case err != nil && a.problem(err).Status < http.StatusInternalServerError:
+		end = a.release
+	}
 	return err
 }
 
-// settle ends a claim: it keeps a whole answer, and lets the request be carried out
-// again where there is none.
-func (a *api) settle(r *http.Request, c request.Claim, kept *keeping, whole bool) {
+// settle ends a claim in one of three ways.
+func (a *api) settle(r *http.Request, c request.Claim, kept *keeping, end func(context.Context, request.Claim, *keeping) error) {
 	// The client may be gone by now; what happened has happened all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), settleTimeout)
 	defer cancel()
-	var trouble error
-	if whole {
-		answer := request.Answer{Status: kept.status, Media: kept.Header().Get("Content-Type"), Body: kept.body.Bytes()}
-		trouble = a.Idempotency.Requests.Answer(ctx, c.Name, c.ID, answer)
-	} else {
-		trouble = a.Idempotency.Requests.Release(ctx, c.Name, c.ID)
+	if err := end(ctx, c, kept); err != nil { // the claim lapses by itself
+		a.Log.LogAttrs(ctx, slog.LevelWarn, "request not remembered", slog.String("request", exchangeOf(r).id), slog.Any("err", err))
 	}
-	if trouble != nil { // the claim lapses by itself
-		a.Log.LogAttrs(ctx, slog.LevelWarn, "request not remembered", slog.String("request", exchangeOf(r).id), slog.Any("err", trouble))
-	}
+}
+
+// keep is for a whole answer, which is given again.
+func (a *api) keep(ctx context.Context, c request.Claim, kept *keeping) error {
+	answer := request.Answer{Status: kept.status, Media: kept.Header().Get("Content-Type"), Body: kept.body.Bytes()}
+	return a.Idempotency.Requests.Answer(ctx, c.Name, c.ID, answer)
+}
+
+// release is for what was refused: nothing was done, and the key is free.
+func (a *api) release(ctx context.Context, c request.Claim, _ *keeping) error {
+	return a.Idempotency.Requests.Release(ctx, c.Name, c.ID)
+}
+
+// leave is for what was done, or may have been, and has no answer that could be kept.
+// The claim lapses at once: the same request is carried out again, and no other is under
+// its key.
+func (a *api) leave(ctx context.Context, c request.Claim, _ *keeping) error {
+	c.Hold = 0
+	_, _, err := a.Idempotency.Requests.Claim(ctx, c)
+	return err
 }
 
 // again gives an answer that was given before.

@@ -205,6 +205,8 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 	body := submissionOf(testChain, signed(t, newKey(t), testChain, 0))
 	wantProblem(t, "store away", s.once("k", body), 503, unavailable)
 	failing = false
+	another := submissionOf(testChain, signed(t, newKey(t), testChain, 0))
+	wantProblem(t, "another request under the key", s.once("k", another), 422, ErrIdempotencyConflict)
 	if res := s.once("k", body); res.status != 200 || res.header.Get("Idempotency-Replayed") != "" {
 		t.Errorf("store back: %v", res)
 	}
@@ -218,6 +220,22 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 		if res := s.once("long", submissionOf(testChain, long...)); res.status != 200 || len(res.body) <= answerMax || res.header.Get("Idempotency-Replayed") != "" {
 			t.Errorf("%d with %d bytes", res.status, len(res.body))
 		}
+	}
+}
+
+// What was taken on, and waited for in vain, has its key: no other request is carried out
+// under it, and it itself can be repeated at once.
+func TestWaitInVainKeepsItsKey(t *testing.T) {
+	s := remembering(t, as)
+	ask := func(body []byte) response {
+		return s.do(http.MethodPost, "/v1/transactions?wait=final&timeout=10ms", body, "Idempotency-Key", "k")
+	}
+	body := submissionOf(testChain, signed(t, newKey(t), testChain, 0))
+	for range 2 {
+		if res := ask(body); res.status != http.StatusAccepted || res.header.Get("Idempotency-Replayed") != "" || len(s.recorded()) != 1 {
+			t.Errorf("%v, %d events", res, len(s.recorded()))
+		}
+		wantProblem(t, "another request under the key", ask(submissionOf(testChain, signed(t, newKey(t), testChain, 0))), 422, ErrIdempotencyConflict)
 	}
 }
 

@@ -27,6 +27,7 @@ type wish struct {
 	expects int // the status, if it is sure
 
 	tries   int
+	first   time.Time // when it was wanted first
 	began   time.Time
 	open    bool // the try under way has neither an answer nor been given up
 	waiting int  // numbers tries
@@ -40,7 +41,7 @@ const (
 // ask begins a request.
 func (w *world) ask(r *wish) {
 	w.judge.requests++
-	r.number = w.judge.requests
+	r.number, r.first = w.judge.requests, time.Now()
 	w.try(r)
 }
 

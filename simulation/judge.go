@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -126,7 +125,7 @@ func (j *judge) taken(r *wish, t *signed, hash chain.Hash) {
 		j.fail("P3", "%s was answered with %s", t.hash, hash)
 	}
 	c := promise.Call{Kind: promise.Submit, Chain: chainID, Hash: hash, Result: promise.OK, Began: r.began, Ended: time.Now()}
-	if len(r.items) == 1 && r.key != "" && j.remembered(r) {
+	if len(r.items) == 1 && r.key != "" && j.bound(r) {
 		c.Key, c.Print = r.key, chain.Keccak(r.body)
 	}
 	j.tell(j.promises.Call(c))
@@ -135,12 +134,10 @@ func (j *judge) taken(r *wish, t *signed, hash chain.Hash) {
 	}
 }
 
-// remembered reports whether the store has kept what a request was answered. What could
-// not be written down is carried out again, which changes nothing; but then the service
-// takes another request under that key as well.
-func (j *judge) remembered(r *wish) bool {
-	print := sha256.Sum256(fmt.Appendf(nil, "%s %s\n\n%s", r.method, r.path, r.body)) // as the API tells requests apart
-	return j.world.plan.Crowd.Lose == 0 && j.world.store.Requests().Kept(print)
+// bound reports whether the service still knows which request a key was given to: it
+// does for as long as it remembers requests, unless all that is lost.
+func (j *judge) bound(r *wish) bool {
+	return j.world.plan.Crowd.Lose == 0 && time.Since(r.first) < requestsKept/2
 }
 
 // canceled judges what a cancel of a group was answered: it found all of whom a client

@@ -116,6 +116,9 @@ func newWorld(p Plan, log *slog.Logger) (*world, error) {
 	return w, err
 }
 
+// requestsKept is how long the service remembers requests.
+const requestsKept = time.Hour
+
 // configure is the service's configuration, read as the program reads it.
 func (w *world) configure() (config.Config, error) {
 	p := w.plan
@@ -127,7 +130,7 @@ func (w *world) configure() (config.Config, error) {
 		"CHAINS": fmt.Sprintf("%s=%s", chainID, strings.Join(urls, ",")), "STORE": "embedded::memory:",
 		"OWNER_LEASE_TTL": p.OwnerTTL, "OWNER_LEASE_RENEW": p.OwnerTTL / 3,
 		"SCHEDULER_LEASE_TTL": p.WorkLease, "SCHEDULER_POLL_INTERVAL": p.Poll, "WATCHER_POLL_INTERVAL": p.Poll,
-		"WATCHER_USE_WEBSOCKET": false, "RETENTION_BYTES": p.Retention, "IDEMPOTENCY_KEEP": time.Hour,
+		"WATCHER_USE_WEBSOCKET": false, "RETENTION_BYTES": p.Retention, "IDEMPOTENCY_KEEP": requestsKept,
 		"SCHEDULER_REBROADCAST_MIN": 5 * time.Second, "SCHEDULER_REBROADCAST_MAX": 30 * time.Second,
 		"SCHEDULER_RETRY_MIN": time.Second, "SCHEDULER_RETRY_MAX": 5 * time.Second,
 	}

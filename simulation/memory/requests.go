@@ -51,16 +51,6 @@ func (r Requests) Claim(ctx context.Context, c request.Claim) (stage request.Sta
 	return stage, answer, err
 }
 
-// Kept reports whether the answer to a request is kept, under whatever name.
-func (r Requests) Kept(print request.Print) bool {
-	for _, at := range r.requests {
-		if at.print == print && at.answer != nil {
-			return true
-		}
-	}
-	return false
-}
-
 // Answer keeps what was answered, if the claim is still held.
 func (r Requests) Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error {
 	return r.enter(ctx, func() {

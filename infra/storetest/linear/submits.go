@@ -114,6 +114,7 @@ type keyed struct {
 	body     string
 	answered bool
 	answer   string // empty while nobody was told
+	lapsed   bool   // it left no answer: the same is carried out again, and nothing else
 }
 
 func keyModel() porcupine.Model {
@@ -146,9 +147,9 @@ func keyModel() porcupine.Model {
 func (s keyed) step(h half, out Submitted) []keyed {
 	fresh, ours := s.by == 0, s.by == h.request
 	if h.leaves {
-		switch left := (keyed{h.request, h.in.Body, true, out.Answer}); {
-		case out.Kind == Lost && ours: // kept, or given back, or not yet
-			return []keyed{s, left, {}}
+		switch left := (keyed{by: h.request, body: h.in.Body, answered: true, answer: out.Answer}); {
+		case out.Kind == Lost && ours: // kept, or without an answer, or not yet
+			return []keyed{s, left, {by: h.request, body: h.in.Body, lapsed: true}}
 		case out.Kind == Lost:
 			return []keyed{s}
 		case ours && !s.answered:
@@ -159,16 +160,17 @@ func (s keyed) step(h half, out Submitted) []keyed {
 	switch out.Kind {
 	case Carried, Lost:
 		claimed := keyed{by: h.request, body: h.in.Body}
+		free := fresh || s.lapsed && s.body == h.in.Body
 		switch {
-		case out.Kind == Lost && fresh:
+		case out.Kind == Lost && free:
 			return []keyed{s, claimed}
 		case out.Kind == Lost:
 			return []keyed{s}
-		case fresh:
+		case free:
 			return []keyed{claimed}
 		}
 	case Running:
-		if !fresh && !s.answered && s.body == h.in.Body {
+		if !fresh && !s.answered && !s.lapsed && s.body == h.in.Body {
 			return []keyed{s}
 		}
 	case Differs:
