@@ -110,11 +110,12 @@ type DB struct {
 	Groups      *Groups // of those who consume the log from outside
 	Work        *Work   // the due queue and the watcher's board
 
-	config *pgx.ConnConfig
-	log    *pgxpool.Pool // commits are durable
-	work   *pgxpool.Pool // commits do not wait for the disk; nor do the view's
-	view   *sql.DB
-	closed sync.Once
+	config  *pgx.ConnConfig
+	durable func(context.Context, *pgconn.PgConn) error
+	log     *pgxpool.Pool // commits are durable
+	work    *pgxpool.Pool // commits do not wait for the disk; nor do the view's
+	view    *sql.DB
+	closed  sync.Once
 }
 
 // Open connects to a database and checks that it can keep the promises. The tables
@@ -129,8 +130,12 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	if err := check(ctx, config, o); err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	db := &DB{config: config}
+	db := &DB{config: config, durable: durable}
+	if o.AllowDataLoss {
+		db.durable = func(ctx context.Context, conn *pgconn.PgConn) error { return conn.Ping(ctx) }
+	}
 	logConfig := withParams(withParams(config, knownPaths), logSettings)
+	logConfig.AfterConnect = db.durable // settings change while a process runs
 	if db.log, err = pool(ctx, url, logConfig, o.LogConns); err != nil {
 		return nil, err
 	}
@@ -160,8 +165,11 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 // one transaction, fall back together when the server crashes.
 func (db *DB) View() *sql.DB { return db.view }
 
-// Ping asks the server for a sign of life.
-func (db *DB) Ping(ctx context.Context) error { return classed(db.log.Ping(ctx)) }
+// Ping asks the server for a sign of life, and whether it keeps what it commits: its
+// settings may have been changed since the session began.
+func (db *DB) Ping(ctx context.Context) error {
+	return classed(db.log.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return db.durable(ctx, c.Conn().PgConn()) }))
+}
 
 // probe takes room for a table, a megabyte that does not compress, and commits to the
 // disk. The table is gone with the commit.
@@ -275,9 +283,8 @@ func check(ctx context.Context, config *pgx.ConnConfig, o Options) error {
 	}
 	defer closeConn(conn)
 	var version int
-	var encoding, sync, flush string
-	err = conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
-		current_setting('synchronous_commit'), current_setting('fsync')`).Scan(&version, &encoding, &sync, &flush)
+	var encoding string
+	err = conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding')`).Scan(&version, &encoding)
 	switch {
 	case err != nil:
 		return err
@@ -287,9 +294,20 @@ func check(ctx context.Context, config *pgx.ConnConfig, o Options) error {
 		return fmt.Errorf("the database's encoding is %s, not UTF8", encoding)
 	case o.AllowDataLoss:
 		return nil
-	case sync == "off":
+	}
+	return durable(ctx, conn.PgConn())
+}
+
+// durable refuses a session whose commits a power cut would take away.
+func durable(ctx context.Context, conn *pgconn.PgConn) error {
+	const settings = `SELECT current_setting('synchronous_commit'), current_setting('fsync')`
+	answer := conn.ExecParams(ctx, settings, nil, nil, nil, nil).Read()
+	switch {
+	case answer.Err != nil:
+		return answer.Err
+	case string(answer.Rows[0][0]) == "off":
 		return errors.New("synchronous_commit is off: the server would acknowledge events and lose them in a power cut; set it to on for this database or role")
-	case flush == "off":
+	case string(answer.Rows[0][1]) == "off":
 		return errors.New("fsync is off: a power cut would destroy the database; set it to on")
 	}
 	return nil

@@ -52,6 +52,37 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// TestSettingsChange has a server stop keeping what it commits while it is in use: no
+// new session takes anything until it keeps it again.
+func TestSettingsChange(t *testing.T) {
+	op := open(t, postgres.Options{})
+	conn := admin(t, op.url)
+	name := op.url[strings.LastIndex(op.url, "/")+1:]
+	anew := func(change string) {
+		t.Helper()
+		execute(t, conn, `ALTER DATABASE `+name+` `+change)
+		execute(t, conn, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	}
+	says := func(err error) bool { return err != nil && strings.Contains(err.Error(), "synchronous_commit is off") }
+	put := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := op.db.Log.Append(ctx, "stream", 0, event.Event{ID: event.ID{1}, Name: "a", Data: []byte("{}")})
+		return err
+	}
+	must(t, op.db.Ping(soon(t)))
+	anew(`SET synchronous_commit = off`)
+	eventually(t, "the old sessions are gone", func() bool { return says(op.db.Ping(soon(t))) })
+	if _, _, err := op.db.Leases.Acquire(soon(t), "lease", "holder", time.Minute); !says(err) || !postgres.Transient(err) {
+		t.Errorf("a lease: %v", err)
+	}
+	if err := put(); err == nil {
+		t.Error("an event was taken")
+	}
+	anew(`RESET synchronous_commit`)
+	eventually(t, "it keeps what it commits", func() bool { return op.db.Ping(soon(t)) == nil && put() == nil })
+}
+
 // TestOpenReplica asks for a server that takes no writes, as one of several.
 func TestOpenReplica(t *testing.T) {
 	dsn := testenv.Postgres(t)
