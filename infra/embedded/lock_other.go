@@ -13,3 +13,6 @@ import (
 func lock(dir string) (*os.File, error) {
 	return nil, fmt.Errorf("embedded store %s: %w on this operating system; use Postgres", dir, errors.ErrUnsupported)
 }
+
+// lockShadow refuses for the same reason.
+func lockShadow(name string) (*os.File, error) { return lock(name) }

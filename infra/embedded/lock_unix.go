@@ -37,3 +37,19 @@ func lock(dir string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// lockShadow takes a shadow for this process, until the file is closed or the process
+// ends.
+func lockShadow(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+		return f, nil
+	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = errors.New("another process is at work on it")
+	}
+	return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
+}

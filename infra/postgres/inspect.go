@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -51,6 +52,9 @@ func Inspect(ctx context.Context, url string) (_ *Inspection, err error) {
 	if i.viewTx, err = i.view.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead}); err != nil {
 		return nil, err
 	}
+	if err := i.hold(ctx, config); err != nil {
+		return nil, err
+	}
 	var readers int // the moment is that of the first statement
 	if err := i.viewTx.QueryRowContext(ctx, `SELECT count(*) FROM readers`).Scan(&readers); err != nil {
 		return nil, err
@@ -63,6 +67,26 @@ func Inspect(ctx context.Context, url string) (_ *Inspection, err error) {
 	}
 	_, err = i.Head(ctx)
 	return i, err
+}
+
+// hold keeps the read models' tables from being swapped for others, whose rows are not
+// there at the moment that is looked at: before that moment it locks them as reading does.
+func (i *Inspection) hold(ctx context.Context, config *pgx.ConnConfig) error {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer closeConn(conn)
+	rows, err := conn.Query(ctx, `SELECT quote_ident(relname) FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' ORDER BY relname`, liveSchema)
+	if err != nil {
+		return err
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(tables) == 0 {
+		return err
+	}
+	_, err = i.viewTx.ExecContext(ctx, `LOCK TABLE `+strings.Join(tables, ", ")+` IN ACCESS SHARE MODE`)
+	return err
 }
 
 // Close ends the reads.

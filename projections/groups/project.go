@@ -32,6 +32,8 @@ func Filter() event.Filter {
 type Projection struct {
 	Groups       event.Codec[group.Event]
 	Transactions event.Codec[tx.Event]
+	// Prefix begins the tables' names; empty for those that serve.
+	Prefix string
 }
 
 // member is a transaction that joined, and where in the log.
@@ -48,35 +50,39 @@ type change struct {
 	retired map[chain.Hash]bool // members no more
 }
 
+func newChange() change {
+	return change{map[chain.Hash]member{}, map[chain.Hash]tx.Claim{}, map[chain.Hash]bool{}, map[chain.Hash]bool{}}
+}
+
 // Fold adds events to the tables. What it writes does not depend on how the events
 // were cut into batches.
 func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error {
-	c := change{map[chain.Hash]member{}, map[chain.Hash]tx.Claim{}, map[chain.Hash]bool{}, map[chain.Hash]bool{}}
+	c := newChange()
 	for _, e := range events {
 		if err := p.gather(&c, e); err != nil {
 			return &event.Stuck{At: e.Position, Err: err}
 		}
 	}
-	touched, err := groupsOf(ctx, dbtx, keys(c.retired))
+	touched, err := p.groupsOf(ctx, dbtx, keys(c.retired))
 	if err != nil {
 		return err
 	}
 	for _, m := range c.joined {
 		touched[group.ID{Chain: m.Chain, Sender: m.Sender, Group: m.Group}] = m.NonceKey
 	}
-	if err := remove(ctx, dbtx, "group_claims", keys(c.settled)); err != nil {
+	if err := remove(ctx, dbtx, p.Prefix+claimsTable, keys(c.settled)); err != nil {
 		return err
 	}
-	if err := insertClaims(ctx, dbtx, c.claims); err != nil {
+	if err := insert(ctx, dbtx, p.Prefix+claimsTable, claimColumns, keys(c.claims), c.claim); err != nil {
 		return err
 	}
-	if err := remove(ctx, dbtx, "group_members", keys(c.retired)); err != nil {
+	if err := remove(ctx, dbtx, p.Prefix+membersTable, keys(c.retired)); err != nil {
 		return err
 	}
-	if err := insertMembers(ctx, dbtx, c.joined); err != nil {
+	if err := insert(ctx, dbtx, p.Prefix+membersTable, memberColumns, keys(c.joined), c.member); err != nil {
 		return err
 	}
-	return summarise(ctx, dbtx, touched)
+	return p.summarise(ctx, dbtx, touched)
 }
 
 func (p Projection) gather(c *change, r event.Recorded) error {
@@ -138,11 +144,11 @@ func keys[V any](m map[chain.Hash]V) [][]byte {
 const rowsPerStatement = 32
 
 // groupsOf finds the groups of members that are to go.
-func groupsOf(ctx context.Context, dbtx *sql.Tx, hashes [][]byte) (map[group.ID]chain.NonceKey, error) {
+func (p Projection) groupsOf(ctx context.Context, dbtx *sql.Tx, hashes [][]byte) (map[group.ID]chain.NonceKey, error) {
 	found := map[group.ID]chain.NonceKey{}
 	for some := range slices.Chunk(hashes, rowsPerStatement) {
 		//nolint:sqlclosecheck // scan closes them
-		rows, err := dbtx.QueryContext(ctx, `SELECT chain, sender, group_id, nonce_key FROM group_members
+		rows, err := dbtx.QueryContext(ctx, `SELECT chain, sender, group_id, nonce_key FROM `+p.Prefix+membersTable+`
 			WHERE hash IN (`+places(1, len(some))+`)`, anys(some)...)
 		if err != nil {
 			return nil, err
@@ -173,25 +179,34 @@ func remove(ctx context.Context, dbtx *sql.Tx, table string, hashes [][]byte) er
 	return nil
 }
 
-func insertClaims(ctx context.Context, dbtx *sql.Tx, claims map[chain.Hash]tx.Claim) error {
-	return insert(ctx, dbtx, "group_claims (hash, chain, sender, access_key, position)", keys(claims), func(hash chain.Hash) []any {
-		c := claims[hash]
-		return []any{hash[:], int64(c.Chain), c.Key.Account[:], c.Key.Key[:], int64(c.Position)}
-	})
+// The tables, and their columns in order; the first of members and claims is their
+// primary key.
+const (
+	groupsTable  = "groups"
+	membersTable = "group_members"
+	claimsTable  = "group_claims"
+)
+
+var ( //nolint:gochecknoglobals // tables
+	memberColumns = []string{"hash", "chain", "sender", "group_id", "nonce_key", "nonce", "eligible_at", "position"}
+	claimColumns  = []string{"hash", "chain", "sender", "access_key", "position"}
+)
+
+// claim and member are rows.
+func (c *change) claim(hash chain.Hash) []any {
+	found := c.claims[hash]
+	return []any{hash[:], int64(found.Chain), found.Key.Account[:], found.Key.Key[:], int64(found.Position)}
 }
 
-func insertMembers(ctx context.Context, dbtx *sql.Tx, members map[chain.Hash]member) error {
-	return insert(ctx, dbtx, "group_members (hash, chain, sender, group_id, nonce_key, nonce, eligible_at, position)", keys(members),
-		func(hash chain.Hash) []any {
-			m := members[hash]
-			return []any{
-				hash[:], int64(m.Chain), m.Sender[:], m.Group[:], m.NonceKey[:], ordered(m.Nonce), ordered(m.EligibleAt), int64(m.position),
-			}
-		})
+func (c *change) member(hash chain.Hash) []any {
+	m := c.joined[hash]
+	return []any{
+		hash[:], int64(m.Chain), m.Sender[:], m.Group[:], m.NonceKey[:], ordered(m.Nonce), ordered(m.EligibleAt), int64(m.position),
+	}
 }
 
 // insert writes one row for each hash; one that is there stays.
-func insert(ctx context.Context, dbtx *sql.Tx, into string, hashes [][]byte, row func(chain.Hash) []any) error {
+func insert(ctx context.Context, dbtx *sql.Tx, into string, columns []string, hashes [][]byte, row func(chain.Hash) []any) error {
 	for some := range slices.Chunk(hashes, rowsPerStatement) {
 		var values []string
 		var args []any
@@ -200,7 +215,7 @@ func insert(ctx context.Context, dbtx *sql.Tx, into string, hashes [][]byte, row
 			values = append(values, "("+places(len(args)+1, len(r))+")")
 			args = append(args, r...)
 		}
-		_, err := dbtx.ExecContext(ctx, `INSERT INTO `+into+` VALUES `+strings.Join(values, ", ")+` ON CONFLICT (hash) DO NOTHING`, args...)
+		_, err := dbtx.ExecContext(ctx, `INSERT INTO `+into+` (`+strings.Join(columns, ", ")+`) VALUES `+strings.Join(values, ", ")+` ON CONFLICT (hash) DO NOTHING`, args...)
 		if err != nil {
 			return fmt.Errorf("insert %d rows: %w", len(some), err)
 		}
@@ -209,11 +224,14 @@ func insert(ctx context.Context, dbtx *sql.Tx, into string, hashes [][]byte, row
 }
 
 // ofGroup picks a group's members, by $1 to $3.
-const ofGroup = `FROM group_members WHERE sender = $1 AND group_id = $2 AND chain = $3`
+const ofGroup = `FROM ` + membersTable + whereGroup
+
+const whereGroup = ` WHERE sender = $1 AND group_id = $2 AND chain = $3`
 
 // summarise writes the rows of groups from their members: a first place in the log
 // and a largest eligible_at are found in an index, however large the group is.
-func summarise(ctx context.Context, dbtx *sql.Tx, touched map[group.ID]chain.NonceKey) error {
+func (p Projection) summarise(ctx context.Context, dbtx *sql.Tx, touched map[group.ID]chain.NonceKey) error {
+	ofGroup := `FROM ` + p.Prefix + membersTable + whereGroup
 	for _, id := range sorted(touched) {
 		args := []any{id.Sender[:], id.Group[:], int64(id.Chain)}
 		var first, end sql.NullInt64
@@ -222,10 +240,10 @@ func summarise(ctx context.Context, dbtx *sql.Tx, touched map[group.ID]chain.Non
 			return fmt.Errorf("group %s: %w", id.Group, err)
 		}
 		if !first.Valid {
-			_, err = dbtx.ExecContext(ctx, `DELETE FROM groups WHERE sender = $1 AND group_id = $2 AND chain = $3`, args...)
+			_, err = dbtx.ExecContext(ctx, `DELETE FROM `+p.Prefix+groupsTable+whereGroup, args...)
 		} else {
 			key := touched[id]
-			_, err = dbtx.ExecContext(ctx, `INSERT INTO groups (sender, group_id, chain, nonce_key, position, end_at)
+			_, err = dbtx.ExecContext(ctx, `INSERT INTO `+p.Prefix+groupsTable+` (sender, group_id, chain, nonce_key, position, end_at)
 				VALUES ($1, $2, $3, $4, $5, $6)
 				ON CONFLICT (sender, group_id, chain) DO UPDATE SET position = excluded.position, end_at = excluded.end_at`,
 				append(args, key[:], first.Int64, end.Int64)...)

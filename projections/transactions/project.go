@@ -22,7 +22,12 @@ func Filter() event.Filter { return event.Filter{Streams: []string{tx.StreamPref
 // Projection folds transaction events into rows.
 type Projection struct {
 	Codec event.Codec[tx.Event]
+	// Prefix begins the table's name; empty for the one that serves.
+	Prefix string
 }
+
+// table is the name of the table that it folds into.
+func (p Projection) table() string { return p.Prefix + table }
 
 type key struct {
 	chain chain.ID
@@ -33,8 +38,11 @@ const (
 	// SQLite looks each parameter's name up among all before it, twice: with
 	// hundreds of rows in a statement that costs more than the rows do.
 	rowsPerStatement = 32
-	columns          = 9
+	table            = "transactions"
 )
+
+// columns are those of the table, in its order; the first two are its primary key.
+var columns = []string{"chain", "hash", "position", "version", "sender", "nonce_key", "group_id", "status", "data"} //nolint:gochecknoglobals // a table
 
 // Fold adds events to the table: one read of the rows they touch, one write.
 func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error {
@@ -50,7 +58,7 @@ func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recor
 			known = append(known, keys[i])
 		}
 	}
-	rows, err := read(ctx, dbtx, known)
+	rows, err := read(ctx, dbtx, p.table(), known, rowsPerStatement)
 	if err != nil {
 		return err
 	}
@@ -65,7 +73,7 @@ func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recor
 		}
 		rows[keys[i]] = row
 	}
-	return write(ctx, dbtx, rows, distinct(touched))
+	return p.write(ctx, dbtx, rows, distinct(touched))
 }
 
 func distinct(keys []key) []key {
@@ -77,34 +85,37 @@ func distinct(keys []key) []key {
 	})
 }
 
-// read returns the rows of these keys that exist.
-func read(ctx context.Context, dbtx *sql.Tx, keys []key) (map[key]Row, error) {
+// read returns the rows of these keys that exist, so many in one statement.
+func read(ctx context.Context, db querier, table string, keys []key, most int) (map[key]Row, error) {
 	rows := make(map[key]Row, len(keys))
-	for some := range slices.Chunk(distinct(slices.Clone(keys)), rowsPerStatement) {
-		byHash := make([]any, len(some))
-		for i, k := range some {
-			byHash[i] = k.hash[:]
-		}
-		found, err := query(ctx, dbtx, `SELECT data FROM transactions WHERE hash IN (`+places(1, len(some))+`)`, byHash...)
-		if err != nil {
-			return nil, err
-		}
-		for _, row := range found {
-			rows[key{row.State.Accepted.Chain, row.State.Accepted.Hash}] = row
+	byChain := map[chain.ID][]any{}
+	for _, k := range distinct(slices.Clone(keys)) {
+		byChain[k.chain] = append(byChain[k.chain], k.hash[:])
+	}
+	for id, hashes := range byChain {
+		for some := range slices.Chunk(hashes, most) {
+			found, err := query(ctx, db, `SELECT data FROM `+table+` WHERE chain = $1 AND hash IN (`+places(2, len(some))+`)`,
+				append([]any{int64(id)}, some...)...)
+			if err != nil {
+				return nil, err
+			}
+			for _, row := range found {
+				rows[key{row.State.Accepted.Chain, row.State.Accepted.Hash}] = row
+			}
 		}
 	}
 	return rows, nil
 }
 
 // write upserts rows, and removes the retired.
-func write(ctx context.Context, dbtx *sql.Tx, rows map[key]Row, keys []key) error {
+func (p Projection) write(ctx context.Context, dbtx *sql.Tx, rows map[key]Row, keys []key) error {
 	for some := range slices.Chunk(keys, rowsPerStatement) {
 		var values []string
 		var args []any
 		for _, k := range some {
 			row := rows[k]
 			if row.State.Retired {
-				if _, err := dbtx.ExecContext(ctx, `DELETE FROM transactions WHERE chain = $1 AND hash = $2`, int64(k.chain), k.hash[:]); err != nil {
+				if _, err := dbtx.ExecContext(ctx, `DELETE FROM `+p.table()+` WHERE chain = $1 AND hash = $2`, int64(k.chain), k.hash[:]); err != nil {
 					return err
 				}
 				continue
@@ -113,14 +124,14 @@ func write(ctx context.Context, dbtx *sql.Tx, rows map[key]Row, keys []key) erro
 			if err != nil {
 				return err
 			}
-			values = append(values, "("+places(len(args)+1, columns)+")")
+			values = append(values, "("+places(len(args)+1, len(columns))+")")
 			args = append(args, arguments(row, data)...)
 		}
 		if len(values) == 0 {
 			continue
 		}
-		_, err := dbtx.ExecContext(ctx, `INSERT INTO transactions
-			(chain, hash, position, version, sender, nonce_key, group_id, status, data)
+		_, err := dbtx.ExecContext(ctx, `INSERT INTO `+p.table()+`
+			(`+strings.Join(columns, ", ")+`)
 			VALUES `+strings.Join(values, ", ")+`
 			ON CONFLICT (chain, hash) DO UPDATE SET
 			version = excluded.version, group_id = excluded.group_id, status = excluded.status, data = excluded.data`, args...)

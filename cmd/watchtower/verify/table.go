@@ -53,15 +53,15 @@ func (r *run) drift(table string, want, got rows) {
 	r.report.Drift[table] = sum
 	for _, d := range found.First {
 		stream := cmp.Or(want[d.Key].stream, got[d.Key].stream)
-		r.broken(promise.Violation{Promise: promise.P18, Stream: stream, Evidence: tell(table, d)})
+		r.broken(promise.Violation{Promise: promise.P18, Stream: stream, Evidence: Tell(table, d)})
 	}
 	if more := found.Total() - uint64(len(found.First)); more > 0 {
 		r.report.Broken[promise.P18] += int(more)
 	}
 }
 
-// tell says in what a row differs.
-func tell(table string, d promise.Difference) string {
+// Tell says in what a row differs from what it should be.
+func Tell(table string, d promise.Difference) string {
 	switch {
 	case d.Got == nil:
 		return fmt.Sprintf("%s has no row %s", table, d.Key)

@@ -1,0 +1,124 @@
+package app
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+	"github.com/tempo-watchtower/watchtower/migrations"
+	"github.com/tempo-watchtower/watchtower/projections"
+	"github.com/tempo-watchtower/watchtower/projections/groups"
+	"github.com/tempo-watchtower/watchtower/projections/transactions"
+)
+
+// Models are the read models that there are, in the order in which they are made anew.
+func Models() []projections.Model {
+	return []projections.Model{transactions.Model(tx.Codec()), groups.Model(group.Codec(), tx.Codec())}
+}
+
+// ReadModels is the log and the read models of a configuration, opened from outside of
+// a service that may be at work on them.
+type ReadModels struct {
+	Log  projections.Source
+	View *sql.DB
+
+	database config.Store
+	closes   []func() error
+}
+
+// Shadow is a [projections.Shadow] that says where it is before it is prepared.
+type Shadow interface {
+	projections.Shadow
+	At(ctx context.Context) (at event.Position, there bool, err error)
+}
+
+// OpenReadModels opens them. Nothing is made or changed.
+func OpenReadModels(ctx context.Context, c config.Config) (r *ReadModels, err error) {
+	r = &ReadModels{database: c.Database}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Close())
+		}
+	}()
+	if err := r.openLog(ctx, c.Store); err != nil {
+		return nil, fmt.Errorf("store %s: %w", c.Store, err)
+	}
+	switch c.Database.Engine {
+	case config.Postgres:
+		r.View, err = postgres.OpenView(c.Database.URL.Reveal())
+	case config.Embedded:
+		r.View, err = embedded.ViewBeside(c.Database.Dir)
+	case config.Memory:
+		err = errors.New("read models in memory are their service's alone")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", c.Database, err)
+	}
+	r.closes = append(r.closes, r.View.Close)
+	return r, nil
+}
+
+func (r *ReadModels) openLog(ctx context.Context, s config.Store) error {
+	switch s.Engine {
+	case config.Postgres:
+		db, err := postgres.Open(ctx, s.URL.Reveal(), postgres.Options{Application: "watchtower projections"})
+		if err != nil {
+			return err
+		}
+		r.Log = db.Log
+		r.closes = append(r.closes, func() error { return db.Close(context.WithoutCancel(ctx)) })
+	case config.Embedded:
+		db, err := embedded.OpenBeside(s.Dir)
+		if err != nil {
+			return err
+		}
+		r.Log = db
+		r.closes = append(r.closes, db.Close)
+	case config.Memory:
+		return errors.New("a log in memory is its service's alone")
+	}
+	return nil
+}
+
+// Migrate brings the tables that serve up to date, as a service does when it starts.
+func (r *ReadModels) Migrate(ctx context.Context) error {
+	return projections.Migrate(ctx, r.View, migrations.View)
+}
+
+// Shadow opens a read model's. One process at a time has it.
+func (r *ReadModels) Shadow(ctx context.Context, m projections.Model) (Shadow, error) {
+	tables := make([]string, len(m.Tables))
+	for i, t := range m.Tables {
+		tables[i] = t.Name
+	}
+	if r.database.Engine == config.Embedded {
+		return orNoShadow(embedded.OpenShadow(ctx, r.database.Dir, m.Name, tables))
+	}
+	return orNoShadow(postgres.OpenShadow(ctx, r.database.URL.Reveal(), m.Name, tables, func(ctx context.Context, own *sql.DB) error {
+		return projections.Migrate(ctx, own, migrations.View)
+	}))
+}
+
+// orNoShadow keeps a nil pointer from becoming a shadow that is not nil.
+func orNoShadow[S Shadow](s S, err error) (Shadow, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends what was opened.
+func (r *ReadModels) Close() error {
+	var errs []error
+	for _, end := range r.closes {
+		errs = append(errs, end())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,330 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/verify"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/projections"
+)
+
+const projectionsHelp = `Read models are tables that are folded from the log. They can be made anew at any time,
+beside those that serve, and while services run: see docs/projections.md.
+
+Names are those that "projections list" shows; without any, all are meant.`
+
+// errDiffers ends a verification that has found something.
+var errDiffers = errors.New("read models are not what the log makes of them")
+
+func readModels(stderr io.Writer) *cobra.Command {
+	parent := &cobra.Command{Use: "projections", Short: "Look at the read models, verify them, and make them anew", Long: projectionsHelp}
+	parent.AddCommand(listModels(), modelStatus(), rebuildModels(stderr), verifyModels(stderr), dumpModels())
+	return parent
+}
+
+func listModels() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the read models and their tables", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "name\ttables\twhat it shows") //nolint:errcheck // Flush tells
+			for _, m := range app.Models() {
+				var tables []string
+				for _, t := range m.Tables {
+					tables = append(tables, t.Name)
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\n", m.Name, strings.Join(tables, ", "), m.About) //nolint:errcheck // Flush tells
+			}
+			return w.Flush()
+		},
+	}
+}
+
+// withModels runs something on the read models that a command names.
+func withModels(cmd *cobra.Command, names []string, do func(ctx context.Context, r *app.ReadModels, models []projections.Model) error) (err error) {
+	models, err := chosen(names)
+	if err != nil {
+		return errUnchecked{err}
+	}
+	c, _, err := resolve(cmd)
+	if err != nil {
+		return err
+	}
+	r, err := app.OpenReadModels(cmd.Context(), c)
+	if err != nil {
+		return errUnchecked{err}
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return do(cmd.Context(), r, models)
+}
+
+func chosen(names []string) ([]projections.Model, error) {
+	all := app.Models()
+	var known []string
+	for _, m := range all {
+		known = append(known, m.Name)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there is no read model %q: there are %s", name, strings.Join(known, ", "))
+		}
+	}
+	return slices.DeleteFunc(all, func(m projections.Model) bool { return len(names) > 0 && !slices.Contains(names, m.Name) }), nil
+}
+
+// modelState is how a read model stands.
+type modelState struct {
+	Name     string          `json:"name"`
+	Position event.Position  `json:"position"`
+	Head     event.Position  `json:"head"`
+	Lag      uint64          `json:"lag"`
+	Shadow   *event.Position `json:"shadow,omitempty"` // what an unfinished rebuild has come to
+	Busy     bool            `json:"busy,omitempty"`   // a rebuild is at work
+}
+
+func stateOf(ctx context.Context, r *app.ReadModels, m projections.Model) (s modelState, err error) {
+	s.Name = m.Name
+	if s.Position, s.Head, err = projections.Positions(ctx, r.View, r.Log, m.Name); err != nil {
+		return s, err
+	}
+	s.Head = max(s.Head, s.Position)
+	s.Lag = uint64(s.Head - s.Position)
+	shadow, err := r.Shadow(ctx, m)
+	if err != nil {
+		s.Busy = true // its process has it
+		return s, nil //nolint:nilerr // that is what it says
+	}
+	at, there, err := shadow.At(ctx)
+	if there {
+		s.Shadow = &at
+	}
+	return s, errors.Join(err, shadow.Close())
+}
+
+func modelStatus() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "status [NAME]...", Short: "Say how far read models are, and what rebuilds have left",
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
+				var all []modelState
+				for _, m := range models {
+					s, err := stateOf(ctx, r, m)
+					if err != nil {
+						return errUnchecked{err}
+					}
+					all = append(all, s)
+				}
+				if asJSON {
+					return json.NewEncoder(cmd.OutOrStdout()).Encode(all)
+				}
+				return showStates(cmd.OutOrStdout(), all)
+			})
+		},
+	}
+	config.Flags(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func showStates(to io.Writer, all []modelState) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "name\tposition\thead\tlag\trebuild") //nolint:errcheck // Flush tells
+	for _, s := range all {
+		shadow := "none"
+		switch {
+		case s.Busy:
+			shadow = "under way"
+		case s.Shadow != nil:
+			shadow = "left at position " + thousands(uint64(*s.Shadow))
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", s.Name, s.Position, s.Head, s.Lag, shadow) //nolint:errcheck // Flush tells
+	}
+	return w.Flush()
+}
+
+func rebuildModels(stderr io.Writer) *cobra.Command {
+	var dry, fresh, quiet bool
+	cmd := &cobra.Command{
+		Use: "rebuild [NAME]...", Short: "Make read models anew beside those that serve, and swap them in",
+		Long: `Make read models anew from the log, beside those that serve, and swap them in when they
+have caught up. Services may run: their readers do not fail, and their projectors go on
+with the new tables. One that was stopped goes on where it was.
+
+Progress goes to standard error. See docs/projections.md.`,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
+				if !dry {
+					if err := r.Migrate(ctx); err != nil {
+						return err
+					}
+				}
+				for _, m := range models {
+					if err := rebuildModel(ctx, r, m, rebuilding{cmd.OutOrStdout(), stderr, dry, fresh, quiet}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	config.Flags(cmd.Flags())
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be done, and change nothing")
+	cmd.Flags().BoolVar(&fresh, "fresh", false, "throw away what an earlier rebuild has left")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "tell no progress")
+	return cmd
+}
+
+// rebuilding is how a rebuild is to be done and told.
+type rebuilding struct {
+	out, progress     io.Writer
+	dry, fresh, quiet bool
+}
+
+func rebuildModel(ctx context.Context, r *app.ReadModels, m projections.Model, o rebuilding) (err error) {
+	if o.dry {
+		return wouldRebuild(ctx, r, m, o)
+	}
+	shadow, err := r.Shadow(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, shadow.Close()) }()
+	work := &projections.Rebuild{Model: m, Log: r.Log, Shadow: shadow, Fresh: o.fresh, Crash: crash()}
+	b := newBar(o.progress, time.Now)
+	if !o.quiet {
+		work.Told = b.show
+	}
+	done, err := work.Run(ctx)
+	b.end()
+	if err != nil {
+		return err
+	}
+	took := time.Since(b.began)
+	fmt.Fprintf(o.out, "%s: made anew up to position %d: %d events and %d rows in %s, %s events/s\n", m.Name, done.Position, //nolint:errcheck // it is done
+		done.Events, done.Rows, took.Round(time.Millisecond), thousands(uint64(float64(done.Events)/took.Seconds())))
+	return nil
+}
+
+// wouldRebuild says what a rebuild would do.
+func wouldRebuild(ctx context.Context, r *app.ReadModels, m projections.Model, o rebuilding) error {
+	s, err := stateOf(ctx, r, m)
+	if err != nil {
+		return err
+	}
+	from := event.Position(0)
+	switch {
+	case s.Busy:
+		fmt.Fprintf(o.out, "%s: another process is rebuilding it, this one would be refused\n", m.Name) //nolint:errcheck // nothing hangs on it
+		return nil
+	case s.Shadow != nil && !o.fresh:
+		from = *s.Shadow
+	}
+	_, err = fmt.Fprintf(o.out, "%s: would fold what lies after position %d, up to %d, and take the place of tables that are at %d\n", m.Name, from, s.Head, s.Position)
+	return err
+}
+
+func verifyModels(stderr io.Writer) *cobra.Command {
+	var asJSON, fresh, quiet bool
+	cmd := &cobra.Command{
+		Use: "verify [NAME]...", Short: "Compare read models with what the log makes of them, row by row",
+		Long: `Make read models anew from the log, beside those that serve, and compare both as they are
+at one moment. What serves is not changed. Rows that differ are printed; the exit status
+is 0 if none does, 1 if any does, 2 if it could not be told.`,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
+				drift := map[string]promise.Drift{}
+				for _, m := range models {
+					if err := verifyModel(ctx, r, m, rebuilding{cmd.OutOrStdout(), stderr, false, fresh, quiet}, drift); err != nil {
+						return errUnchecked{err}
+					}
+				}
+				return showDrift(cmd.OutOrStdout(), models, drift, asJSON)
+			})
+		},
+	}
+	config.Flags(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&fresh, "fresh", false, "throw away what an earlier rebuild has left")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "tell no progress")
+	return cmd
+}
+
+func verifyModel(ctx context.Context, r *app.ReadModels, m projections.Model, o rebuilding, drift map[string]promise.Drift) (err error) {
+	shadow, err := r.Shadow(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, shadow.Close()) }()
+	b := newBar(o.progress, time.Now)
+	defer b.end()
+	work := &projections.Rebuild{Model: m, Log: r.Log, Shadow: shadow, Fresh: o.fresh}
+	if !o.quiet {
+		work.Told = b.show
+	}
+	_, err = work.Verify(ctx, func(table projections.Table, want, got iter.Seq2[string, []byte]) error {
+		drift[table.Name] = promise.Compare(want, got)
+		return nil
+	})
+	return err
+}
+
+func showDrift(to io.Writer, models []projections.Model, drift map[string]promise.Drift, asJSON bool) error {
+	var found uint64
+	for _, d := range drift {
+		found += d.Total()
+	}
+	if asJSON {
+		if err := json.NewEncoder(to).Encode(drift); err != nil {
+			return err
+		}
+	} else {
+		for _, m := range models {
+			for _, t := range m.Tables {
+				d := drift[t.Name]
+				fmt.Fprintf(to, "%s: %d rows, %d missing, %d different, %d too many\n", t.Name, d.Rows, d.Missing, d.Different, d.Extra) //nolint:errcheck // the status tells
+				for _, one := range d.First {
+					fmt.Fprintln(to, verify.Tell(t.Name, one)) //nolint:errcheck // likewise
+				}
+			}
+		}
+	}
+	if found > 0 {
+		return errDiffers
+	}
+	return nil
+}
+
+func dumpModels() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "dump [NAME]...", Short: "Print read models row by row, as lines of JSON in the order of their keys",
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
+				out := bufio.NewWriter(cmd.OutOrStdout())
+				for _, m := range models {
+					if err := projections.Dump(ctx, r.View, m, out); err != nil {
+						return err
+					}
+				}
+				return out.Flush()
+			})
+		},
+	}
+	config.Flags(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,363 @@
+package embedded
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/bulk"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Shadow keeps a read model's tables that are made anew in view.db, beside those that
+// serve, under names that begin with [ShadowPrefix]. A service may be at work on the
+// directory: view.db has no owner but SQLite, which lets processes write in turn.
+type Shadow struct {
+	reader string
+	tables []string
+	db     *sql.DB
+	lock   *os.File
+}
+
+// ShadowPrefix begins the names of a shadow's tables and indexes.
+const ShadowPrefix = "shadow_"
+
+const (
+	// shadowChunk is how many rows are written in one go, and shadowPause how long
+	// others may write after each: the projector of what serves, first of all.
+	shadowChunk = 512
+	shadowPause = 5 * time.Millisecond
+	// shadowStatement is how many rows are in one statement: SQLite looks each
+	// parameter's name up among all before it.
+	shadowStatement = 32
+)
+
+// OpenShadow opens the shadow of a read model: reader names its checkpoint. Its tables
+// must be there to serve. Another process that has it is an error.
+func OpenShadow(_ context.Context, dir, reader string, tables []string) (*Shadow, error) {
+	held, err := lockShadow(filepath.Join(dir, "rebuild-"+reader+".lock"))
+	if err != nil {
+		return nil, err
+	}
+	s := &Shadow{reader: reader, tables: tables, lock: held}
+	if s.db, err = openView(filepath.Join(dir, "view.db"), consistent); err != nil {
+		return nil, errors.Join(err, held.Close())
+	}
+	return s, nil
+}
+
+// Close lets another process have it.
+func (s *Shadow) Close() error { return errors.Join(s.db.Close(), s.lock.Close()) }
+
+// DB has its tables, and those that serve.
+func (s *Shadow) DB() *sql.DB { return s.db }
+
+// Live has the tables that serve.
+func (s *Shadow) Live() *sql.DB { return s.db }
+
+// Prefix begins its tables' names.
+func (s *Shadow) Prefix() string { return ShadowPrefix }
+
+// Prepare makes what is missing of it as what serves is made, indexes included: to make
+// them later would keep others from writing for as long as that takes.
+func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
+	if fresh {
+		if err := s.Drop(ctx); err != nil {
+			return err
+		}
+	}
+	return s.inTx(ctx, func(dbtx *sql.Tx) error {
+		if _, err := dbtx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+ShadowPrefix+`readers (name text PRIMARY KEY, position bigint NOT NULL)`); err != nil {
+			return err
+		}
+		for _, table := range s.tables {
+			made, err := schemaOf(ctx, dbtx, ShadowPrefix+table)
+			if err != nil || len(made) > 0 {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			serving, err := schemaOf(ctx, dbtx, table)
+			if err == nil && len(serving) == 0 {
+				err = fmt.Errorf("view.db has no table %s", table)
+			}
+			if err != nil {
+				return err
+			}
+			for _, part := range serving {
+				if _, err := dbtx.ExecContext(ctx, part.shadowed(table)); err != nil {
+					return err
+				}
+			}
+		}
+		_, err := dbtx.ExecContext(ctx, `INSERT INTO `+ShadowPrefix+`readers (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING`, s.reader)
+		return err
+	})
+}
+
+// part is a table or an index, as the schema has it.
+type part struct {
+	kind, name, text string
+}
+
+// schemaOf is a table and its indexes, the table first; nothing if there is none.
+func schemaOf(ctx context.Context, dbtx *sql.Tx, table string) (parts []part, err error) {
+	found, err := dbtx.QueryContext(ctx, `SELECT type, name, sql FROM sqlite_schema
+		WHERE tbl_name = $1 AND sql IS NOT NULL ORDER BY type = 'table' DESC, name`, table)
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close() //nolint:errcheck // Err tells
+	for found.Next() {
+		var p part
+		if err := found.Scan(&p.kind, &p.name, &p.text); err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	return parts, found.Err()
+}
+
+// What a statement of the schema begins with: what it makes, and on which table.
+var (
+	makesTable = regexp.MustCompile(`^CREATE TABLE "?\w+"?`)
+	makesIndex = regexp.MustCompile(`^CREATE (UNIQUE )?INDEX "?\w+"? ON "?\w+"?`)
+)
+
+// shadowed is the statement that makes the like for the shadow.
+func (p part) shadowed(table string) string {
+	if p.kind == "table" {
+		return makesTable.ReplaceAllLiteralString(p.text, "CREATE TABLE "+ShadowPrefix+table)
+	}
+	return makesIndex.ReplaceAllString(p.text, "CREATE ${1}INDEX "+ShadowPrefix+p.name+" ON "+ShadowPrefix+table)
+}
+
+// Load writes rows, some at a time, and then moves the checkpoint. A load that is cut
+// short leaves rows ahead of the checkpoint, which the next one writes again.
+func (s *Shadow) Load(ctx context.Context, from, to event.Position, changes []bulk.Change) error {
+	for _, c := range changes {
+		if err := s.load(ctx, c); err != nil {
+			return fmt.Errorf("%s: %w", c.Table, err)
+		}
+	}
+	return s.inTx(ctx, func(dbtx *sql.Tx) error {
+		moved, err := dbtx.ExecContext(ctx, `UPDATE `+ShadowPrefix+`readers SET position = $1 WHERE name = $2 AND position = $3`, int64(to), s.reader, int64(from)) //nolint:gosec // positions are below 2^63
+		if err != nil {
+			return err
+		}
+		if n, err := moved.RowsAffected(); err != nil || n != 1 {
+			return errors.Join(err, event.ErrMoved)
+		}
+		return nil
+	})
+}
+
+func (s *Shadow) load(ctx context.Context, c bulk.Change) error {
+	key := strings.Join(c.Columns[:c.Key], ", ")
+	remove := `DELETE FROM ` + ShadowPrefix + c.Table + ` WHERE (` + key + `) = (` + marks(c.Key) + `)`
+	for some := range slices.Chunk(c.Gone, shadowChunk) {
+		err := s.chunk(ctx, func(dbtx *sql.Tx) error {
+			for _, gone := range some {
+				if _, err := dbtx.ExecContext(ctx, remove, gone...); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	sets := make([]string, 0, len(c.Columns))
+	for _, column := range c.Columns[c.Key:] {
+		sets = append(sets, column+" = excluded."+column)
+	}
+	into := `INSERT INTO ` + ShadowPrefix + c.Table + ` (` + strings.Join(c.Columns, ", ") + `) VALUES `
+	conflict := ` ON CONFLICT (` + key + `) DO UPDATE SET ` + strings.Join(sets, ", ")
+	for some := range slices.Chunk(slices.Concat(c.New, c.Changed), shadowChunk) {
+		err := s.chunk(ctx, func(dbtx *sql.Tx) error {
+			for few := range slices.Chunk(some, shadowStatement) {
+				values := strings.TrimSuffix(strings.Repeat("("+marks(len(c.Columns))+"), ", len(few)), ", ")
+				if _, err := dbtx.ExecContext(ctx, into+values+conflict, slices.Concat(few...)...); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chunk writes in one database transaction, and then lets others write.
+func (s *Shadow) chunk(ctx context.Context, do func(*sql.Tx) error) error {
+	if err := s.inTx(ctx, do); err != nil {
+		return err
+	}
+	pause := time.NewTimer(shadowPause)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func marks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
+
+// Index has nothing to do: the indexes are there.
+func (s *Shadow) Index(context.Context) error { return nil }
+
+// Swap puts its tables in the place of those that serve. Whoever reads is not kept
+// waiting, and whoever writes waits. In the end the schema is the same text as before:
+// the names of indexes, which SQLite has no statement to change, are changed in its
+// table of them.
+func (s *Shadow) Swap(ctx context.Context, last func(dbtx *sql.Tx, own, live event.Position) (event.Position, error)) error {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()                                                                   //nolint:errcheck // it goes back to the others
+	defer conn.ExecContext(context.WithoutCancel(ctx), `PRAGMA writable_schema = RESET`) //nolint:errcheck // at worst the next one to use it reads the schema again
+	dbtx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer dbtx.Rollback() //nolint:errcheck // after a commit it does nothing
+	own, err := checkpointIn(ctx, dbtx, ShadowPrefix, s.reader)
+	if err != nil {
+		return err
+	}
+	live, err := checkpointIn(ctx, dbtx, "", s.reader)
+	if err != nil {
+		return err
+	}
+	at, err := last(dbtx, own, live)
+	if err != nil {
+		return err
+	}
+	for _, table := range s.tables {
+		if err := swapTable(ctx, dbtx, table); err != nil {
+			return fmt.Errorf("%s: %w", table, err)
+		}
+	}
+	if _, err := dbtx.ExecContext(ctx, `INSERT INTO readers (name, position) VALUES ($1, $2)
+		ON CONFLICT (name) DO UPDATE SET position = excluded.position`, s.reader, int64(at)); err != nil { //nolint:gosec // positions are below 2^63
+		return err
+	}
+	if err := s.forget(ctx, dbtx); err != nil {
+		return err
+	}
+	return dbtx.Commit()
+}
+
+func checkpointIn(ctx context.Context, dbtx *sql.Tx, prefix, reader string) (event.Position, error) {
+	var at int64
+	err := dbtx.QueryRowContext(ctx, `SELECT coalesce(max(position), 0) FROM `+prefix+`readers WHERE name = $1`, reader).Scan(&at)
+	return event.Position(at), err
+}
+
+func swapTable(ctx context.Context, dbtx *sql.Tx, table string) error {
+	serving, err := schemaOf(ctx, dbtx, table)
+	if err != nil {
+		return err
+	}
+	made, err := schemaOf(ctx, dbtx, ShadowPrefix+table)
+	if err != nil {
+		return err
+	}
+	if len(made) != len(serving) {
+		return fmt.Errorf("the shadow has %d tables and indexes, what serves has %d: another version of the program is at work", len(made), len(serving))
+	}
+	for _, text := range []string{
+		`DROP TABLE ` + table, `ALTER TABLE ` + ShadowPrefix + table + ` RENAME TO ` + table, `PRAGMA writable_schema = ON`,
+	} {
+		if _, err := dbtx.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	for _, p := range serving {
+		was := ShadowPrefix + p.name
+		if p.kind == "table" {
+			was = p.name // it has been renamed
+		}
+		renamed, err := dbtx.ExecContext(ctx, `UPDATE sqlite_schema SET name = $1, sql = $2 WHERE type = $3 AND name = $4`, p.name, p.text, p.kind, was)
+		if err != nil {
+			return err
+		}
+		if n, err := renamed.RowsAffected(); err != nil || n != 1 {
+			return errors.Join(err, fmt.Errorf("the shadow has no %s %s", p.kind, was))
+		}
+	}
+	return nil
+}
+
+// Drop removes it.
+func (s *Shadow) Drop(ctx context.Context) error {
+	return s.inTx(ctx, func(dbtx *sql.Tx) error {
+		for _, table := range s.tables {
+			if _, err := dbtx.ExecContext(ctx, `DROP TABLE IF EXISTS `+ShadowPrefix+table); err != nil {
+				return err
+			}
+		}
+		return s.forget(ctx, dbtx)
+	})
+}
+
+// forget removes the checkpoint, and the table of them after the last.
+func (s *Shadow) forget(ctx context.Context, dbtx *sql.Tx) error {
+	parts, err := schemaOf(ctx, dbtx, ShadowPrefix+"readers")
+	if err != nil || len(parts) == 0 {
+		return err
+	}
+	if _, err := dbtx.ExecContext(ctx, `DELETE FROM `+ShadowPrefix+`readers WHERE name = $1`, s.reader); err != nil {
+		return err
+	}
+	var others int
+	if err := dbtx.QueryRowContext(ctx, `SELECT count(*) FROM `+ShadowPrefix+`readers`).Scan(&others); err != nil || others > 0 {
+		return err
+	}
+	_, err = dbtx.ExecContext(ctx, `DROP TABLE `+ShadowPrefix+`readers`)
+	return err
+}
+
+func (s *Shadow) inTx(ctx context.Context, do func(dbtx *sql.Tx) error) error {
+	dbtx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer dbtx.Rollback() //nolint:errcheck // after a commit it does nothing
+	if err := do(dbtx); err != nil {
+		return err
+	}
+	return dbtx.Commit()
+}
+
+// At is its checkpoint, if there is a shadow.
+func (s *Shadow) At(ctx context.Context) (at event.Position, there bool, err error) {
+	err = s.inTx(ctx, func(dbtx *sql.Tx) error {
+		parts, err := schemaOf(ctx, dbtx, ShadowPrefix+"readers")
+		if err != nil || len(parts) == 0 {
+			return err
+		}
+		var position int64
+		err = dbtx.QueryRowContext(ctx, `SELECT position FROM `+ShadowPrefix+`readers WHERE name = $1`, s.reader).Scan(&position)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		at, there = event.Position(position), err == nil //nolint:gosec // positions are not negative
+		return err
+	})
+	return at, there, err
+}

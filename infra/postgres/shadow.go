@@ -1,0 +1,409 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/tempo-watchtower/watchtower/domain/bulk"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Shadow keeps a read model's tables that are made anew, in a schema of its own beside
+// the one that serves, under the same names.
+type Shadow struct {
+	reader  string
+	tables  []string
+	schema  string
+	migrate func(context.Context, *sql.DB) error
+	live    *sql.DB
+	own     *sql.DB
+	conn    *pgx.Conn // holds the lock, and loads
+}
+
+const (
+	liveSchema    = "view"
+	shadowSchema  = "view_shadow_" // and the reader's name
+	shadowLock    = int32(0x77747368)
+	uniqueBroken  = "23505"
+	lockNotHad    = "55P03"
+	deadlockFound = "40P01"
+)
+
+// shadowSettings: loading and comparing take as long as they take, and a crash of the
+// server throws rows and checkpoint back together.
+var shadowSettings = map[string]string{
+	"statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "synchronous_commit": "off",
+	"plan_cache_mode": "force_custom_plan",
+}
+
+// OpenShadow opens the shadow of a read model: reader names its checkpoint, and migrate
+// makes all read models' tables in a database handle's schema. The tables must be there
+// to serve. Another process that has it is an error.
+func OpenShadow(ctx context.Context, url, reader string, tables []string, migrate func(context.Context, *sql.DB) error) (_ *Shadow, err error) {
+	config, err := connConfig(url, Options{Application: "watchtower rebuild"}.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	s := &Shadow{reader: reader, tables: tables, schema: shadowSchema + reader, migrate: migrate}
+	config = withParams(config, shadowSettings)
+	if s.conn, err = pgx.ConnectConfig(ctx, withParams(config, map[string]string{"search_path": s.schema})); err != nil {
+		return nil, err
+	}
+	s.live = stdlib.OpenDB(*withParams(config, map[string]string{"search_path": liveSchema}))
+	s.own = stdlib.OpenDB(*withParams(config, map[string]string{"search_path": s.schema}))
+	var got bool
+	err = s.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, hashtext($2))`, shadowLock, reader).Scan(&got)
+	if err == nil && !got {
+		err = fmt.Errorf("another process is at work on the shadow of %s", reader)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close lets another process have it.
+func (s *Shadow) Close() error {
+	closeConn(s.conn)
+	return errors.Join(s.own.Close(), s.live.Close())
+}
+
+// DB has its tables.
+func (s *Shadow) DB() *sql.DB { return s.own }
+
+// Live has those that serve.
+func (s *Shadow) Live() *sql.DB { return s.live }
+
+// Prefix is empty: the schema tells its tables from those that serve.
+func (s *Shadow) Prefix() string { return "" }
+
+// later holds the statements that make the indexes that loading does without.
+const later = `
+CREATE TABLE IF NOT EXISTS later (text text PRIMARY KEY)`
+
+const putOff = `
+SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_index i
+JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid JOIN pg_namespace n ON n.oid = t.relnamespace
+WHERE n.nspname = $1 AND t.relname = ANY ($2) AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = c.oid)`
+
+// Prepare makes what is missing of it.
+func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
+	if fresh {
+		if err := s.Drop(ctx); err != nil {
+			return err
+		}
+	}
+	if _, err := s.conn.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+s.schema); err != nil {
+		return err
+	}
+	if err := s.migrate(ctx, s.own); err != nil {
+		return err
+	}
+	var ready bool
+	if err := s.conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, s.schema+".later").Scan(&ready); err != nil || ready {
+		return err
+	}
+	return pgx.BeginFunc(ctx, s.conn, func(dbtx pgx.Tx) error {
+		if _, err := dbtx.Exec(ctx, later); err != nil {
+			return err
+		}
+		rows, err := dbtx.Query(ctx, putOff, s.schema, s.tables)
+		if err != nil {
+			return err
+		}
+		indexes := map[string]string{}
+		var name, text string
+		if _, err := pgx.ForEachRow(rows, []any{&name, &text}, func() error { indexes[name] = text; return nil }); err != nil {
+			return err
+		}
+		for name, text := range indexes {
+			if _, err := dbtx.Exec(ctx, `INSERT INTO later (text) VALUES ($1)`, text); err != nil {
+				return err
+			}
+			if _, err := dbtx.Exec(ctx, `DROP INDEX `+pgx.Identifier{s.schema, name}.Sanitize()); err != nil {
+				return err
+			}
+		}
+		_, err = dbtx.Exec(ctx, `INSERT INTO readers (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING`, s.reader)
+		return err
+	})
+}
+
+// Load writes rows and moves the checkpoint. New rows are copied straight into the
+// table; if it has one of them all the same, they take the longer way.
+func (s *Shadow) Load(ctx context.Context, from, to event.Position, changes []bulk.Change) error {
+	err := s.load(ctx, from, to, changes, true)
+	if code(err) == uniqueBroken {
+		err = s.load(ctx, from, to, changes, false)
+	}
+	return err
+}
+
+func (s *Shadow) load(ctx context.Context, from, to event.Position, changes []bulk.Change, straight bool) error {
+	return pgx.BeginFunc(ctx, s.conn, func(dbtx pgx.Tx) error {
+		moved, err := dbtx.Exec(ctx, `UPDATE readers SET position = $1 WHERE name = $2 AND position = $3`, int64(to), s.reader, int64(from)) //nolint:gosec // positions are below 2^63
+		if err != nil {
+			return err
+		}
+		if moved.RowsAffected() != 1 {
+			return event.ErrMoved
+		}
+		for _, c := range changes {
+			l := loadTable{dbtx, s.schema, c}
+			if err := l.all(ctx, straight); err != nil {
+				return fmt.Errorf("%s: %w", c.Table, err)
+			}
+		}
+		return nil
+	})
+}
+
+// loadTable writes what becomes of one table.
+type loadTable struct {
+	pgx.Tx
+	schema string
+	bulk.Change
+}
+
+func (l loadTable) all(ctx context.Context, straight bool) error {
+	key := strings.Join(l.Columns[:l.Key], ", ")
+	if len(l.Gone) > 0 {
+		if err := l.stage(ctx, "gone", l.Columns[:l.Key], l.Gone); err != nil {
+			return err
+		}
+		text := `DELETE FROM ` + l.Table + ` WHERE (` + key + `) IN (SELECT ` + key + ` FROM ` + l.staged("gone") + `)`
+		if _, err := l.Exec(ctx, text); err != nil {
+			return err
+		}
+	}
+	if len(l.New) > 0 {
+		var err error
+		if straight {
+			_, err = l.CopyFrom(ctx, pgx.Identifier{l.schema, l.Table}, l.Columns, pgx.CopyFromRows(l.New))
+		} else {
+			err = l.merge(ctx, "new", l.New, `NOTHING`)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(l.Changed) == 0 {
+		return nil
+	}
+	sets := make([]string, 0, len(l.Columns))
+	for _, column := range l.Columns[l.Key:] {
+		sets = append(sets, column+` = excluded.`+column)
+	}
+	return l.merge(ctx, "changed", l.Changed, `UPDATE SET `+strings.Join(sets, ", "))
+}
+
+// merge writes rows into a table that may have some of them.
+func (l loadTable) merge(ctx context.Context, name string, rows [][]any, conflict string) error {
+	if err := l.stage(ctx, name, l.Columns, rows); err != nil {
+		return err
+	}
+	columns := strings.Join(l.Columns, ", ")
+	_, err := l.Exec(ctx, `INSERT INTO `+l.Table+` (`+columns+`) SELECT `+columns+` FROM `+l.staged(name)+
+		` ON CONFLICT (`+strings.Join(l.Columns[:l.Key], ", ")+`) DO `+conflict)
+	return err
+}
+
+// stage copies values into a table that goes with the transaction.
+func (l loadTable) stage(ctx context.Context, name string, columns []string, rows [][]any) error {
+	_, err := l.Exec(ctx, `CREATE TEMPORARY TABLE `+l.staged(name)+` ON COMMIT DROP AS SELECT `+strings.Join(columns, ", ")+` FROM `+l.Table+` WITH NO DATA`)
+	if err == nil {
+		_, err = l.CopyFrom(ctx, pgx.Identifier{l.staged(name)}, columns, pgx.CopyFromRows(rows))
+	}
+	return err
+}
+
+func (l loadTable) staged(name string) string { return "load_" + name + "_" + l.Table }
+
+// Index makes the indexes that were put off, and has the server look at the tables, for
+// it is to plan well from the first query on.
+func (s *Shadow) Index(ctx context.Context) error {
+	if _, err := s.conn.Exec(ctx, `SET maintenance_work_mem = '256MB'`); err != nil {
+		return err
+	}
+	rows, err := s.conn.Query(ctx, `SELECT text FROM later ORDER BY text`)
+	if err != nil {
+		return err
+	}
+	texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, text := range texts {
+		if _, err := s.conn.Exec(ctx, strings.Replace(text, "INDEX ", "INDEX IF NOT EXISTS ", 1)); err != nil {
+			return err
+		}
+	}
+	for _, table := range s.tables {
+		if _, err := s.conn.Exec(ctx, `ANALYZE `+pgx.Identifier{s.schema, table}.Sanitize()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// How a swap takes its locks. Whoever reads waits behind it, so it gives up soon and
+// comes again, for longer each time; at first well before a server looks for deadlocks.
+const (
+	swapLockFirst = 100 * time.Millisecond
+	swapLockMost  = 2 * time.Second
+	swapTries     = 60
+)
+
+// Swap puts its tables in the place of those that serve.
+func (s *Shadow) Swap(ctx context.Context, last func(dbtx *sql.Tx, own, live event.Position) (event.Position, error)) error {
+	wait := swapLockFirst
+	for try := 1; ; try++ {
+		err := s.swap(ctx, wait, last)
+		if c := code(err); c != lockNotHad && c != deadlockFound || try == swapTries {
+			return err
+		}
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+		wait = min(wait*3/2, swapLockMost)
+	}
+}
+
+func (s *Shadow) swap(ctx context.Context, wait time.Duration, last func(dbtx *sql.Tx, own, live event.Position) (event.Position, error)) error {
+	dbtx, err := s.own.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer dbtx.Rollback() //nolint:errcheck // after a commit it does nothing
+	own, live, err := s.hold(ctx, dbtx, wait)
+	if err != nil {
+		return err
+	}
+	at, err := last(dbtx, own, live)
+	if err != nil {
+		return err
+	}
+	serving := make([]string, len(s.tables))
+	for i, table := range s.tables {
+		serving[i] = liveSchema + `.` + table
+	}
+	// In one statement, in the order in which queries lock them.
+	texts := []string{`LOCK TABLE ` + strings.Join(serving, ", ") + ` IN ACCESS EXCLUSIVE MODE`}
+	for _, table := range s.tables {
+		same, err := s.rights(ctx, dbtx, table)
+		if err != nil {
+			return err
+		}
+		texts = append(texts, same...)
+	}
+	for _, table := range s.tables {
+		texts = append(texts, `DROP TABLE `+liveSchema+`.`+table, `ALTER TABLE `+s.schema+`.`+table+` SET SCHEMA `+liveSchema)
+	}
+	for _, text := range append(texts, `DROP SCHEMA `+s.schema+` CASCADE`) {
+		if _, err := dbtx.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	if _, err := dbtx.ExecContext(ctx, `UPDATE view.readers SET position = $1 WHERE name = $2`, int64(at), s.reader); err != nil { //nolint:gosec // positions are below 2^63
+		return err
+	}
+	return dbtx.Commit()
+}
+
+// hold locks the serving checkpoint, so that its projector stands still, and says where
+// both are.
+func (s *Shadow) hold(ctx context.Context, dbtx *sql.Tx, wait time.Duration) (own, live event.Position, err error) {
+	for _, text := range []string{
+		fmt.Sprintf(`SET LOCAL lock_timeout = '%dms'`, wait.Milliseconds()),
+		`SET LOCAL idle_in_transaction_session_timeout = '5s'`, // a process that is stopped now would hold up others
+	} {
+		if _, err := dbtx.ExecContext(ctx, text); err != nil {
+			return 0, 0, err
+		}
+	}
+	var strange int
+	const others = `SELECT count(*) FROM (SELECT name FROM view.view_migrations EXCEPT SELECT name FROM view_migrations) o`
+	if err := dbtx.QueryRowContext(ctx, others).Scan(&strange); err != nil {
+		return 0, 0, err
+	}
+	if strange > 0 {
+		return 0, 0, errors.New("a newer version of the program has changed the tables that serve: rebuild with that version")
+	}
+	if _, err := dbtx.ExecContext(ctx, `INSERT INTO view.readers (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING`, s.reader); err != nil {
+		return 0, 0, err
+	}
+	var a, b int64
+	if err := dbtx.QueryRowContext(ctx, `SELECT position FROM view.readers WHERE name = $1 FOR UPDATE`, s.reader).Scan(&b); err != nil {
+		return 0, 0, err
+	}
+	err = dbtx.QueryRowContext(ctx, `SELECT position FROM readers WHERE name = $1`, s.reader).Scan(&a)
+	return event.Position(a), event.Position(b), err
+}
+
+// rights are the statements that give a new table the owner of the old one, and whoever
+// may use that the same rights.
+func (s *Shadow) rights(ctx context.Context, dbtx *sql.Tx, table string) (texts []string, err error) {
+	const same = `
+SELECT format('ALTER TABLE %I.%I OWNER TO %I', $1::text, $2::text, pg_get_userbyid(c.relowner)) FROM pg_class c
+WHERE c.oid = to_regclass($3) AND pg_get_userbyid(c.relowner) <> current_user
+UNION ALL
+SELECT format('GRANT %s ON %I.%I TO %s', a.privilege_type, $1::text, $2::text,
+  CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = to_regclass($3) AND a.grantee <> c.relowner`
+	rows, err := dbtx.QueryContext(ctx, same, s.schema, table, liveSchema+"."+table)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
+	}
+	return texts, rows.Err()
+}
+
+// Drop removes it.
+func (s *Shadow) Drop(ctx context.Context) error {
+	_, err := s.conn.Exec(ctx, `DROP SCHEMA IF EXISTS `+s.schema+` CASCADE`)
+	return err
+}
+
+// At is its checkpoint, if there is a shadow.
+func (s *Shadow) At(ctx context.Context) (at event.Position, there bool, err error) {
+	if err := s.conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, s.schema+".later").Scan(&there); err != nil || !there {
+		return 0, false, err
+	}
+	var position int64
+	err = s.conn.QueryRow(ctx, `SELECT coalesce(max(position), 0) FROM readers WHERE name = $1`, s.reader).Scan(&position)
+	return event.Position(position), true, err //nolint:gosec // positions are not negative
+}
+
+// OpenView opens a database's read models for those who read them from end to end, for
+// as long as that takes.
+func OpenView(url string) (*sql.DB, error) {
+	config, err := connConfig(url, Options{Application: "watchtower projections"}.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	return stdlib.OpenDB(*withParams(withParams(config, shadowSettings), map[string]string{"search_path": liveSchema})), nil
+}
+
+// code is the server's, empty for other errors.
+func code(err error) string {
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		return server.Code
+	}
+	return ""
+}

@@ -1,0 +1,73 @@
+package projections
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// ErrBehind says that the serving tables are behind the shadow they are to be compared
+// with: they are being made anew.
+var ErrBehind = errors.New("the serving tables are behind")
+
+// Compare says of one table how it is and how it should be, row by row in the order of
+// keys.
+type Compare func(table Table, want, got iter.Seq2[string, []byte]) error
+
+// Verify makes the shadow up to where the serving tables are, and has both compared as
+// they are at one moment. It changes nothing that serves. The shadow is dropped in the
+// end; after an error it is kept, and the next run goes on from it.
+func (r *Rebuild) Verify(ctx context.Context, compare Compare) (Progress, error) {
+	if err := r.prepare(ctx); err != nil {
+		return r.at, err
+	}
+	live, err := position(ctx, r.Shadow.Live(), "", r.Model.Name)
+	if err != nil {
+		return r.at, err
+	}
+	if r.at.Position > live {
+		return r.at, fmt.Errorf("%s: %w: they are at position %d, the shadow is at %d", r.Model.Name, ErrBehind, live, r.at.Position)
+	}
+	if err := r.make(ctx, live); err != nil {
+		return r.at, err
+	}
+	// A snapshot of what serves is held while the shadow is brought to its position.
+	snapshot, err := r.Shadow.Live().BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
+	if err != nil {
+		return r.at, err
+	}
+	defer snapshot.Rollback() //nolint:errcheck // it only reads
+	at, err := position(ctx, snapshot, "", r.Model.Name)
+	if err != nil {
+		return r.at, err
+	}
+	if at < r.at.Position {
+		return r.at, fmt.Errorf("%s: %w: they went back to position %d", r.Model.Name, ErrBehind, at)
+	}
+	r.at.Head = at
+	if err := r.foldUpTo(ctx, at); err != nil {
+		return r.at, err
+	}
+	r.tell(StepHold)
+	for _, table := range r.Model.Tables {
+		var failed error
+		err := compare(table, table.Rows(ctx, r.Shadow.DB(), r.Shadow.Prefix(), &failed), table.Rows(ctx, snapshot, "", &failed))
+		if err := errors.Join(failed, err); err != nil {
+			return r.at, err
+		}
+	}
+	return r.at, r.Shadow.Drop(ctx)
+}
+
+// Positions are how far the serving tables of a model and the log are.
+func Positions(ctx context.Context, live *sql.DB, log Source, name string) (at, head event.Position, err error) {
+	if at, err = position(ctx, live, "", name); err != nil {
+		return 0, 0, err
+	}
+	head, err = log.Head(ctx)
+	return at, head, err
+}

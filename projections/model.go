@@ -1,0 +1,49 @@
+package projections
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/tempo-watchtower/watchtower/domain/bulk"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Model is a read model: what it is made of, and the ways of making it.
+type Model struct {
+	Name   string // of the checkpoint and the lease
+	About  string // in a few words, for people
+	Filter event.Filter
+	Tables []Table // in the order in which queries lock them
+	// Fold adds events to the tables whose names begin with prefix, inside a database
+	// transaction. What it writes does not depend on how the events were cut.
+	Fold func(prefix string) Fold
+	// Load begins to make the tables from the first event on, in memory.
+	Load func(prefix string) Loader
+	// Finish makes rows that sum up others, after rows were loaded; nil has none.
+	Finish func(ctx context.Context, dbtx *sql.Tx, prefix string) error
+}
+
+// Fold adds events to tables.
+type Fold func(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error
+
+// Loader folds events in memory, many at a time, and says what rows they came to. It
+// forgets rows that were taken, so that what it holds is bounded, and reads them when
+// another event needs them.
+type Loader interface {
+	// Add folds events. Rows that it needs and does not hold are read from db, where
+	// all that was taken earlier has been written.
+	Add(ctx context.Context, db *sql.DB, events []event.Recorded) error
+	// Pending is how many rows wait to be taken.
+	Pending() int
+	// Take returns what became of rows since the last Take.
+	Take() ([]bulk.Change, error)
+}
+
+// names are those of tables.
+func names(tables []Table) []string {
+	all := make([]string, len(tables))
+	for i, t := range tables {
+		all[i] = t.Name
+	}
+	return all
+}

@@ -1,0 +1,133 @@
+package projections
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/tempo-watchtower/watchtower/domain/bulk"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Shadow keeps one read model's tables that are made anew, and a checkpoint of theirs,
+// beside those that serve. One process at a time has it.
+type Shadow interface {
+	// Prepare makes what is missing of it. What an earlier run left is kept, unless
+	// fresh says that it is to go.
+	Prepare(ctx context.Context, fresh bool) error
+	// DB has its tables, under names that begin with Prefix; Live those that serve.
+	DB() *sql.DB
+	Live() *sql.DB
+	Prefix() string
+	// Load writes rows and moves its checkpoint in one database transaction:
+	// event.ErrMoved if that is not at from.
+	Load(ctx context.Context, from, to event.Position, changes []bulk.Change) error
+	// Index makes the indexes that loading is faster without.
+	Index(ctx context.Context) error
+	// Swap puts its tables and its checkpoint in the place of those that serve, in one
+	// database transaction, in which the serving checkpoint cannot move. Inside it,
+	// last is told both checkpoints and brings the shadow from its own to the serving
+	// one if that is ahead; it may be called again, for locks that are not had soon are
+	// tried for again. Whoever reads meanwhile waits for an instant, and does not fail.
+	Swap(ctx context.Context, last func(dbtx *sql.Tx, own, live event.Position) (event.Position, error)) error
+	// Drop removes it.
+	Drop(ctx context.Context) error
+	// Close lets another process have it.
+	Close() error
+}
+
+// Source is the log as a rebuild reads it.
+type Source interface {
+	ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
+	Head(ctx context.Context) (event.Position, error)
+}
+
+// ahead is how many batches are read before those before them are dealt with.
+const ahead = 4
+
+// Replay calls each for the batches of a log after a position, up to a position or (0)
+// the head of the log as it is when that is reached. Reading goes on while each works. A
+// batch's Next is never past upto.
+func Replay(ctx context.Context, log Source, after, upto event.Position, f event.Filter, most int, each func(event.Batch) error) error {
+	type read struct {
+		batch event.Batch
+		err   error
+	}
+	ctx, stop := context.WithCancel(ctx)
+	reads := make(chan read, ahead)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer close(reads)
+		for batch, err := range log.ReadAll(ctx, after, f, most) {
+			select {
+			case reads <- read{batch, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil || upto > 0 && batch.Next >= upto {
+				return
+			}
+		}
+	}()
+	defer func() {
+		stop()
+		<-ended
+	}()
+	for r := range reads {
+		if r.err != nil {
+			return r.err
+		}
+		if err := each(cut(r.batch, upto)); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// cut ends a batch at a position; 0 leaves it whole.
+func cut(b event.Batch, upto event.Position) event.Batch {
+	if upto == 0 || b.Next <= upto {
+		return b
+	}
+	n := len(b.Events)
+	for n > 0 && b.Events[n-1].Position > upto {
+		n--
+	}
+	return event.Batch{Events: b.Events[:n], Next: upto}
+}
+
+// position reads a checkpoint; 0 where there is none.
+func position(ctx context.Context, q querier, prefix, name string) (event.Position, error) {
+	var at int64
+	err := q.QueryRowContext(ctx, `SELECT position FROM `+prefix+`readers WHERE name = $1`, name).Scan(&at)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("checkpoint of %s: %w", name, err)
+	}
+	return event.Position(at), nil
+}
+
+// querier is a *sql.DB or a *sql.Tx.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// move is compare-and-set of a checkpoint: event.ErrMoved if it is not at from.
+func move(ctx context.Context, dbtx *sql.Tx, prefix, name string, from, to event.Position) error {
+	_, err := dbtx.ExecContext(ctx, `INSERT INTO `+prefix+`readers (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING`, name)
+	if err != nil {
+		return err
+	}
+	moved, err := dbtx.ExecContext(ctx, `UPDATE `+prefix+`readers SET position = $1 WHERE name = $2 AND position = $3`,
+		int64(to), name, int64(from))
+	if err != nil {
+		return err
+	}
+	if n, err := moved.RowsAffected(); err != nil || n != 1 {
+		return errors.Join(err, event.ErrMoved)
+	}
+	return nil
+}

@@ -1,0 +1,351 @@
+package transactions_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/migrations"
+	"github.com/tempo-watchtower/watchtower/projections"
+	"github.com/tempo-watchtower/watchtower/projections/transactions"
+)
+
+// shadow is what both engines have.
+type shadow interface {
+	projections.Shadow
+	Close() error
+}
+
+// shadowed runs a test on every engine: with the tables that serve, and a way to open
+// the shadow beside them.
+func shadowed(t *testing.T, test func(t *testing.T, live *sql.DB, open func(t *testing.T) shadow)) {
+	tables := []string{"transactions"}
+	t.Run("embedded", func(t *testing.T) {
+		db, err := embedded.Open("", embedded.Options{})
+		check(t, err)
+		t.Cleanup(func() { check(t, db.Close()) })
+		test(t, migrate(t, db.View()), func(t *testing.T) shadow {
+			s, err := embedded.OpenShadow(t.Context(), db.Dir(), transactions.Name, tables)
+			check(t, err)
+			return s
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		url := testenv.Postgres(t)
+		db, err := postgres.Open(t.Context(), url, postgres.Options{})
+		check(t, err)
+		t.Cleanup(func() { check(t, db.Close(context.Background())) })
+		check(t, db.Migrate(t.Context()))
+		test(t, migrate(t, db.View()), func(t *testing.T) shadow {
+			s, err := postgres.OpenShadow(t.Context(), url, transactions.Name, tables, func(ctx context.Context, own *sql.DB) error {
+				return projections.Migrate(ctx, own, migrations.View)
+			})
+			check(t, err)
+			return s
+		})
+	})
+}
+
+// few is a log that is read some events at a time.
+type few struct {
+	*embedded.Log
+	most int
+}
+
+func (f few) ReadAll(ctx context.Context, after event.Position, filter event.Filter, _ int) iter.Seq2[event.Batch, error] {
+	return f.Log.ReadAll(ctx, after, filter, f.most)
+}
+
+func (h *history) rebuild(s projections.Shadow) *projections.Rebuild {
+	return &projections.Rebuild{Model: transactions.Model(tx.Codec()), Log: few{h.log, 3}, Shadow: s, Heap: 5}
+}
+
+// schema is the tables and indexes as the engine describes them.
+func schema(t *testing.T, db *sql.DB) string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), `SELECT name || ' ' || coalesce(sql, '') FROM sqlite_schema ORDER BY name`)
+	if err != nil {
+		rows, err = db.QueryContext(t.Context(), `SELECT indexdef FROM pg_indexes WHERE schemaname LIKE 'view%' ORDER BY indexdef`)
+	}
+	check(t, err)
+	defer rows.Close() //nolint:errcheck // Err tells
+	var all []string
+	for rows.Next() {
+		var line string
+		check(t, rows.Scan(&line))
+		all = append(all, line)
+	}
+	check(t, rows.Err())
+	return strings.Join(all, "\n")
+}
+
+// A read model whose rows are gone or wrong is made anew beside what serves, in heaps,
+// with rows that come back after they were let go of; then it is what a projector made,
+// in the same schema, and the projector goes on from there.
+func TestRebuild(t *testing.T) {
+	shadowed(t, func(t *testing.T, live *sql.DB, open func(t *testing.T) shadow) {
+		h := newHistory(t)
+		const lives = 70
+		for n := range lives {
+			h.live(t, n)
+		}
+		h.project(t, live)
+		want, before := dump(t, live), schema(t, live)
+		for round, damage := range []string{
+			`DELETE FROM transactions`, `UPDATE transactions SET status = 'expired', data = '{}'`, `UPDATE readers SET position = 0`,
+		} {
+			_, err := live.ExecContext(t.Context(), damage)
+			check(t, err)
+			s := open(t)
+			told, err := h.rebuild(s).Run(t.Context())
+			check(t, err)
+			check(t, s.Close())
+			if d := cmp.Diff(want, dump(t, live)); d != "" {
+				t.Errorf("after %s (-live +rebuilt):\n%s", damage, d)
+			}
+			if d := cmp.Diff(before, schema(t, live)); d != "" {
+				t.Errorf("the schema has changed:\n%s", d)
+			}
+			if told.Events == 0 || told.Position != told.Head || told.Rows == 0 {
+				t.Errorf("it says %+v", told)
+			}
+			h.live(t, lives+round) // and the projector goes on
+			h.project(t, live)
+			want = dump(t, live)
+		}
+	})
+}
+
+// One that is killed goes on where it was, at whatever point that is.
+func TestRebuildIsKilled(t *testing.T) {
+	shadowed(t, func(t *testing.T, live *sql.DB, open func(t *testing.T) shadow) {
+		h := newHistory(t)
+		for n := range 35 {
+			h.live(t, n)
+		}
+		h.project(t, live)
+		want := dump(t, live)
+		_, err := live.ExecContext(t.Context(), `DELETE FROM transactions`)
+		check(t, err)
+		for _, point := range projections.RebuildCrashPoints() {
+			for range 2 { // again and again
+				killed(t, h, open, point)
+			}
+		}
+		if dump(t, live) != "" {
+			t.Fatal("what serves was touched")
+		}
+		s := open(t)
+		told, err := h.rebuild(s).Run(t.Context())
+		check(t, err)
+		check(t, s.Close())
+		if told.Began == 0 {
+			t.Error("it began at the beginning")
+		}
+		if d := cmp.Diff(want, dump(t, live)); d != "" {
+			t.Errorf("(-live +rebuilt):\n%s", d)
+		}
+	})
+}
+
+// killed begins a rebuild that ends when it comes to a point.
+func killed(t *testing.T, h *history, open func(t *testing.T) shadow, point string) {
+	t.Helper()
+	s := open(t)
+	defer func() { check(t, s.Close()) }()
+	defer func() {
+		if e := recover(); e != nil && e != point {
+			panic(e)
+		}
+	}()
+	r := h.rebuild(s)
+	r.Crash = func(at string) {
+		if at == point {
+			panic(point)
+		}
+	}
+	_, err := r.Run(t.Context())
+	t.Errorf("it was to be killed at %s: %v", point, err)
+}
+
+// While events are appended, folded and read, a rebuild comes to its end; nobody's read
+// fails, and nothing is lost or folded twice.
+func TestRebuildUnderLoad(t *testing.T) {
+	shadowed(t, func(t *testing.T, live *sql.DB, open func(t *testing.T) shadow) {
+		h := newHistory(t)
+		const before, during = 21, 40
+		for n := range before {
+			h.live(t, n)
+		}
+		h.project(t, live)
+		ctx, stop := context.WithCancel(t.Context())
+		var around sync.WaitGroup
+		defer around.Wait()
+		defer stop()
+		around.Go(func() { // the service's projector, which begins again as its owner has it do
+			for ctx.Err() == nil {
+				if err := h.projector(live).Run(ctx); err != nil && !errors.Is(err, event.ErrMoved) && ctx.Err() == nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		for range 2 {
+			around.Go(func() {
+				q := transactions.Query{DB: live}
+				for ctx.Err() == nil {
+					rows, err := q.List(ctx, transactions.Filters{}, 0, 1000)
+					if ctx.Err() == nil && (err != nil || len(rows) < before-before/7) {
+						t.Errorf("%d rows, %v", len(rows), err)
+						return
+					}
+				}
+			})
+		}
+		for n := before; n < before+during; n++ {
+			h.live(t, n)
+			if n%8 == 0 {
+				s := open(t)
+				_, err := h.rebuild(s).Run(t.Context())
+				check(t, errors.Join(err, s.Close()))
+			}
+		}
+		s := open(t)
+		defer func() { check(t, s.Close()) }()
+		head, err := h.log.Head(t.Context())
+		check(t, err)
+		for at := event.Position(0); at < head; { // the projector is on its way
+			at, err = h.projector(live).Checkpoint(t.Context())
+			check(t, err)
+		}
+		if drift := h.verify(t, s); drift.Total() != 0 || drift.Rows == 0 {
+			t.Errorf("%+v", drift)
+		}
+	})
+}
+
+func (h *history) verify(t *testing.T, s projections.Shadow) (drift promise.Drift) {
+	t.Helper()
+	_, err := h.rebuild(s).Verify(t.Context(), func(_ projections.Table, want, got iter.Seq2[string, []byte]) error {
+		drift = promise.Compare(want, got)
+		return nil
+	})
+	check(t, err)
+	return drift
+}
+
+// A verification finds each row that is not what the log makes of it, and changes none.
+func TestVerify(t *testing.T) {
+	shadowed(t, func(t *testing.T, live *sql.DB, open func(t *testing.T) shadow) {
+		h := newHistory(t)
+		for n := range 28 {
+			h.live(t, n)
+		}
+		h.project(t, live)
+		s := open(t)
+		defer func() { check(t, s.Close()) }()
+		before := schema(t, live)
+		if drift := h.verify(t, s); drift.Total() != 0 || drift.Rows != 24 {
+			t.Errorf("%+v", drift)
+		}
+		damage := func(text string, hash int) {
+			h := hashOf(hash)
+			_, err := live.ExecContext(t.Context(), text, h[:])
+			check(t, err)
+		}
+		damage(`UPDATE transactions SET status = 'expired' WHERE hash = $1`, 1)
+		damage(`DELETE FROM transactions WHERE hash = $1`, 2)
+		damage(`UPDATE transactions SET chain = 7 WHERE hash = $1`, 3) // one that is missing, and one too many
+		changed := dump(t, live)
+		drift := h.verify(t, s)
+		if drift.Different != 1 || drift.Missing != 2 || drift.Extra != 1 {
+			t.Errorf("%+v", drift)
+		}
+		keys := []string{}
+		for _, d := range drift.First {
+			keys = append(keys, d.Key)
+		}
+		if want := fmt.Sprintf("%020d/%s", 2, hashOf(1)); !slices.Contains(keys, want) {
+			t.Errorf("of %s nothing is said, but of %v", want, keys)
+		}
+		if dump(t, live) != changed || schema(t, live) != before {
+			t.Error("it has changed something")
+		}
+	})
+}
+
+// Rows in JSON are equal text on both engines, and their keys rise.
+func TestRowsOfATable(t *testing.T) {
+	h := newHistory(t)
+	for n := range 21 {
+		h.live(t, n)
+	}
+	dumps := map[string]string{}
+	engines(t, func(t *testing.T, view func(t *testing.T) *sql.DB) {
+		db := migrate(t, view(t))
+		h.project(t, db)
+		var failed error
+		var lines, keys []string
+		for key, line := range transactions.Model(tx.Codec()).Tables[0].Rows(t.Context(), db, "", &failed) {
+			keys, lines = append(keys, key), append(lines, string(line))
+		}
+		check(t, failed)
+		if !slices.IsSorted(keys) || len(keys) != 18 || !strings.Contains(lines[0], `{"table":"transactions","chain":1,"hash":"0x`) {
+			t.Errorf("%d keys, first %v", len(keys), lines[:1])
+		}
+		dumps[t.Name()] = strings.Join(lines, "\n")
+	})
+	for _, d := range dumps {
+		for _, e := range dumps {
+			if d != e {
+				t.Fatalf("the engines' rows differ: %s", cmp.Diff(d, e))
+			}
+		}
+	}
+}
+
+// Of two that would rebuild at once, the second is refused.
+func TestOneRebuild(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) {
+		db, err := embedded.Open("", embedded.Options{})
+		check(t, err)
+		t.Cleanup(func() { check(t, db.Close()) })
+		open := func() (*embedded.Shadow, error) {
+			return embedded.OpenShadow(t.Context(), db.Dir(), transactions.Name, nil)
+		}
+		twice(t, open)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		url := testenv.Postgres(t)
+		twice(t, func() (*postgres.Shadow, error) {
+			return postgres.OpenShadow(t.Context(), url, transactions.Name, nil, nil)
+		})
+	})
+}
+
+func twice[S shadow](t *testing.T, open func() (S, error)) {
+	t.Helper()
+	first, err := open()
+	check(t, err)
+	if _, err := open(); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("the second: %v", err)
+	}
+	check(t, first.Close())
+	again, err := open()
+	check(t, err)
+	check(t, again.Close())
+}
