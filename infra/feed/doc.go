@@ -1,6 +1,6 @@
 // Package feed gives the log's events to programs outside, through Watermill
 // (github.com/ThreeDotsLabs/watermill): [Subscriber] is a message.Subscriber over any
-// event store.
+// event store, and [Forwarder] passes what it receives to any message.Publisher.
 //
 // # What is promised
 //

@@ -1,0 +1,74 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/feed"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+)
+
+// Feed is the configured store as a consumer of its events opens it, in a process
+// beside the service's.
+type Feed struct {
+	Log    feed.Log
+	Groups feed.Groups
+	close  []func() error
+}
+
+// OpenFeed opens the log of the configured store, and the consumers' state in the
+// configured database.
+func OpenFeed(ctx context.Context, c config.Config, log *slog.Logger) (f Feed, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	if err := f.open(ctx, c.Store, log); err != nil {
+		return f, fmt.Errorf("store %s: %w", c.Store, err)
+	}
+	if c.Database.String() == c.Store.String() && c.Database.URL.Equal(c.Store.URL) {
+		return f, nil
+	}
+	events := f.Log
+	if err := f.open(ctx, c.Database, log); err != nil {
+		return f, fmt.Errorf("database %s: %w", c.Database, err)
+	}
+	f.Log = events
+	return f, nil
+}
+
+func (f *Feed) open(ctx context.Context, s config.Store, log *slog.Logger) error {
+	switch s.Engine {
+	case config.Postgres:
+		db, err := postgres.Open(ctx, s.URL.Reveal(), postgres.Options{Application: "watchtower forward", Logger: log})
+		if err != nil {
+			return err
+		}
+		f.Log, f.Groups = db.Log, db.Groups
+		f.close = append(f.close, func() error { return db.Close(context.WithoutCancel(ctx)) })
+		return nil
+	case config.Embedded:
+		opened, err := embedded.OpenFeed(s.Dir, embedded.FeedOptions{})
+		if err != nil {
+			return err
+		}
+		f.Log, f.Groups = opened, opened.Groups()
+		f.close = append(f.close, opened.Close)
+		return nil
+	}
+	return errors.New("no other process can consume its events")
+}
+
+// Close closes what was opened.
+func (f Feed) Close() error {
+	var errs []error
+	for _, c := range f.close {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,95 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"sync"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+)
+
+// Forwarding says what is published where.
+type Forwarding struct {
+	Topic     string            // of the log, see Filter
+	Publisher message.Publisher // returns when what it was given is safe
+	To        string            // the publisher's topic
+
+	// Partitions spreads streams over so many of the publisher's topics, TO-0, TO-1, …,
+	// so that several consumers of a broker without keys may share the work: the events
+	// of a stream are all in one. 0 is no partitions: all are in TO.
+	Partitions int
+}
+
+// Forwarder is one more consumer: it publishes what it is given, and acks when the
+// publisher has confirmed it. So the log is an outbox: nothing is lost between the two,
+// and what a crash repeats has the same UUID. No stream is ever parked: what cannot be
+// published is tried until it can.
+type Forwarder struct {
+	*Subscriber
+
+	f Forwarding
+}
+
+// NewForwarder makes a forwarder for the group of the options.
+func NewForwarder(o Options, f Forwarding) (*Forwarder, error) {
+	if f.Publisher == nil || f.To == "" || f.Partitions < 0 {
+		return nil, errors.New("feed: a forwarder needs a publisher, its topic, and no negative number of partitions")
+	}
+	if _, err := Filter(f.Topic); err != nil {
+		return nil, fmt.Errorf("feed: %w", err)
+	}
+	o.MostParked = -1
+	s, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Forwarder{Subscriber: s, f: f}, nil
+}
+
+// Run forwards until ctx ends, which is no error, or the store is closed. The publisher
+// stays open.
+func (f *Forwarder) Run(ctx context.Context) error {
+	messages, err := f.Subscribe(ctx, f.f.Topic)
+	if err != nil {
+		return err
+	}
+	var lanes sync.WaitGroup
+	for range f.o.Lanes {
+		lanes.Go(func() {
+			for m := range messages {
+				f.publish(m)
+			}
+		})
+	}
+	lanes.Wait()
+	if ctx.Err() == nil {
+		return errors.New("feed: the store or the forwarder was closed")
+	}
+	return f.Close()
+}
+
+// publish passes one message on. The copy is the publisher's to change.
+func (f *Forwarder) publish(m *message.Message) {
+	if err := f.f.Publisher.Publish(f.to(m.Metadata[KeyPartitionKey]), m.CopyWithContext()); err != nil {
+		if m.Context().Err() == nil {
+			f.o.Logger.Warn("event not published, it is tried again", "id", m.UUID, "err", err)
+		}
+		Nack(m, err)
+		return
+	}
+	m.Ack()
+}
+
+// to is the publisher's topic for a partition key. The hash is for ever: a consumer may
+// rely on where a stream is.
+func (f *Forwarder) to(key string) string {
+	if f.f.Partitions == 0 {
+		return f.f.To
+	}
+	h := fnv.New32a()
+	h.Write([]byte(key))
+	return f.f.To + "-" + strconv.FormatUint(uint64(h.Sum32())%uint64(f.f.Partitions), 10)
+}
