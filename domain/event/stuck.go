@@ -17,15 +17,16 @@ func (s *Stuck) Unwrap() error { return s.Err }
 
 // Before is the part of a batch that lies before the event that an error of its
 // handling is about. ok is false when the error is about no event, or about the
-// batch's first: then there is nothing to do before.
+// batch's first: then there is nothing to do before. It ends at the position of an
+// event: a number in between is no position, and some stores cannot go on from it.
 func (b Batch) Before(err error) (_ Batch, ok bool) {
 	var stuck *Stuck
 	if !errors.As(err, &stuck) {
 		return Batch{}, false
 	}
 	for i, e := range b.Events {
-		if e.Position == stuck.At {
-			return Batch{Events: b.Events[:i], Next: stuck.At - 1}, i > 0
+		if e.Position == stuck.At && i > 0 {
+			return Batch{Events: b.Events[:i], Next: b.Events[i-1].Position}, true
 		}
 	}
 	return Batch{}, false

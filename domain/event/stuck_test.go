@@ -1,0 +1,28 @@
+package event_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// What comes before an event that cannot be got past ends where an event stands.
+func TestBefore(t *testing.T) {
+	batch := event.Batch{Next: 900, Live: true}
+	for _, at := range []event.Position{100, 250, 700} { // a store's whose positions have gaps
+		batch.Events = append(batch.Events, event.Recorded{Position: at})
+	}
+	for at, want := range map[event.Position]event.Position{100: 0, 250: 100, 700: 250, 300: 0} {
+		head, ok := batch.Before(&event.Stuck{At: at, Err: errors.New("who wrote this?")})
+		if head.Next != want || ok != (want > 0) || head.Live {
+			t.Errorf("before %d: up to %d, %v", at, head.Next, ok)
+		}
+		if n := len(head.Events); ok && head.Events[n-1].Position != want {
+			t.Errorf("before %d: %d events", at, n)
+		}
+	}
+	if _, ok := batch.Before(errors.New("about no event")); ok {
+		t.Error("there is something before no event")
+	}
+}
