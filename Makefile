@@ -2,7 +2,7 @@
 # Everything needs Go 1.26 and nothing else; npm, if it is there, brings anvil.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test chaos check layering lint bench build fuzz mutations simulate mutants clean
+.PHONY: help run test chaos check layering lint bench build contract fuzz mutations simulate mutants clean
 
 # Flags and packages for go test: make test ARGS='-run TestFrozen ./domain/tx'
 ARGS ?=
@@ -24,7 +24,7 @@ check: ## format, vet, lint, layers, then every test
 	$(MAKE) --no-print-directory lint layering test
 
 chaos: ## every process test, with disks, networks and clocks that fail, and long histories; as root (ARGS='-run TestPowerCut')
-	go run ./cmd/testrun -tags chaos -timeout 60m $(ARGS) ./cmd/watchtower ./infra/postgres
+	go run ./cmd/testrun -tags chaos -timeout 60m $(ARGS) ./cmd/watchtower ./infra/postgres ./infra/eventstoredb
 
 layering: ## who may import whom, and what else holds for every file
 	go test -count=1 ./cmd
@@ -39,6 +39,10 @@ bench: ## measure throughput and latency on Postgres and embedded
 build: ## the programs, into bin/
 	@mkdir -p bin
 	go build -trimpath -o bin/ ./cmd/...
+
+contract: ## bin/eventstoredb-contract: the stores' contract against a real EventStoreDB, for machines without Go
+	CGO_ENABLED=0 go test -c -trimpath -o bin/eventstoredb-contract ./infra/eventstoredb
+	@echo "WATCHTOWER_TEST_ESDB='esdb://…' bin/eventstoredb-contract -test.v -test.run '^TestRealServer$$'"
 
 fuzz: ## each fuzz target for FUZZTIME (30s)
 	@go list -f '{{.ImportPath}}' ./... | while read -r package; do \

@@ -87,6 +87,7 @@ var mustNotLink = map[string]map[string]string{
 		module + "cmd/internal":                    "that is for tests and benchmarks",
 		module + "infra/testenv":                   "that is for tests",
 		module + "infra/storetest":                 "that is for tests",
+		module + "infra/eventstoredb/esdbtest":     "that is for tests and for trying things out",
 		module + "infra/chain/chaintest":           "that is for tests and the playground",
 		"github.com/ethereum/go-ethereum/accounts": "a keystore holds private keys",
 		"testing": "what only tests use does not belong in the service",

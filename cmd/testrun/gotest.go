@@ -59,7 +59,7 @@ func verdict(sum totals, err error, noRace string, require bool) string {
 		return "go test failed outside of any package; see above."
 	case sum.passed == 0:
 		return "No test ran."
-	case require && sum.skipped > 0:
+	case require && sum.skipped > sum.optional:
 		return testenv.RequireVar + " is set, and something was skipped."
 	case require && noRace != "":
 		return testenv.RequireVar + " is set, and the race detector is missing: " + noRace + "."

@@ -8,13 +8,18 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
 // namesShown bounds how many tests a reason for skipping lists by name.
 const namesShown = 5
 
 // totals are the counts of the last line.
-type totals struct{ passed, failed, skipped int }
+type totals struct {
+	passed, failed, skipped int
+	optional                int // of the skipped: for want of what nothing here can bring up
+}
 
 func (t totals) String() string {
 	return fmt.Sprintf("%d passed, %d failed, %d skipped", t.passed, t.failed, t.skipped)
@@ -33,6 +38,11 @@ func report(w io.Writer, r *results, all *backends, took time.Duration) totals {
 		sum.passed += t.passed
 		sum.failed += len(t.failed)
 		sum.skipped += len(t.skipped)
+		for _, skipped := range t.skipped {
+			if strings.HasPrefix(skipped.reason, testenv.Optional) {
+				sum.optional++
+			}
+		}
 	}
 	printPackages(w, r.packages, tallies)
 	fmt.Fprintf(w, "\nBackends\n")

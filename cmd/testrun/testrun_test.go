@@ -159,6 +159,7 @@ func TestVerdict(t *testing.T) {
 		"all passed":                 {sum: totals{passed: 1}, ok: true},
 		"skipping is allowed":        {sum: totals{passed: 1, skipped: 1}, ok: true},
 		"skipping is forbidden":      {sum: totals{passed: 1, skipped: 1}, require: true},
+		"only what is optional":      {sum: totals{passed: 1, skipped: 1, optional: 1}, require: true, ok: true},
 		"nothing skipped, forbidden": {sum: totals{passed: 1}, require: true, ok: true},
 		"no race detector":           {sum: totals{passed: 1}, noRace: "no cgo", ok: true},
 		"no race detector, required": {sum: totals{passed: 1}, noRace: "no cgo", require: true},

@@ -26,6 +26,7 @@ const (
 	AnvilVar       = "WATCHTOWER_TEST_ANVIL"        // path of the anvil binary
 	ViemVar        = "WATCHTOWER_TEST_VIEM"         // folder whose node_modules holds viem
 	TypeScriptVar  = "WATCHTOWER_TEST_TYPESCRIPT"   // folder whose node_modules holds the compiler
+	EventStoreVar  = "WATCHTOWER_TEST_ESDB"         // URL of a real EventStoreDB or KurrentDB; nothing brings one up
 	RequireVar     = "WATCHTOWER_TEST_REQUIRE"      // set: a missing part is a failure
 )
 
@@ -36,6 +37,20 @@ func Need(t testing.TB, name string) string {
 	value := os.Getenv(name)
 	if value == "" {
 		missing(t, name+" is not set", "run the tests by make test")
+	}
+	return value
+}
+
+// Optional begins what a test says that [Offered] skips.
+const Optional = "OPTIONAL:"
+
+// Offered is Need for what nothing here can bring up: the test is skipped without it,
+// also when [RequireVar] is set.
+func Offered(t testing.TB, name string) string {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		t.Skipf("%s %s is not set; nothing here can bring one up: set it where there is one", Optional, name)
 	}
 	return value
 }

@@ -1,0 +1,67 @@
+package esdbtest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// file is where data outlives the process: a line of JSON for each append. It is for a
+// process that is killed, not for a machine that loses its power: nothing is flushed.
+type file struct{ *os.File }
+
+func (f *file) write(records []*record) error {
+	line, err := json.Marshal(records)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	return err
+}
+
+// OpenData reads the data of a file, which is made if it is not there, and keeps what
+// comes in it. A last line that was not written whole was never answered, and is dropped.
+func OpenData(name string, now func() time.Time) (*Data, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	d := NewData(now)
+	whole := int64(0)
+	for lines := bufio.NewReader(f); ; {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		var records []*record
+		if err := json.Unmarshal(bytes.TrimSpace(line), &records); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s at byte %d: %w", name, whole, err), f.Close())
+		}
+		whole += int64(len(line))
+		d.keep(records)
+	}
+	if err := f.Truncate(whole); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if _, err := f.Seek(whole, io.SeekStart); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	d.file = &file{f}
+	return d, nil
+}
+
+// Close closes the file.
+func (d *Data) Close() error {
+	if d.file == nil {
+		return nil
+	}
+	return d.file.Close()
+}

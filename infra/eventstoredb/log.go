@@ -1,0 +1,162 @@
+package eventstoredb
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Options are the settings of [Open]. A zero field takes the default given beside it.
+type Options struct {
+	// Patience is how long a call waits for a node to be connected; 5 s.
+	Patience time.Duration
+	// MaxAppendBytes is what the server takes in one append (its MaxAppendSize); 1 MiB,
+	// which is the default of servers before version 25.1.
+	MaxAppendBytes int
+	Random         io.Reader    // crypto/rand
+	Logger         *slog.Logger // slog.DiscardHandler
+	// Crash, when set, is called at each of [CrashPoints]: a test ends the process there.
+	Crash func(point string)
+}
+
+// CrashPoints lists the places at which a test may end the process.
+func CrashPoints() []string { return []string{beforeAppend, afterAppend} }
+
+const (
+	beforeAppend = "log.before-append" // nothing is sent
+	afterAppend  = "log.after-append"  // the server has answered, nobody was told
+)
+
+// Limits on calls.
+const (
+	defaultPatience  = 5 * time.Second
+	defaultMaxAppend = 1 << 20
+	callLimit        = 10 * time.Second // for a node's answer
+)
+
+// Log is the event store. Whoever else reads and appends goes through the same leader.
+type Log struct {
+	server    *supervisor
+	prefix    string
+	maxAppend int
+	random    io.Reader
+	logger    *slog.Logger
+	crash     func(point string)
+
+	open  context.Context // ends when Close begins
+	shut  context.CancelFunc
+	mu    sync.Mutex
+	ops   sync.WaitGroup // what was begun before Close; Add under mu
+	drawn sync.Mutex     // random is not for several at once
+	seen  seen
+	once  sync.Once
+}
+
+// Open connects to the cluster of an esdb:// or esdb+discover:// URL. An error that
+// waiting may mend is waited for, as long as options have patience. No error shows the URL.
+func Open(ctx context.Context, url string, o Options) (*Log, error) {
+	if o.Patience <= 0 {
+		o.Patience = defaultPatience
+	}
+	if o.MaxAppendBytes <= 0 {
+		o.MaxAppendBytes = defaultMaxAppend
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Crash == nil {
+		o.Crash = func(string) {}
+	}
+	config, prefix, err := parse(url, o.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("eventstoredb: %w", err)
+	}
+	l := &Log{
+		prefix: prefix, maxAppend: o.MaxAppendBytes, random: o.Random, logger: o.Logger, crash: o.Crash,
+		server: newSupervisor(*config, o.Patience, o.Logger),
+	}
+	l.open, l.shut = context.WithCancel(context.Background())
+	if err := l.Ping(ctx); err != nil {
+		l.Close(ctx) //nolint:errcheck,gosec // the first error is told
+		return nil, err
+	}
+	return l, nil
+}
+
+// Ping asks the server for a sign of life.
+func (l *Log) Ping(ctx context.Context) error {
+	_, err := during(l, func() ([]*esdb.ResolvedEvent, error) {
+		return call(ctx, l.server, callLimit, func(ctx context.Context, c *esdb.Client) ([]*esdb.ResolvedEvent, error) {
+			return tail(ctx, c, esdb.End{}, 1)
+		})
+	})
+	return err
+}
+
+// Close takes no more appends, waits for those under way, and ends subscriptions with
+// event.ErrClosed. When ctx ends first, those left are given up, as of unknown outcome.
+// Close again does nothing.
+func (l *Log) Close(ctx context.Context) (err error) {
+	l.once.Do(func() {
+		l.mu.Lock()
+		l.shut()
+		l.mu.Unlock()
+		cut := context.AfterFunc(ctx, l.server.kill)
+		l.ops.Wait()
+		if !cut() {
+			err = fmt.Errorf("eventstoredb: closed before all calls had ended: %w", ctx.Err())
+			return
+		}
+		err = l.server.close(ctx)
+	})
+	return err
+}
+
+// during runs do unless the log is closed, and has Close wait for it.
+func during[T any](l *Log, do func() (T, error)) (T, error) {
+	l.mu.Lock()
+	if l.open.Err() != nil {
+		l.mu.Unlock()
+		var none T
+		return none, event.ErrClosed
+	}
+	l.ops.Add(1)
+	l.mu.Unlock()
+	defer l.ops.Done()
+	return do()
+}
+
+// seen is what is known of the log's end: the last event of ours at or below a position.
+type seen struct {
+	mu          sync.Mutex
+	upTo, event event.Position
+}
+
+func (s *seen) get() (upTo, last event.Position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.upTo, s.event
+}
+
+func (s *seen) note(upTo, last event.Position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if upTo > s.upTo {
+		s.upTo, s.event = upTo, last
+	}
+}
+
+// maxVersion is the highest that a revision can express.
+const maxVersion = math.MaxInt64

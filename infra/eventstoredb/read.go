@@ -1,0 +1,344 @@
+package eventstoredb
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Limits of one read. No call is open while a reader works on what it got.
+const (
+	streamPageMost = 500
+	pageLeast      = 64  // of the log, whatever the reader asks for: much may be the server's own
+	pageMost       = 500 // above it a page may be too large for a message
+	tailFirst      = 16
+)
+
+// ReadStream yields the stream's events with version > after.
+func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+	return func(yield func(event.Recorded, error) bool) {
+		for after < maxVersion {
+			page, err := during(l, func() ([]*esdb.ResolvedEvent, error) {
+				return retry(ctx, func() ([]*esdb.ResolvedEvent, error) { return l.streamPage(ctx, stream, after, streamPageMost) })
+			})
+			for _, e := range page {
+				r, err := l.record(e.Event)
+				if !yield(r, err) || err != nil {
+					return
+				}
+				after = r.Version
+			}
+			if err != nil {
+				yield(event.Recorded{}, err)
+			}
+			if err != nil || len(page) < streamPageMost {
+				return
+			}
+		}
+	}
+}
+
+// streamPage reads a stream from the event after a version; nothing if there is no stream.
+func (l *Log) streamPage(ctx context.Context, stream event.Stream, after event.Version, most uint64) ([]*esdb.ResolvedEvent, error) {
+	return call(ctx, l.server, callLimit, func(ctx context.Context, c *esdb.Client) ([]*esdb.ResolvedEvent, error) {
+		return receive(c.ReadStream(ctx, l.prefix+string(stream), esdb.ReadStreamOptions{
+			Direction: esdb.Forwards, From: esdb.Revision(uint64(after)),
+		}, most))
+	})
+}
+
+// version is where a stream stands.
+func (l *Log) version(ctx context.Context, stream event.Stream) (event.Version, error) {
+	page, err := retry(ctx, func() ([]*esdb.ResolvedEvent, error) {
+		return call(ctx, l.server, callLimit, func(ctx context.Context, c *esdb.Client) ([]*esdb.ResolvedEvent, error) {
+			return receive(c.ReadStream(ctx, l.prefix+string(stream), esdb.ReadStreamOptions{
+				Direction: esdb.Backwards, From: esdb.End{},
+			}, 1))
+		})
+	})
+	if err != nil || len(page) == 0 {
+		return 0, err
+	}
+	return event.Version(page[0].Event.EventNumber + 1), nil
+}
+
+// receive takes everything that a read yields. Links whose event is gone are left out.
+func receive(r *esdb.ReadStream, err error) (page []*esdb.ResolvedEvent, _ error) {
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	for {
+		e, err := r.Recv()
+		switch {
+		case errors.Is(err, io.EOF), err != nil && noStream(err):
+			return page, nil
+		case err != nil:
+			return nil, err
+		case e.Event != nil:
+			page = append(page, e)
+		}
+	}
+}
+
+// tail reads the log backwards.
+func tail(ctx context.Context, c *esdb.Client, from esdb.AllPosition, most uint64) ([]*esdb.ResolvedEvent, error) {
+	return receive(c.ReadAll(ctx, esdb.ReadAllOptions{Direction: esdb.Backwards, From: from}, most))
+}
+
+// Head is the position of the last event of ours; 0 when there is none. What others
+// have written since is read backwards, once by each process.
+func (l *Log) Head(ctx context.Context) (event.Position, error) {
+	return during(l, func() (event.Position, error) { return l.head(ctx) })
+}
+
+func (l *Log) head(ctx context.Context) (event.Position, error) {
+	known, last := l.seen.get()
+	var top event.Position
+	var from esdb.AllPosition = esdb.End{}
+	for most := uint64(tailFirst); ; most = min(4*most, pageMost) {
+		page, err := retry(ctx, func() ([]*esdb.ResolvedEvent, error) {
+			return call(ctx, l.server, callLimit, func(ctx context.Context, c *esdb.Client) ([]*esdb.ResolvedEvent, error) {
+				return tail(ctx, c, from, most)
+			})
+		})
+		if err != nil {
+			return 0, err
+		}
+		for _, e := range page {
+			at := event.Position(e.Event.Position.Commit)
+			top = max(top, at)
+			switch {
+			case at <= known:
+			case l.ours(e.Event):
+				known, last = at, at
+			default:
+				continue
+			}
+			l.seen.note(max(top, known), last)
+			return last, nil
+		}
+		if uint64(len(page)) < most { // the log's beginning
+			l.seen.note(top, 0)
+			return 0, nil
+		}
+		from = page[len(page)-1].Event.Position
+	}
+}
+
+// ours reports whether an event is one of this log's: not the server's, nor another's
+// that shares it.
+func (l *Log) ours(e *esdb.RecordedEvent) bool {
+	return strings.HasPrefix(e.StreamID, l.prefix) && !system(e.StreamID) && !system(e.EventType)
+}
+
+// place is where the server is to go on after a position.
+func place(after event.Position) esdb.AllPosition {
+	if after == 0 {
+		return esdb.Start{}
+	}
+	return esdb.Position{Commit: uint64(after), Prepare: uint64(after)}
+}
+
+// ReadAll yields batches after a position up to the log's head as it is now. What is
+// near is read whole; from there on the server filters.
+func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
+	return func(yield func(event.Batch, error) bool) {
+		head, err := l.Head(ctx)
+		if err != nil {
+			yield(event.Batch{Next: after}, err)
+			return
+		}
+		r := &reader{Log: l, filter: f, max: atLeastOne(max), at: after, head: head, yield: yield}
+		if l.narrow(f) != nil && r.page(ctx) && !r.done {
+			r.scan(ctx)
+		}
+		for !r.done && r.page(ctx) {
+		}
+	}
+}
+
+func atLeastOne(n int) int { return max(n, 1) }
+
+// reader is a read of the log up to a head.
+type reader struct {
+	*Log
+	filter event.Filter
+	max    int
+	at     event.Position
+	head   event.Position
+	yield  func(event.Batch, error) bool
+	done   bool
+}
+
+// page reads the next stretch of the log, with everything that is in it, and yields what
+// passes. It says whether to go on.
+func (r *reader) page(ctx context.Context) bool {
+	if r.at >= r.head {
+		return r.end(nil)
+	}
+	most := uint64(min(max(r.max, pageLeast), pageMost))
+	page, err := during(r.Log, func() ([]*esdb.ResolvedEvent, error) {
+		return retry(ctx, func() ([]*esdb.ResolvedEvent, error) {
+			return call(ctx, r.server, callLimit, func(ctx context.Context, c *esdb.Client) ([]*esdb.ResolvedEvent, error) {
+				return receive(c.ReadAll(ctx, esdb.ReadAllOptions{Direction: esdb.Forwards, From: place(r.at)}, most))
+			})
+		})
+	})
+	if err != nil {
+		return r.fail(err)
+	}
+	var events []event.Recorded
+	next := r.at
+	for _, e := range page {
+		at := event.Position(e.Event.Position.Commit)
+		if at <= r.at || at > r.head { // a read begins at its position, and after the head is later
+			continue
+		}
+		if next = at; !r.passes(e.Event) {
+			continue
+		}
+		recorded, err := r.record(e.Event)
+		if err != nil {
+			return r.give(events, lastOf(events, r.at)) && r.fail(err)
+		}
+		if events = append(events, recorded); len(events) == r.max && at < r.head {
+			if !r.give(events, at) {
+				return false
+			}
+			events = nil
+		}
+	}
+	switch {
+	case next >= r.head:
+		return r.end(events)
+	case uint64(len(page)) < most: // it must not be taken for the end
+		return r.give(events, next) && r.fail(errBehind)
+	}
+	return r.give(events, next)
+}
+
+func lastOf(events []event.Recorded, or event.Position) event.Position {
+	if len(events) == 0 {
+		return or
+	}
+	return events[len(events)-1].Position
+}
+
+func (l *Log) passesOf(f event.Filter, e *esdb.RecordedEvent) bool {
+	return l.ours(e) && f.Passes(event.Stream(e.StreamID[len(l.prefix):]), e.EventType)
+}
+
+func (r *reader) passes(e *esdb.RecordedEvent) bool { return r.passesOf(r.filter, e) }
+
+// give yields what has come up to a position, if that is anything.
+func (r *reader) give(events []event.Recorded, next event.Position) bool {
+	if next == r.at && len(events) == 0 {
+		return true
+	}
+	r.at = next
+	if !r.yield(event.Batch{Events: events, Next: next}, nil) {
+		r.done = true
+	}
+	return !r.done
+}
+
+// end yields the last batch.
+func (r *reader) end(events []event.Recorded) bool {
+	r.done = true
+	r.at = max(r.at, r.head)
+	r.yield(event.Batch{Events: events, Next: r.at, Live: true}, nil)
+	return false
+}
+
+func (r *reader) fail(err error) bool {
+	r.done = true
+	r.yield(event.Batch{Next: r.at}, err)
+	return false
+}
+
+// quiet is how long the server may say nothing on the way to the head before we look
+// ourselves: those before version 23.10 do not say that a subscription has caught up.
+const quiet = time.Second
+
+// scan has the server look for what passes. It ends where the server has caught up, or
+// falls silent: pages go on from its last checkpoint and find the head.
+func (r *reader) scan(ctx context.Context) {
+	for tries, wait := 1, retryFirst; !r.done; tries, wait = tries+1, min(2*wait, retryMost) {
+		from := r.at
+		err := r.scanOnce(ctx)
+		if err == nil || r.done {
+			return
+		}
+		if r.at > from {
+			tries, wait = 1, retryFirst
+		}
+		if tries >= retries || !Transient(err) || pause(ctx, wait) != nil {
+			r.fail(err)
+		}
+	}
+}
+
+func (r *reader) scanOnce(ctx context.Context) error {
+	feed := r.subscribe(ctx, r.at, r.narrow(r.filter))
+	defer feed.stop()
+	var events []event.Recorded
+	timer := time.NewTimer(quiet)
+	defer timer.Stop()
+	for {
+		var got item
+		select {
+		case got = <-feed.items:
+			timer.Reset(quiet)
+		case <-timer.C:
+			r.give(events, lastOf(events, r.at))
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		switch {
+		case got.err != nil:
+			if r.give(events, lastOf(events, r.at)) {
+				return got.err
+			}
+			return nil
+		case got.caughtUp, got.at > r.head:
+			r.give(events, lastOf(events, r.at))
+			return nil
+		case got.event == nil: // a checkpoint
+			if !r.give(events, max(r.at, got.at)) {
+				return nil
+			}
+			events = nil
+			continue
+		}
+		if !r.passes(got.event) {
+			continue
+		}
+		recorded, err := r.record(got.event)
+		if err != nil {
+			if r.give(events, lastOf(events, r.at)) {
+				return err
+			}
+			return nil
+		}
+		events = append(events, recorded)
+		switch {
+		case got.at == r.head:
+			r.end(events)
+			return nil
+		case len(events) == r.max:
+			if !r.give(events, got.at) {
+				return nil
+			}
+			events = nil
+		}
+	}
+}
