@@ -260,13 +260,13 @@ func TestMetadata(t *testing.T) {
 	server := double(t, esdbtest.Options{})
 	l := open(t, server.URL(), eventstoredb.Options{}).log
 	e := happened("one", 0, 1)[0]
-	e.Meta = event.Meta{Correlation: event.ID{1}, Causation: event.ID{2}, Actor: "api", Trace: "00-1-2-01"}
+	e.Meta = event.Meta{Correlation: event.ID{1}, Causation: event.ID{2}, Actor: "api", Trace: "00-1-2-01", Link: event.Link{3}}
 	_, err := l.Append(soon(t), "one", 0, e)
 	must(t, err)
 	raw := server.Data().Metadata("one", 0)
 	for _, want := range []string{
 		`"$correlationId":"01000000-0000-0000-0000-000000000000"`, `"$causationId":"02000000-0000-0000-0000-000000000000"`,
-		`"actor":"api"`, `"trace":"00-1-2-01"`,
+		`"actor":"api"`, `"trace":"00-1-2-01"`, `"link":"03000000`,
 	} {
 		if !strings.Contains(string(raw), want) {
 			t.Errorf("%s is not in %s", want, raw)

@@ -18,6 +18,8 @@ type metadata struct {
 	Causation   event.ID `json:"$causationId,omitzero"`
 	Actor       string   `json:"actor,omitempty"`
 	Trace       string   `json:"trace,omitempty"`
+	// Link is the event's tie to the one before it.
+	Link event.Link `json:"link,omitzero"`
 	// Append marks the try that wrote an append, at its last event.
 	Append string `json:"append,omitempty"`
 }
@@ -27,7 +29,7 @@ type metadata struct {
 func propose(events []event.Event, mark string) (proposed []esdb.EventData, size int, err error) {
 	proposed = make([]esdb.EventData, len(events))
 	for i, e := range events {
-		m := metadata{Correlation: e.Meta.Correlation, Causation: e.Meta.Causation, Actor: e.Meta.Actor, Trace: e.Meta.Trace}
+		m := metadata{Correlation: e.Meta.Correlation, Causation: e.Meta.Causation, Actor: e.Meta.Actor, Trace: e.Meta.Trace, Link: e.Meta.Link}
 		if i == len(events)-1 {
 			m.Append = mark
 		}
@@ -52,7 +54,7 @@ func readMeta(e *esdb.RecordedEvent) (event.Meta, string, error) {
 			return event.Meta{}, "", fmt.Errorf("metadata of event %s: %v", e.EventID, err) //nolint:errorlint // see above
 		}
 	}
-	return event.Meta{Correlation: m.Correlation, Causation: m.Causation, Actor: m.Actor, Trace: m.Trace}, m.Append, nil
+	return event.Meta{Correlation: m.Correlation, Causation: m.Causation, Actor: m.Actor, Trace: m.Trace, Link: m.Link}, m.Append, nil
 }
 
 // record is an event as the ports speak of it.
