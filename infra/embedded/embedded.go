@@ -55,10 +55,12 @@ const (
 	beforeCommit = "log.before-commit" // events are written, the commit is not
 	afterCommit  = "log.after-commit"  // the commit is on the disk, nobody is told
 	keysKept     = "payload.key-kept"  // a payload's key is on the disk, its row is not
+	dropping     = "archive.dropping"  // the log begins later, what lies before is still there
+	dropped      = "archive.dropped"   // some of that is gone
 )
 
 // CrashPoints lists the names that Options.Crash is called with.
-func CrashPoints() []string { return []string{beforeCommit, afterCommit, keysKept} }
+func CrashPoints() []string { return []string{beforeCommit, afterCommit, keysKept, dropping, dropped} }
 
 // DB is an open directory.
 type DB struct {

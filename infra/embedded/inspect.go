@@ -12,6 +12,7 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
@@ -138,6 +139,13 @@ func (i *Inspection) Head(ctx context.Context) (head event.Position, err error) 
 // Page is the next events of the log, at most so many; none at its end.
 func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (page []event.Recorded, err error) {
 	defer reading(ctx, i.log)()
+	begins, err := beginsOf(i.log)
+	if err == nil && after+1 < begins {
+		err = &archive.GoneError{Begins: begins}
+	}
+	if err != nil {
+		return nil, err
+	}
 	// A stream's row that is gone must not hide its events.
 	err = query(i.log, `SELECT coalesce(s.name, ''), e.name, e.pos, e.version, e.at, e.id, e.data, e.correlation, e.causation, e.actor, e.trace, e.link
 		FROM events e LEFT JOIN streams s ON s.no = e.stream WHERE e.pos > ? ORDER BY e.pos LIMIT ?`,
@@ -146,6 +154,18 @@ func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (
 			return true
 		}, int64(after), int64(most))
 	return page, err
+}
+
+// Begins is the position from which on the log is whole here.
+func (i *Inspection) Begins(ctx context.Context) (event.Position, error) {
+	defer reading(ctx, i.log)()
+	return beginsOf(i.log)
+}
+
+// Segments lists the archive's files, in order.
+func (i *Inspection) Segments(ctx context.Context) ([]archive.Segment, error) {
+	defer reading(ctx, i.log)()
+	return segmentsOf(i.log)
 }
 
 // Names lists streams by prefix, at most so many after the one that next named before.
@@ -161,7 +181,7 @@ func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most
 	return names, next, err
 }
 
-// Stream is the events of a stream after a version, at most so many.
+// Stream is the events of a stream after a version, at most so many, of what is here.
 func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) (page []event.Recorded, err error) {
 	defer reading(ctx, i.log)()
 	err = query(i.log, `SELECT `+eventColumns+` FROM streams s CROSS JOIN events e ON e.stream = s.no
@@ -173,17 +193,19 @@ func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after even
 	return page, err
 }
 
-// Streams is all events of some streams, each stream's in order.
+// Streams is all events of some streams that are here, each stream's in order.
 func (i *Inspection) Streams(ctx context.Context, names []event.Stream) (all map[event.Stream][]event.Recorded, err error) {
 	all = make(map[event.Stream][]event.Recorded, len(names))
 	for _, name := range names {
-		for more := true; more; {
-			page, err := i.Stream(ctx, name, event.Version(len(all[name])), pageEvents)
+		for more, after := true, event.Version(0); more; {
+			page, err := i.Stream(ctx, name, after, pageEvents)
 			if err != nil {
 				return nil, err
 			}
 			all[name] = append(all[name], page...)
-			more = len(page) == pageEvents
+			if more = len(page) == pageEvents; more {
+				after = page[len(page)-1].Version
+			}
 		}
 	}
 	return all, nil

@@ -26,6 +26,8 @@ type Log struct {
 	heads map[event.Stream]head
 
 	committed atomic.Uint64 // the position up to which readers see
+	begins    atomic.Uint64 // the position from which on the log is whole
+	crash     func(point string)
 	news      news
 	closing   chan struct{}
 	once      sync.Once
@@ -41,7 +43,7 @@ type head struct {
 const headsMost = 1 << 16
 
 func openLog(path string, c care, o Options) (*Log, error) {
-	l := &Log{now: o.Now, heads: map[event.Stream]head{}, closing: make(chan struct{})}
+	l := &Log{now: o.Now, crash: o.Crash, heads: map[event.Stream]head{}, closing: make(chan struct{})}
 	var err error
 	l.file, err = openFile(path, c, tables("log"), logReaders, hooks{
 		before: func() { o.Crash(beforeCommit) },
@@ -61,7 +63,11 @@ func openLog(path string, c care, o Options) (*Log, error) {
 	}
 	// Nothing has been sent to the writer yet, so what it owns may be set here.
 	err = l.file.readers.read(context.Background(), func(conn *sqlite.Conn) (err error) {
-		l.last, err = lastPosition(conn)
+		if l.last, err = lastPosition(conn); err != nil {
+			return err
+		}
+		begins, err := beginsOf(conn)
+		l.begins.Store(uint64(begins))
 		return err
 	})
 	if err != nil {
@@ -185,8 +191,8 @@ func (l *Log) head(conn *sqlite.Conn, stream event.Stream) (head, error) {
 		return at, nil
 	}
 	var at head
-	err := query(conn, `SELECT s.no, e.version FROM streams s JOIN events e ON e.stream = s.no
-		WHERE s.digest = ? AND s.name = ? ORDER BY e.version DESC LIMIT 1`,
+	err := query(conn, `SELECT s.no, coalesce((SELECT max(e.version) FROM events e WHERE e.stream = s.no), s.archived) FROM streams s
+		WHERE s.digest = ? AND s.name = ?`,
 		func(s *sqlite.Stmt) bool {
 			at = head{s.ColumnInt64(0), event.Version(s.ColumnInt64(1))}
 			return false

@@ -10,6 +10,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
+	"github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
@@ -54,6 +55,9 @@ func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.V
 						return !more
 					}, digest(stream), string(stream), int64(after))
 			})
+			if err == nil {
+				err = l.notGone(ctx, stream, after)
+			}
 			if err != nil {
 				yield(event.Recorded{}, fmt.Errorf("read %s: %w", stream, err))
 				return
@@ -141,6 +145,10 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, ma
 		}
 		return notBeyond(conn, after)
 	})
+	// Asked last: what was missing because it was dropped is below this.
+	if begins := event.Position(l.begins.Load()); err == nil && after+1 < begins {
+		err = &archive.GoneError{Begins: begins}
+	}
 	if err != nil {
 		return event.Batch{}, fmt.Errorf("read after position %d: %w", after, err)
 	}

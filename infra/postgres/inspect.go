@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
@@ -127,7 +128,30 @@ func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (
 	// A stream's row that is gone must not hide its events.
 	const page = `SELECT ` + eventColumns + `, coalesce(` + streamName + `, '') FROM log.events e
 		WHERE e.pos > $1 ORDER BY e.pos LIMIT $2`
+	begins, err := i.Begins(ctx)
+	if err == nil && after+1 < begins {
+		err = &archive.GoneError{Begins: begins}
+	}
+	if err != nil {
+		return nil, err
+	}
 	return i.events(ctx, page, clamp(uint64(after)), most)
+}
+
+// Begins is the position from which on the log is whole here.
+func (i *Inspection) Begins(ctx context.Context) (event.Position, error) {
+	var begins int64
+	err := i.conn.QueryRow(ctx, selectBegins).Scan(&begins)
+	return event.Position(begins), err
+}
+
+// Segments lists the archive's files, in order.
+func (i *Inspection) Segments(ctx context.Context) ([]archive.Segment, error) {
+	rows, err := i.conn.Query(ctx, selectSegments)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanSegment)
 }
 
 // Names lists streams by prefix, at most so many after the one that next named before.
@@ -145,16 +169,18 @@ func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most
 	return names, next, err
 }
 
-// Stream is the events of a stream after a version, at most so many.
+// Stream is the events of a stream after a version, at most so many, of what is here.
 func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error) {
-	return i.events(ctx, selectStream, string(stream), clamp(uint64(after)), most)
+	return i.events(ctx, selectKeptStream, string(stream), clamp(uint64(after)), most)
 }
 
-// Streams is all events of some streams, each stream's in order.
+// Streams is all events of some streams that are here, each stream's in order.
 func (i *Inspection) Streams(ctx context.Context, names []event.Stream) (map[event.Stream][]event.Recorded, error) {
 	const streams = `SELECT ` + eventColumns + `, s.name FROM log.streams s
 		CROSS JOIN LATERAL (
-			SELECT * FROM log.events e WHERE e.stream = s.no AND e.pos BETWEEN s.no AND s.last_pos ORDER BY e.version
+			(SELECT * FROM log.kept k WHERE k.stream = s.no AND k.pos < (SELECT begins FROM log.head) ORDER BY k.version)
+			UNION ALL
+			(SELECT * FROM log.events e WHERE e.stream = s.no AND e.pos BETWEEN s.no AND s.last_pos ORDER BY e.version)
 		) e WHERE s.name = ANY ($1::text[])`
 	found, err := i.events(ctx, streams, texts(names))
 	all := make(map[event.Stream][]event.Recorded, len(names))

@@ -22,6 +22,7 @@ type Log struct {
 	config *pgx.ConnConfig
 	logger *slog.Logger
 	bell   *bell
+	crash  func(point string)
 
 	queue   chan *pending      // unbuffered: what the committer has not received, it has not taken
 	open    context.Context    // ends when Close begins
@@ -33,7 +34,7 @@ type Log struct {
 }
 
 func openLog(pool *pgxpool.Pool, config *pgx.ConnConfig, o Options) *Log {
-	l := &Log{pool: pool, config: config, logger: o.Logger, bell: newBell(), queue: make(chan *pending)}
+	l := &Log{pool: pool, config: config, logger: o.Logger, bell: newBell(), crash: o.Crash, queue: make(chan *pending)}
 	l.open, l.shut = context.WithCancel(context.Background())
 	l.alive, l.kill = context.WithCancel(context.Background())
 	c := &committer{log: l, partition: o.Partition, crash: o.Crash}

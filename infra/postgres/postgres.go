@@ -49,11 +49,13 @@ type Options struct {
 }
 
 // CrashPoints lists the places at which a test may end the process.
-func CrashPoints() []string { return []string{beforeCommit, afterCommit} }
+func CrashPoints() []string { return []string{beforeCommit, afterCommit, copied, dropped} }
 
 const (
 	beforeCommit = "log.before-commit" // the batch has its positions, nothing is sent
 	afterCommit  = "log.after-commit"  // the batch is durable, nobody was told
+	copied       = "archive.copied"    // open streams of a partition are copied forward, it is still there
+	dropped      = "archive.dropped"   // a partition is gone, nobody was told
 )
 
 // Limits on what one process takes of the server.

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
@@ -40,19 +41,25 @@ CROSS JOIN LATERAL (
   ORDER BY e.version LIMIT $3
 ) e WHERE s.name = $1 ORDER BY e.version`
 
-// ReadStream yields the stream's events with version > after.
+// The same, with what was copied forward of partitions that were dropped.
+const selectKeptStream = `
+SELECT ` + eventColumns + `, s.name FROM log.streams s
+CROSS JOIN LATERAL (
+  (SELECT * FROM log.kept k WHERE k.stream = s.no AND k.version > $2 AND k.pos < (SELECT begins FROM log.head) ORDER BY k.version LIMIT $3)
+  UNION ALL
+  (SELECT * FROM log.events e
+   WHERE e.stream = s.no AND e.version > $2 AND e.pos BETWEEN s.no AND s.last_pos ORDER BY e.version LIMIT $3)
+) e WHERE s.name = $1 ORDER BY e.version LIMIT $3`
+
+// Read before the events: an event that is missing up to this version was dropped.
+const selectExtent = `SELECT version, no, last_pos FROM log.streams WHERE name = $1`
+
+// ReadStream yields the stream's events with version > after. It ends with an
+// *archive.GoneError where events have been dropped.
 func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
 	return func(yield func(event.Recorded, error) bool) {
 		for {
-			var page []event.Recorded
-			err := retry(ctx, func() (err error) {
-				rows, err := l.pool.Query(ctx, selectStream, string(stream), clamp(uint64(after)), streamPage)
-				if err != nil {
-					return err
-				}
-				page, err = scanEvents(rows, page[:0])
-				return err
-			})
+			page, more, err := l.streamPage(ctx, stream, after)
 			if err != nil {
 				yield(event.Recorded{}, err)
 				return
@@ -63,11 +70,78 @@ func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.V
 				}
 				after = r.Version
 			}
-			if len(page) < streamPage {
+			if !more {
 				return
 			}
 		}
 	}
+}
+
+// streamPage reads a stretch of a stream without a gap.
+func (l *Log) streamPage(ctx context.Context, stream event.Stream, after event.Version) (page []event.Recorded, more bool, err error) {
+	for _, text := range []string{selectStream, selectKeptStream} {
+		var extent extent
+		var found int
+		page, found, extent, err = l.stretch(ctx, text, stream, after)
+		switch {
+		case err != nil:
+			return nil, false, err
+		case len(page) > 0:
+			return page, found == streamPage || len(page) < found, nil
+		case extent.version <= after:
+			return nil, false, nil
+		}
+		if text == selectKeptStream {
+			begins, err := l.Begins(ctx)
+			if err != nil {
+				return nil, false, err
+			}
+			return nil, false, &archive.GoneError{Begins: begins, Stream: stream, First: extent.first, Last: extent.last}
+		}
+	}
+	panic("unreachable")
+}
+
+// extent is where a stream lies.
+type extent struct {
+	version     event.Version
+	first, last event.Position
+}
+
+// stretch reads events of a stream up to the first gap, and tells how many rows it found.
+func (l *Log) stretch(ctx context.Context, text string, stream event.Stream, after event.Version) (page []event.Recorded, found int, at extent, err error) {
+	err = retry(ctx, func() error {
+		page, at = nil, extent{}
+		q := &pgx.Batch{}
+		q.Queue(selectExtent, string(stream)).Query(func(rows pgx.Rows) error {
+			var version, first, last int64
+			_, err := pgx.ForEachRow(rows, []any{&version, &first, &last}, func() error {
+				at = extent{event.Version(version), event.Position(first), event.Position(last)}
+				return nil
+			})
+			return err
+		})
+		q.Queue(text, string(stream), clamp(uint64(after)), streamPage).Query(func(rows pgx.Rows) (err error) {
+			page, err = scanEvents(rows, nil)
+			return err
+		})
+		return l.pool.SendBatch(ctx, q).Close()
+	})
+	found = len(page)
+	return unbroken(page, after), found, at, err
+}
+
+// unbroken is the events that follow a version without a gap.
+func unbroken(page []event.Recorded, after event.Version) []event.Recorded {
+	kept := page[:0]
+	for _, r := range page {
+		if r.Version != after+1 {
+			break
+		}
+		kept = append(kept, r)
+		after = r.Version
+	}
+	return kept
 }
 
 // Reads of the whole log. A stream's name is looked up for each event that passes,
@@ -95,7 +169,7 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, mo
 	from := clamp(uint64(after))
 	limit := min(max(most, 1), pageMost)
 	upto := from + min(scanMost, math.MaxInt64-from)
-	var head int64
+	var head, begins int64
 	var events []event.Recorded
 	read := func() error {
 		events = nil
@@ -114,10 +188,15 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, mo
 			events, err = scanEvents(rows, make([]event.Recorded, 0, min(limit, 64)))
 			return err
 		})
+		// Last: what was missing in the events because it was dropped is below this.
+		q.Queue(selectBegins).QueryRow(func(row pgx.Row) error { return row.Scan(&begins) })
 		return l.pool.SendBatch(ctx, q).Close()
 	}
 	if err := retry(ctx, read); err != nil {
 		return event.Batch{}, err
+	}
+	if after+1 < event.Position(begins) {
+		return event.Batch{}, &archive.GoneError{Begins: event.Position(begins)}
 	}
 	b := event.Batch{Events: events, Next: after}
 	if n := len(events); n > 0 {

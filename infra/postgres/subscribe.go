@@ -2,12 +2,14 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
@@ -38,6 +40,10 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 				if err = reader.Err(); err == nil {
 					err = event.ErrClosed
 				}
+				yield(event.Batch{}, err)
+				return
+			}
+			if gone := new(archive.GoneError); errors.As(err, &gone) {
 				yield(event.Batch{}, err)
 				return
 			}

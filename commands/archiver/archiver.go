@@ -1,0 +1,327 @@
+// Package archiver is the process manager that moves old events out of the store into
+// segments of the archive.
+//
+// A segment is written and read back, then recorded, then listed; only then the store
+// drops what it holds. Each step may be repeated, so a crash between any two of them is
+// made good by the next pass.
+package archiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/archive"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Store drops the beginning of its log.
+type Store interface {
+	// Begins is the position from which on the log is whole.
+	Begins(ctx context.Context) (event.Position, error)
+	// Segments lists what readers find the dropped part in; KeepSegment adds to them.
+	Segments(ctx context.Context) ([]archive.Segment, error)
+	KeepSegment(ctx context.Context, s archive.Segment) error
+	// Drop drops what it can of the log below a position, all of which is in listed
+	// segments, and keeps what streams have there that are not settled. It returns
+	// where the log begins then. After any error it may be called again.
+	Drop(ctx context.Context, below event.Position, rule archive.Rule) (event.Position, error)
+	// Restore puts dropped events back, from a position on up to where the log begins.
+	Restore(ctx context.Context, from event.Position, events iter.Seq2[event.Batch, error]) error
+}
+
+// Files are the segments.
+type Files interface {
+	// Write makes the segment of a range, durable and read back when it returns.
+	Write(ctx context.Context, store event.ID, first, past event.Position, events iter.Seq2[event.Batch, error]) (archive.Segment, error)
+	// Verify reads a segment whole; its errors name it.
+	Verify(ctx context.Context, s archive.Segment) error
+}
+
+// Settings say what moves when.
+type Settings struct {
+	After   time.Duration // how old the youngest event of a segment is at least
+	Segment int           // positions in one
+}
+
+// Archiver moves events. One replica at a time runs it, by lease; two at once would do
+// the same twice.
+type Archiver struct {
+	Log      commands.Store // all of it, segments included
+	Store    Store
+	Files    Files
+	Settings Settings
+	Now      func() time.Time
+	Random   io.Reader
+	Logger   *slog.Logger
+	Actor    event.Meta
+	// Crash is called at the points of [CrashPoints]; nil does nothing.
+	Crash func(point string)
+
+	verified map[archive.Digest]bool // segments read back by this process
+	dropped  bool                    // whether it has looked once for what a crash left
+}
+
+// CrashPoints lists the places at which a test may end the process.
+func CrashPoints() []string { return []string{"archive.stored", "archive.listed", "archive.recorded"} }
+
+// Rule says which streams nobody is expected to need soon: transactions whose last event
+// settles them, and groups that nobody has joined for so long.
+func Rule() archive.Rule {
+	return archive.Rule{
+		{Prefix: tx.StreamPrefix, Names: []string{"tx.finalized.", "tx.payload_erased.", "tx.retired."}},
+		{Prefix: group.StreamPrefix},
+	}
+}
+
+// pause is between two looks for what has become old enough.
+const pause = time.Minute
+
+// Run moves what becomes old enough until ctx ends.
+func (a *Archiver) Run(ctx context.Context) error {
+	for {
+		if _, err := a.Pass(ctx, false); err != nil {
+			return err
+		}
+		if err := commands.Pause(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// Report is what a pass did, or would do.
+type Report struct {
+	Stored []archive.Segment
+	Begins event.Position // of the store's log now
+	Held   bool           // what was restored stays until an operator says otherwise
+}
+
+func (a *Archiver) handler() commands.Handler[archive.State, archive.Command, archive.Event] {
+	return commands.Handler[archive.State, archive.Command, archive.Event]{Store: a.Log, Codec: archive.Codec()}
+}
+
+func (a *Archiver) handle(ctx context.Context, c archive.Command) (archive.State, error) {
+	origin, err := commands.Begin(a.Random, a.Actor)
+	if err != nil {
+		return archive.State{}, err
+	}
+	r, err := a.handler().Handle(ctx, archive.Stream, c, origin)
+	return r.State, err
+}
+
+// Pass stores every segment that is due, and drops what is stored. What was restored is
+// dropped again only if that is demanded.
+func (a *Archiver) Pass(ctx context.Context, again bool) (report Report, err error) {
+	state, err := a.State(ctx)
+	if err != nil {
+		return report, err
+	}
+	for {
+		first, past, err := a.due(ctx, state)
+		if err != nil {
+			return report, err
+		}
+		if past == 0 {
+			break
+		}
+		if state, err = a.store(ctx, state, first, past); err != nil {
+			return report, err
+		}
+		report.Stored = append(report.Stored, state.Segments[len(state.Segments)-1])
+	}
+	if err := a.list(ctx, state); err != nil {
+		return report, err
+	}
+	if state, err = a.drop(ctx, state, again, len(report.Stored) > 0); err != nil {
+		return report, err
+	}
+	report.Begins, report.Held = max(state.Begins, 1), state.Held
+	return report, nil
+}
+
+// State is what is recorded of the archive.
+func (a *Archiver) State(ctx context.Context) (archive.State, error) {
+	r, err := a.handler().Load(ctx, archive.Stream)
+	return r.State, err
+}
+
+// Due lists the ranges that a pass would store now.
+func (a *Archiver) Due(ctx context.Context, state archive.State) (ranges [][2]event.Position, err error) {
+	for {
+		first, past, err := a.due(ctx, state)
+		if err != nil || past == 0 {
+			return ranges, err
+		}
+		ranges = append(ranges, [2]event.Position{first, past})
+		state = state.Evolve(archive.Stored{Segment: archive.Segment{First: first, Past: past}})
+	}
+}
+
+// due is the next range, if it is whole and old enough. The log's last event is never in
+// one: something has to say where the log ends.
+func (a *Archiver) due(ctx context.Context, state archive.State) (first, past event.Position, err error) {
+	first = state.Past()
+	past = first + event.Position(a.Settings.Segment)
+	head, err := a.Log.Head(ctx)
+	if err != nil || head < past {
+		return 0, 0, err
+	}
+	last, err := a.at(ctx, past-1)
+	if err != nil || a.Now().Sub(last.At) < a.Settings.After {
+		return 0, 0, err
+	}
+	return first, past, nil
+}
+
+// at reads one event.
+func (a *Archiver) at(ctx context.Context, position event.Position) (event.Recorded, error) {
+	for batch, err := range a.Log.ReadAll(ctx, position-1, event.Filter{}, 1) {
+		if err != nil {
+			return event.Recorded{}, err
+		}
+		if len(batch.Events) > 0 && batch.Events[0].Position == position {
+			return batch.Events[0], nil
+		}
+		break
+	}
+	return event.Recorded{}, fmt.Errorf("the log has no event at position %d: only a store without gaps can be archived", position)
+}
+
+// readMax is how many events are read in one go for a segment.
+const readMax = 1000
+
+// store writes one segment, and records it.
+func (a *Archiver) store(ctx context.Context, state archive.State, first, past event.Position) (archive.State, error) {
+	one, err := a.at(ctx, 1)
+	if err != nil {
+		return state, err
+	}
+	segment, err := a.Files.Write(ctx, one.ID, first, past, a.Log.ReadAll(ctx, first-1, event.Filter{}, readMax))
+	if err != nil {
+		return state, err
+	}
+	a.read(segment)
+	if state, err = a.handle(ctx, archive.Store{Segment: segment, At: a.Now()}); err != nil {
+		return state, err
+	}
+	a.Logger.Info("events archived", "segment", segment.Name, "events", segment.Events, "bytes", segment.Bytes)
+	a.crash("archive.stored")
+	return state, nil
+}
+
+// list has readers find every recorded segment.
+func (a *Archiver) list(ctx context.Context, state archive.State) error {
+	listed, err := a.Store.Segments(ctx)
+	if err != nil {
+		return err
+	}
+	known := map[event.Position]archive.Digest{}
+	for _, s := range listed {
+		known[s.First] = s.Hash
+	}
+	for _, s := range state.Segments {
+		switch hash, ok := known[s.First]; {
+		case !ok:
+			if err := a.Store.KeepSegment(ctx, s); err != nil {
+				return err
+			}
+			a.crash("archive.listed")
+		case hash != s.Hash:
+			return fmt.Errorf("archive segment %s: listed with the hash %s, recorded with %s", s.Name, hash, s.Hash)
+		}
+	}
+	return nil
+}
+
+// drop has the store drop what is recorded and sound, and records where its log begins.
+func (a *Archiver) drop(ctx context.Context, state archive.State, again, fresh bool) (archive.State, error) {
+	if state.Held && !again || a.dropped && !fresh && !again {
+		return state, nil
+	}
+	begins, err := a.Store.Begins(ctx)
+	if err != nil {
+		return state, err
+	}
+	below := state.Past()
+	for _, s := range state.Segments {
+		if s.Past <= begins || a.verified[s.Hash] {
+			continue
+		}
+		if err := a.Files.Verify(ctx, s); err != nil {
+			return state, err
+		}
+		a.read(s)
+	}
+	if begins, err = a.Store.Drop(ctx, below, Rule()); err != nil {
+		return state, err
+	}
+	a.dropped = true
+	if begins <= 1 {
+		return state, nil
+	}
+	if state, err = a.handle(ctx, archive.Drop{Below: begins, At: a.Now()}); err != nil {
+		return state, err
+	}
+	a.crash("archive.recorded")
+	return state, nil
+}
+
+func (a *Archiver) read(s archive.Segment) {
+	if a.verified == nil {
+		a.verified = map[archive.Digest]bool{}
+	}
+	a.verified[s.Hash] = true
+}
+
+// ErrNothing says that there is nothing to restore.
+var ErrNothing = errors.New("the store holds that already")
+
+// Restore has the store hold again what lies from a position on, from the beginning of
+// its segment. It stays there until an operator has it dropped again.
+func (a *Archiver) Restore(ctx context.Context, from event.Position) (event.Position, error) {
+	from, begins, err := a.Restorable(ctx, from)
+	if err != nil {
+		return from, err
+	}
+	if _, err := a.handle(ctx, archive.Drop{Below: begins, At: a.Now()}); err != nil { // if a crash has left that out
+		return from, err
+	}
+	if _, err := a.handle(ctx, archive.Restore{From: from, At: a.Now()}); err != nil {
+		return from, err
+	}
+	return from, a.Store.Restore(ctx, from, a.Log.ReadAll(ctx, from-1, event.Filter{}, readMax))
+}
+
+// Restorable is what Restore of a position would put back: from where, up to where the
+// store's log begins.
+func (a *Archiver) Restorable(ctx context.Context, position event.Position) (from, begins event.Position, err error) {
+	state, err := a.State(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	if begins, err = a.Store.Begins(ctx); err != nil {
+		return 0, 0, err
+	}
+	if position >= begins {
+		return position, begins, ErrNothing
+	}
+	for _, s := range state.Segments {
+		if s.First <= position && position < s.Past {
+			return s.First, begins, nil
+		}
+	}
+	return position, begins, fmt.Errorf("position %d is in no segment", position)
+}
+
+func (a *Archiver) crash(point string) {
+	if a.Crash != nil {
+		a.Crash(point)
+	}
+}

@@ -1,0 +1,104 @@
+// Package archive is the part of the log that has left the store for files.
+//
+//	Stored, Stored, … → Dropped (what those hold) → Stored, … → Restored (some of it)
+//
+// Invariants of a [State], which every sequence of commands keeps:
+//
+//  1. Segments are of one store and follow each other without a gap, from position 1 on.
+//  2. Nothing is dropped that is not in a segment.
+//  3. Deciding the same command twice adds nothing the second time.
+package archive
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// What may be wrong with a segment. The errors that wrap them name it.
+var (
+	ErrMissing = errors.New("is missing")
+	ErrDamaged = errors.New("is damaged")
+)
+
+// Digest is a SHA-256.
+type Digest [32]byte
+
+func (d Digest) String() string               { return hex.EncodeToString(d[:]) }
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+func (d *Digest) UnmarshalText(text []byte) error {
+	if n, err := hex.Decode(d[:], text); err != nil || n != len(d) || len(text) != hex.EncodedLen(n) {
+		return fmt.Errorf("%q is not a SHA-256", text)
+	}
+	return nil
+}
+
+// Segment is a file with all events of a range of positions.
+type Segment struct {
+	Store  event.ID       `json:"store"` // the id of the store's first event
+	First  event.Position `json:"first"`
+	Past   event.Position `json:"past"` // the first position beyond the range
+	Name   string         `json:"name"`
+	Hash   Digest         `json:"hash"` // what the file's footer says
+	Events uint64         `json:"events"`
+	Bytes  uint64         `json:"bytes"` // of the file
+	From   time.Time      `json:"from"`  // when its first event was recorded
+	To     time.Time      `json:"to"`    // and its last
+}
+
+// Name is that of the segment of a range.
+func Name(first, past event.Position) string {
+	return fmt.Sprintf("%020d-%020d.segment", first, past)
+}
+
+// GoneError says that a store does not hold what it was asked for any more: what lies
+// before Begins has to be read from the archive.
+type GoneError struct {
+	Begins event.Position // from here on the store's log is whole
+	// Stream is set when one was asked for: its events after a version are not all
+	// there. They lie from First to Last, where these are known, which zero is not.
+	Stream      event.Stream
+	First, Last event.Position
+}
+
+func (e *GoneError) Error() string {
+	what := "the log"
+	if e.Stream != "" {
+		what = string(e.Stream)
+	}
+	return fmt.Sprintf("%s: positions below %d are in the archive: say where that is (setting archive)", what, e.Begins)
+}
+
+// Rule says which streams are settled: nobody is expected to read or to add to them
+// soon. It decides how fast they can be read, never whether.
+type Rule []Ending
+
+// Ending is how streams with a prefix end: by any of these events, or by having got
+// none for long.
+type Ending struct {
+	Prefix string
+	Names  []string // of the last event; none: any
+}
+
+// Settled reports whether a stream is whose last event has a name.
+func (r Rule) Settled(stream event.Stream, last string) bool {
+	for _, e := range r {
+		if !strings.HasPrefix(string(stream), e.Prefix) {
+			continue
+		}
+		if len(e.Names) == 0 {
+			return true
+		}
+		for _, name := range e.Names {
+			if strings.HasPrefix(last, name) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,149 @@
+package archive
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Stream names the archive's events.
+const Stream event.Stream = "archive"
+
+// Event is a fact about the archive.
+//
+//sumtype:decl
+type Event interface{ fact() }
+
+// Stored: a segment was written, and read back as it has to be.
+type Stored struct {
+	Segment
+	At time.Time `json:"at"`
+}
+
+// Dropped: the store no longer holds what lies below a position, save what was copied
+// forward.
+type Dropped struct {
+	Below event.Position `json:"below"`
+	At    time.Time      `json:"at"`
+}
+
+// Restored: the store holds what lies from a position on again.
+type Restored struct {
+	From event.Position `json:"from"`
+	At   time.Time      `json:"at"`
+}
+
+func (Stored) fact()   {}
+func (Dropped) fact()  {}
+func (Restored) fact() {}
+
+// Codec names the facts for ever.
+func Codec() event.Codec[Event] {
+	return event.NewCodec(
+		event.As[Event, Stored]("archive.stored.v1"),
+		event.As[Event, Dropped]("archive.dropped.v1"),
+		event.As[Event, Restored]("archive.restored.v1"),
+	)
+}
+
+// Command is news about the archive.
+//
+//sumtype:decl
+type Command interface{ wish() }
+
+// Store records a segment that was written and read back.
+type Store struct {
+	Segment Segment
+	At      time.Time
+}
+
+// Drop records that what lies below a position is in the archive only.
+type Drop struct {
+	Below event.Position
+	At    time.Time
+}
+
+// Restore records that what lies from a position on is in the store again.
+type Restore struct {
+	From event.Position
+	At   time.Time
+}
+
+func (Store) wish()   {}
+func (Drop) wish()    {}
+func (Restore) wish() {}
+
+const (
+	ErrGap     = event.Refusal("archive-gap")      // a segment that does not follow the last one
+	ErrForeign = event.Refusal("archive-foreign")  // a segment of another store
+	ErrNotKept = event.Refusal("archive-not-kept") // to be dropped, but in no segment
+)
+
+// State is what the archive's events add up to. The zero State is an empty archive.
+type State struct {
+	Segments []Segment
+	Begins   event.Position // below it the store has dropped; 0: nothing
+	// Held means that something was restored since it was dropped last, and is to stay.
+	Held bool
+}
+
+// Past is the first position that is in no segment.
+func (s State) Past() event.Position {
+	if len(s.Segments) == 0 {
+		return 1
+	}
+	return s.Segments[len(s.Segments)-1].Past
+}
+
+// Decide answers a command with the facts it adds.
+func (s State) Decide(c Command) ([]Event, error) {
+	switch c := c.(type) {
+	case Store:
+		return s.store(c)
+	case Drop:
+		switch {
+		case c.Below > s.Past():
+			return nil, ErrNotKept.Because("segments end below %d, and %d was dropped", s.Past(), c.Below)
+		case c.Below <= s.Begins && !s.Held:
+			return nil, nil
+		}
+		return []Event{Dropped(c)}, nil
+	case Restore:
+		if c.From >= s.Begins {
+			return nil, nil
+		}
+		return []Event{Restored(c)}, nil
+	}
+	panic(fmt.Sprintf("archive: unknown command %T", c))
+}
+
+func (s State) store(c Store) ([]Event, error) {
+	for _, known := range s.Segments {
+		if known.First == c.Segment.First && known.Past == c.Segment.Past && known.Hash == c.Segment.Hash {
+			return nil, nil
+		}
+	}
+	switch {
+	case c.Segment.First != s.Past() || c.Segment.Past <= c.Segment.First:
+		return nil, ErrGap.Because("segment %s does not begin at %d, where the last one ends", c.Segment.Name, s.Past())
+	case len(s.Segments) > 0 && s.Segments[0].Store != c.Segment.Store:
+		return nil, ErrForeign.Because("segment %s is of the store %s, this is %s", c.Segment.Name, c.Segment.Store, s.Segments[0].Store)
+	}
+	return []Event{Stored{c.Segment, c.At}}, nil
+}
+
+// Evolve adds one fact.
+func (s State) Evolve(e Event) State {
+	switch e := e.(type) {
+	case Stored:
+		s.Segments = append(s.Segments[:len(s.Segments):len(s.Segments)], e.Segment)
+	case Dropped:
+		s.Begins, s.Held = e.Below, false
+	case Restored:
+		s.Begins, s.Held = e.From, true
+	default:
+		panic(fmt.Sprintf("archive: unknown event %T", e))
+	}
+	return s
+}

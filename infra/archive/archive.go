@@ -1,0 +1,341 @@
+// Package archive keeps the log's old events in files, and reads files and store as the
+// one log they are.
+//
+// A segment is a file with all events of a range of positions, packed, with an index of
+// its streams, and such that no byte of it can change unnoticed. [Files] writes and reads
+// segments; [Store] puts them before a store that has dropped what they hold.
+package archive
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/tempo-watchtower/watchtower/domain/archive"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Files are the segments of one shelf.
+type Files struct {
+	shelf Shelf
+	crash func(point string)
+
+	mu    sync.Mutex
+	known map[archive.Digest]*index // of segments that were looked into
+}
+
+// knownMost bounds how many segments' indexes are kept in memory.
+const knownMost = 256
+
+// CrashPoints lists the places at which a test may end the process.
+func CrashPoints() []string { return []string{"archive.written", "archive.named"} }
+
+// NewFiles are the segments of a shelf. crash may be nil.
+func NewFiles(shelf Shelf, crash func(point string)) *Files {
+	if crash == nil {
+		crash = func(string) {}
+	}
+	return &Files{shelf: shelf, crash: crash, known: map[archive.Digest]*index{}}
+}
+
+// String names the shelf to people.
+func (f *Files) String() string { return f.shelf.String() }
+
+// index is what is known of a segment without its blocks.
+type index struct {
+	header
+	blocks []block
+}
+
+// forget drops what is known of segments of a name.
+func (f *Files) forget(string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.known)
+}
+
+// opened is a segment that is being read. It is one reader's.
+type opened struct {
+	*index
+	blob Blob
+	name string
+}
+
+// open opens a segment and checks that it is the one it has to be.
+func (f *Files) open(ctx context.Context, s archive.Segment) (_ *opened, err error) {
+	blob, err := f.shelf.Open(ctx, s.Name)
+	if err != nil {
+		return nil, named(s.Name, err)
+	}
+	f.mu.Lock()
+	known := f.known[s.Hash]
+	f.mu.Unlock()
+	if known != nil {
+		if uint64(blob.Size()) != known.size() {
+			return nil, errors.Join(named(s.Name, fmt.Errorf("%w: %d bytes, not %d", archive.ErrDamaged, blob.Size(), known.size())), blob.Close())
+		}
+		return &opened{known, blob, s.Name}, nil
+	}
+	found, hash, err := readIndex(blob)
+	if err == nil && hash != s.Hash {
+		err = fmt.Errorf("%w: it is another file than was recorded, with the hash %s, not %s", archive.ErrDamaged, hash, s.Hash)
+	}
+	if err != nil {
+		return nil, errors.Join(named(s.Name, err), blob.Close())
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.known) >= knownMost {
+		clear(f.known)
+	}
+	f.known[s.Hash] = found
+	return &opened{found, blob, s.Name}, nil
+}
+
+// named says which segment an error is about.
+func named(name string, err error) error { return fmt.Errorf("archive segment %s: %w", name, err) }
+
+// readIndex reads header, indexes and footer, and checks them against each other.
+func readIndex(blob Blob) (*index, archive.Digest, error) {
+	head := make([]byte, headerBytes)
+	if err := readAt(blob, head, 0); err != nil {
+		return nil, archive.Digest{}, err
+	}
+	h, err := decodeHeader(head)
+	size := uint64(max(blob.Size(), 0))
+	switch {
+	case err != nil:
+		return nil, archive.Digest{}, err
+	// Each alone is bounded first, so that their sum cannot overflow.
+	case h.indexAt > size || h.blocks > size/blockBytes || h.mentions > size/streamBytes || h.size() != size:
+		return nil, archive.Digest{}, fmt.Errorf("%w: its %d bytes are not what its header speaks of", archive.ErrDamaged, size)
+	}
+	rest := make([]byte, size-h.indexAt)
+	if err := readAt(blob, rest, int64(h.indexAt)); err != nil {
+		return nil, archive.Digest{}, err
+	}
+	indexes, footer := rest[:len(rest)-footerBytes], rest[len(rest)-footerBytes:]
+	sum := sha256.New()
+	sum.Write(head)
+	sum.Write(indexes)
+	hash := archive.Digest(footer)
+	if !bytes.Equal(sum.Sum(nil), hash[:]) || string(footer[len(hash):]) != endMark {
+		return nil, archive.Digest{}, fmt.Errorf("%w: header or indexes are not what the footer vouches for", archive.ErrDamaged)
+	}
+	found := &index{header: h, blocks: make([]block, h.blocks)}
+	for i := range found.blocks {
+		found.blocks[i] = decodeBlock(indexes[i*blockBytes:])
+	}
+	return found, hash, nil
+}
+
+func readAt(blob Blob, into []byte, at int64) error {
+	if n, err := blob.ReadAt(into, at); n < len(into) {
+		if err == nil || errors.Is(err, io.EOF) {
+			return fmt.Errorf("%w: it ends early", archive.ErrDamaged)
+		}
+		return err
+	}
+	return nil
+}
+
+// unpacker unpacks blocks. It is one reader's, and closed by it.
+func unpacker() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(blockMost))
+}
+
+// unpack reads one block and checks it.
+func (o *opened) unpack(z *zstd.Decoder, i int) ([]byte, error) {
+	b := o.blocks[i]
+	packed := make([]byte, b.size)
+	if err := readAt(o.blob, packed, int64(b.at)); err != nil {
+		return nil, named(o.name, err)
+	}
+	damaged := func(what string) error {
+		return named(o.name, fmt.Errorf("%w: block %d of %d, positions %d to %d: %s", archive.ErrDamaged, i+1, len(o.blocks), b.first, b.last, what))
+	}
+	if sha256.Sum256(packed) != b.hash {
+		return nil, damaged("its bytes have changed")
+	}
+	raw, err := z.DecodeAll(packed, make([]byte, 0, min(b.raw, blockMost)))
+	if err != nil || len(raw) != int(b.raw) {
+		return nil, damaged("it cannot be unpacked")
+	}
+	return raw, nil
+}
+
+// events reads one block's events.
+func (o *opened) events(z *zstd.Decoder, i int) ([]event.Recorded, error) {
+	raw, err := o.unpack(z, i)
+	if err != nil {
+		return nil, err
+	}
+	return o.records(raw, i)
+}
+
+func (o *opened) records(raw []byte, i int) (_ []event.Recorded, err error) {
+	b := o.blocks[i]
+	events := make([]event.Recorded, 0, min(b.events, blockEvents))
+	for left := raw; len(left) > 0; {
+		var r event.Recorded
+		if r, left, err = takeRecord(left); err != nil {
+			return nil, named(o.name, fmt.Errorf("%w: block %d of %d: %w", archive.ErrDamaged, i+1, len(o.blocks), err))
+		}
+		events = append(events, r)
+	}
+	if len(events) != int(b.events) || len(events) > 0 && (events[0].Position != b.first || events[len(events)-1].Position != b.last) {
+		return nil, named(o.name, fmt.Errorf("%w: block %d of %d has other events than its index says", archive.ErrDamaged, i+1, len(o.blocks)))
+	}
+	return events, nil
+}
+
+// Read yields a segment's events after a position, block by block.
+func (f *Files) Read(ctx context.Context, s archive.Segment, after event.Position) iter.Seq2[[]event.Recorded, error] {
+	return func(yield func([]event.Recorded, error) bool) {
+		err := f.each(ctx, s, func(o *opened, z *zstd.Decoder) (bool, error) {
+			for i, b := range o.blocks {
+				if b.last <= after {
+					continue
+				}
+				if err := ctx.Err(); err != nil {
+					return false, err
+				}
+				events, err := o.events(z, i)
+				if err != nil {
+					return false, err
+				}
+				for len(events) > 0 && events[0].Position <= after {
+					events = events[1:]
+				}
+				if !yield(events, nil) {
+					return false, nil
+				}
+			}
+			return true, nil
+		})
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// each opens a segment for do.
+func (f *Files) each(ctx context.Context, s archive.Segment, do func(*opened, *zstd.Decoder) (bool, error)) error {
+	o, err := f.open(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer o.blob.Close() //nolint:errcheck // it was only read
+	z, err := unpacker()
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	_, err = do(o, z)
+	return err
+}
+
+// Stream reads the events that a segment has of a stream, after a version.
+func (f *Files) Stream(ctx context.Context, s archive.Segment, stream event.Stream, after event.Version) (found []event.Recorded, err error) {
+	err = f.each(ctx, s, func(o *opened, z *zstd.Decoder) (bool, error) {
+		blocks, err := o.find(stream)
+		if err != nil {
+			return false, err
+		}
+		for _, i := range blocks {
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
+			events, err := o.events(z, int(i))
+			if err != nil {
+				return false, err
+			}
+			for _, r := range events {
+				if r.Stream == stream && r.Version > after {
+					found = append(found, r)
+				}
+			}
+		}
+		return true, nil
+	})
+	return found, err
+}
+
+// find looks a stream's blocks up.
+func (o *opened) find(stream event.Stream) (blocks []uint32, err error) {
+	want := digest(stream)
+	entry := func(i uint64) (mention, error) {
+		b := make([]byte, streamBytes)
+		err := readAt(o.blob, b, int64(o.streamsAt()+i*streamBytes))
+		return decodeMention(b), err
+	}
+	low, high := uint64(0), o.mentions
+	for low < high {
+		middle := (low + high) / 2
+		m, err := entry(middle)
+		if err != nil {
+			return nil, named(o.name, err)
+		}
+		if m.stream < want {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	for ; low < o.mentions; low++ {
+		m, err := entry(low)
+		switch {
+		case err != nil:
+			return nil, named(o.name, err)
+		case m.stream != want:
+			return blocks, nil
+		case m.block >= uint32(len(o.blocks)):
+			return nil, named(o.name, fmt.Errorf("%w: its index names block %d", archive.ErrDamaged, m.block))
+		}
+		blocks = append(blocks, m.block)
+	}
+	return blocks, nil
+}
+
+// Verify reads a segment whole, from the shelf and not from memory, and checks that it
+// is the one that was recorded, and that it holds every position of its range once.
+func (f *Files) Verify(ctx context.Context, s archive.Segment) error {
+	f.forget(s.Name)
+	return f.each(ctx, s, func(o *opened, z *zstd.Decoder) (bool, error) {
+		if got := o.segment(s.Name, s.Hash); got != s {
+			return false, named(s.Name, fmt.Errorf("%w: its header speaks of %+v, recorded was %+v", archive.ErrDamaged, got, s))
+		}
+		sum, next := sha256.New(), o.first
+		for i := range o.blocks {
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
+			raw, err := o.unpack(z, i)
+			if err != nil {
+				return false, err
+			}
+			sum.Write(raw)
+			events, err := o.records(raw, i)
+			if err != nil {
+				return false, err
+			}
+			for _, r := range events {
+				if r.Position != next {
+					return false, named(s.Name, fmt.Errorf("%w: position %d stands where %d has to", archive.ErrDamaged, r.Position, next))
+				}
+				next++
+			}
+		}
+		if next != o.past || !bytes.Equal(sum.Sum(nil), o.contents[:]) {
+			return false, named(s.Name, fmt.Errorf("%w: its contents are not what its header speaks of", archive.ErrDamaged))
+		}
+		return true, nil
+	})
+}

@@ -1,0 +1,246 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/tempo-watchtower/watchtower/domain/archive"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Live is a store that may have dropped the beginning of its log. Asked for what it does
+// not hold, it answers *archive.GoneError, and never as if there were nothing.
+type Live interface {
+	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)
+	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]
+	ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
+	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
+	Head(ctx context.Context) (event.Position, error)
+	// Segments lists what holds the dropped part of the log, in order.
+	Segments(ctx context.Context) ([]archive.Segment, error)
+}
+
+// Store is the whole log: what the files hold, and then what the store holds.
+type Store struct {
+	Live
+	files *Files
+
+	mu       sync.Mutex
+	segments []archive.Segment
+}
+
+// NewStore puts files before a store.
+func NewStore(live Live, files *Files) *Store { return &Store{Live: live, files: files} }
+
+// covering lists segments that hold all below a position. It asks the store when what
+// it knows is not enough.
+func (s *Store) covering(ctx context.Context, below event.Position) ([]archive.Segment, error) {
+	s.mu.Lock()
+	known := s.segments
+	s.mu.Unlock()
+	if len(known) == 0 || known[len(known)-1].Past < below {
+		listed, err := s.Segments(ctx)
+		if err != nil {
+			return nil, err
+		}
+		known = listed
+		s.mu.Lock()
+		s.segments = listed
+		s.mu.Unlock()
+	}
+	next := event.Position(1)
+	for i, segment := range known {
+		if next >= below {
+			return known[:i], nil
+		}
+		if segment.First != next {
+			break
+		}
+		next = segment.Past
+	}
+	if next < below {
+		return nil, fmt.Errorf("archive: %w: no segment is listed that begins with position %d", archive.ErrMissing, next)
+	}
+	return known, nil
+}
+
+// ReadAll yields batches after a position up to the head of the log.
+func (s *Store) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
+	return s.whole(ctx, after, f, most, s.Live.ReadAll)
+}
+
+// Subscribe is ReadAll that never ends.
+func (s *Store) Subscribe(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
+	return s.whole(ctx, after, f, most, s.Live.Subscribe)
+}
+
+type reading func(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error]
+
+// whole reads on from the store, and whenever that has dropped what comes next, from the
+// files until it has not.
+func (s *Store) whole(ctx context.Context, after event.Position, f event.Filter, most int, live reading) iter.Seq2[event.Batch, error] {
+	return func(yield func(event.Batch, error) bool) {
+		for {
+			var gone *archive.GoneError
+			for b, err := range live(ctx, after, f, most) {
+				if errors.As(err, &gone) {
+					break
+				}
+				if !yield(b, err) || err != nil {
+					return
+				}
+				after = b.Next
+			}
+			if gone == nil {
+				return
+			}
+			var more bool
+			if after, more = s.filed(ctx, after, gone.Begins, f, max(most, 1), yield); !more {
+				return
+			}
+		}
+	}
+}
+
+// filed yields what the files hold after a position and below another one.
+func (s *Store) filed(ctx context.Context, after, below event.Position, f event.Filter, most int, yield func(event.Batch, error) bool) (event.Position, bool) {
+	segments, err := s.covering(ctx, below)
+	if err != nil {
+		yield(event.Batch{}, err)
+		return after, false
+	}
+	for _, segment := range segments {
+		if segment.Past <= after+1 {
+			continue
+		}
+		for events, err := range s.files.Read(ctx, segment, after) {
+			if err != nil {
+				yield(event.Batch{}, err)
+				return after, false
+			}
+			for len(events) > 0 && after+1 < below {
+				var b event.Batch
+				b, events = batch(events, below, f, most)
+				if after = b.Next; !yield(b, nil) {
+					return after, false
+				}
+			}
+		}
+	}
+	return max(after, below-1), true
+}
+
+// batch takes at most so many events that pass off the front, below a position.
+func batch(events []event.Recorded, below event.Position, f event.Filter, most int) (b event.Batch, rest []event.Recorded) {
+	for i, r := range events {
+		if r.Position >= below {
+			return b, nil
+		}
+		if len(b.Events) == most {
+			return b, events[i:]
+		}
+		b.Next = r.Position
+		if f.Passes(r.Stream, r.Name) {
+			b.Events = append(b.Events, r)
+		}
+	}
+	return b, nil
+}
+
+// ReadStream yields a stream's events after a version.
+func (s *Store) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+	return func(yield func(event.Recorded, error) bool) {
+		for {
+			var gone *archive.GoneError
+			for r, err := range s.Live.ReadStream(ctx, stream, after) {
+				if errors.As(err, &gone) {
+					break
+				}
+				if !yield(r, err) || err != nil {
+					return
+				}
+				after = r.Version
+			}
+			if gone == nil {
+				return
+			}
+			var more bool
+			if after, more = s.filedStream(ctx, stream, after, gone, yield); !more {
+				return
+			}
+		}
+	}
+}
+
+// filedStream yields what the files hold of a stream after a version. That there is
+// something is known.
+func (s *Store) filedStream(ctx context.Context, stream event.Stream, after event.Version, gone *archive.GoneError, yield func(event.Recorded, error) bool) (event.Version, bool) {
+	segments, err := s.covering(ctx, gone.Begins)
+	if err != nil {
+		yield(event.Recorded{}, err)
+		return after, false
+	}
+	begun := after
+	for _, segment := range segments {
+		if segment.Past <= gone.First || gone.Last > 0 && segment.First > gone.Last {
+			continue
+		}
+		events, err := s.files.Stream(ctx, segment, stream, after)
+		for _, r := range events {
+			if r.Version != after+1 {
+				break
+			}
+			if !yield(r, nil) {
+				return after, false
+			}
+			after = r.Version
+		}
+		if err != nil {
+			yield(event.Recorded{}, err)
+			return after, false
+		}
+	}
+	if after == begun {
+		yield(event.Recorded{}, fmt.Errorf("archive: %s: %w: its event %d is neither in the store nor in a segment", stream, archive.ErrMissing, after+1))
+		return after, false
+	}
+	return after, true
+}
+
+// Append appends to the store. One that conflicts may be the repetition of an append
+// whose events are in the files, which the store cannot know.
+func (s *Store) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+	appended, err := s.Live.Append(ctx, stream, expected, events...)
+	var conflict *event.ConflictError
+	if !errors.As(err, &conflict) || conflict.Actual < expected || conflict.Actual-expected < event.Version(len(events)) {
+		return appended, err
+	}
+	if !s.gone(ctx, stream, expected) {
+		return appended, err // the store has all of it, and has looked
+	}
+	same := 0
+	for r, readErr := range s.ReadStream(ctx, stream, expected) {
+		if readErr != nil {
+			return event.Appended{}, readErr
+		}
+		if r.ID != events[same].ID {
+			return appended, err
+		}
+		if same++; same == len(events) {
+			return event.Appended{Version: r.Version, Position: r.Position, Repeated: true}, nil
+		}
+	}
+	return appended, err
+}
+
+// gone reports whether the store has dropped what comes after a stream's version.
+func (s *Store) gone(ctx context.Context, stream event.Stream, after event.Version) bool {
+	for _, err := range s.Live.ReadStream(ctx, stream, after) {
+		var gone *archive.GoneError
+		return errors.As(err, &gone)
+	}
+	return false
+}

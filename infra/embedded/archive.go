@@ -1,0 +1,259 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/tempo-watchtower/watchtower/domain/archive"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+func beginsOf(conn *sqlite.Conn) (begins event.Position, err error) {
+	err = query(conn, "SELECT pos FROM beginning", func(s *sqlite.Stmt) bool {
+		begins = event.Position(s.ColumnInt64(0))
+		return false
+	})
+	return begins, err
+}
+
+// Begins is the position from which on the log is whole here; 1 while nothing was dropped.
+func (l *Log) Begins(context.Context) (event.Position, error) {
+	return event.Position(l.begins.Load()), nil
+}
+
+// notGone looks whether what follows a stream's version was dropped. It is asked after
+// the events were read, so that none can be dropped in between.
+func (l *Log) notGone(ctx context.Context, stream event.Stream, after event.Version) error {
+	begins := event.Position(l.begins.Load())
+	if begins <= 1 {
+		return nil
+	}
+	return l.file.readers.read(ctx, func(conn *sqlite.Conn) error { return goneOf(conn, begins, stream, after) })
+}
+
+func goneOf(conn *sqlite.Conn, begins event.Position, stream event.Stream, after event.Version) error {
+	archived := event.Version(0)
+	err := query(conn, "SELECT archived FROM streams WHERE digest = ? AND name = ?", func(s *sqlite.Stmt) bool {
+		archived = event.Version(s.ColumnInt64(0))
+		return false
+	}, digest(stream), string(stream))
+	if err == nil && after < archived {
+		err = &archive.GoneError{Begins: begins, Stream: stream}
+	}
+	return err
+}
+
+// Segments lists the archive's files, in order.
+func (l *Log) Segments(ctx context.Context) (all []archive.Segment, err error) {
+	err = l.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
+		all, err = segmentsOf(conn)
+		return err
+	})
+	return all, err
+}
+
+func segmentsOf(conn *sqlite.Conn) (all []archive.Segment, err error) {
+	err = query(conn, "SELECT first, past, name, events, bytes, since, until, store, hash FROM segments ORDER BY first", func(s *sqlite.Stmt) bool {
+		segment := archive.Segment{
+			First: event.Position(s.ColumnInt64(0)), Past: event.Position(s.ColumnInt64(1)), Name: s.ColumnText(2),
+			Events: uint64(s.ColumnInt64(3)), Bytes: uint64(s.ColumnInt64(4)),
+			From: time.UnixMicro(s.ColumnInt64(5)).UTC(), To: time.UnixMicro(s.ColumnInt64(6)).UTC(),
+		}
+		s.ColumnBytes(7, segment.Store[:])
+		s.ColumnBytes(8, segment.Hash[:])
+		all = append(all, segment)
+		return true
+	})
+	return all, err
+}
+
+// KeepSegment lists a file. One that is listed already stays as it is.
+func (l *Log) KeepSegment(ctx context.Context, s archive.Segment) error {
+	return l.write(ctx, func(conn *sqlite.Conn) error {
+		return exec(conn, `INSERT OR IGNORE INTO segments (first, past, store, name, hash, events, bytes, since, until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			int64(s.First), int64(s.Past), s.Store[:], s.Name, s.Hash[:], int64(s.Events), int64(s.Bytes), s.From.UnixMicro(), s.To.UnixMicro())
+	})
+}
+
+func (l *Log) write(ctx context.Context, do func(conn *sqlite.Conn) error) error {
+	return l.file.writer.do(ctx, &job{do: do})
+}
+
+// dropStreams is how many events one commit looks at, which holds up appends.
+const dropEvents = 2000
+
+// Drop removes the events below a position, which are in segments, save those of streams
+// that are not settled; their pages are used again. It returns where the log begins then,
+// and may be called again after any error.
+func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule) (event.Position, error) {
+	begins := event.Position(l.begins.Load())
+	if below > begins {
+		// First of all readers are told; nobody misses what is removed after that.
+		err := l.write(ctx, func(conn *sqlite.Conn) error { return begin(conn, begins, below) })
+		if err != nil {
+			return begins, fmt.Errorf("drop below position %d: %w", below, err)
+		}
+		l.begins.Store(uint64(below))
+		begins = below
+		l.crash(dropping)
+	}
+	for after := event.Position(0); after+1 < begins; {
+		var next event.Position
+		err := l.write(ctx, func(conn *sqlite.Conn) (err error) {
+			next, err = dropSome(conn, after, begins, rule)
+			return err
+		})
+		if err != nil {
+			return begins, fmt.Errorf("drop below position %d: %w", begins, err)
+		}
+		after = next
+		l.crash(dropped)
+	}
+	return begins, nil
+}
+
+// begin moves the log's beginning on, if all before it is in segments.
+func begin(conn *sqlite.Conn, from, below event.Position) error {
+	all, err := segmentsOf(conn)
+	if err != nil {
+		return err
+	}
+	next := from
+	for _, s := range all {
+		if s.First <= next && next < s.Past {
+			next = s.Past
+		}
+	}
+	if next < below {
+		return fmt.Errorf("positions from %d on are in no listed segment", next)
+	}
+	return exec(conn, "UPDATE beginning SET pos = ?", int64(below))
+}
+
+// dropSome removes what it may of the next events after a position, and returns up to
+// where it has looked.
+func dropSome(conn *sqlite.Conn, after, below event.Position, rule archive.Rule) (event.Position, error) {
+	type stream struct {
+		no      int64
+		name    event.Stream
+		version int64 // of its last event in this stretch
+	}
+	streams := map[int64]stream{}
+	next := below - 1
+	count := 0
+	err := query(conn, `SELECT e.pos, e.stream, e.version, s.name FROM events e CROSS JOIN streams s ON s.no = e.stream
+		WHERE e.pos > ? AND e.pos < ? ORDER BY e.pos`, func(s *sqlite.Stmt) bool {
+		if count == dropEvents {
+			return false
+		}
+		count++
+		next = event.Position(s.ColumnInt64(0))
+		streams[s.ColumnInt64(1)] = stream{s.ColumnInt64(1), event.Stream(s.ColumnText(3)), s.ColumnInt64(2)}
+		return true
+	}, int64(after), int64(below))
+	if err != nil {
+		return after, err
+	}
+	if count < dropEvents {
+		next = below - 1
+	}
+	for _, s := range streams {
+		last, name := event.Position(0), ""
+		err := query(conn, "SELECT pos, name FROM events WHERE stream = ? ORDER BY version DESC LIMIT 1", func(row *sqlite.Stmt) bool {
+			last, name = event.Position(row.ColumnInt64(0)), row.ColumnText(1)
+			return false
+		}, s.no)
+		if err != nil {
+			return after, err
+		}
+		if last >= below || !rule.Settled(s.name, name) {
+			continue
+		}
+		// The last event goes last: its version and name are asked for until then.
+		if err := exec(conn, "DELETE FROM events WHERE stream = ? AND version <= ?", s.no, s.version); err != nil {
+			return after, err
+		}
+		if err := exec(conn, "UPDATE streams SET archived = max(archived, ?) WHERE no = ?", s.version, s.no); err != nil {
+			return after, err
+		}
+	}
+	return next, nil
+}
+
+// Restore puts the events from a position on, which was dropped, back into the log. They
+// have to be all up to where the log begins.
+func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2[event.Batch, error]) error {
+	begins := event.Position(l.begins.Load())
+	if from >= begins {
+		return nil
+	}
+	next := from
+	for batch, err := range events {
+		if err != nil {
+			return err
+		}
+		for i, r := range batch.Events {
+			if r.Position >= begins {
+				batch.Events = batch.Events[:i]
+				break
+			}
+			if r.Position != next {
+				return fmt.Errorf("position %d comes where %d has to", r.Position, next)
+			}
+			next++
+		}
+		err := l.write(ctx, func(conn *sqlite.Conn) error {
+			for _, r := range batch.Events {
+				if err := putBack(conn, r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if next != begins {
+		return fmt.Errorf("the events end before position %d, the log begins at %d", next, begins)
+	}
+	err := l.write(ctx, func(conn *sqlite.Conn) error {
+		// What is here again from its first event of these on is archived up to there only.
+		err := exec(conn, `UPDATE streams SET archived = coalesce((SELECT min(e.version) - 1 FROM events e
+			WHERE e.stream = streams.no AND e.pos >= ? AND e.pos < ?), archived)
+			WHERE archived > 0 AND no IN (SELECT stream FROM events WHERE pos >= ? AND pos < ?)`,
+			int64(from), int64(begins), int64(from), int64(begins))
+		if err == nil {
+			err = exec(conn, "UPDATE beginning SET pos = ?", int64(from))
+		}
+		return err
+	})
+	if err == nil {
+		l.begins.Store(uint64(from))
+	}
+	return err
+}
+
+// putBack inserts an event as it was recorded, if it is not there.
+func putBack(conn *sqlite.Conn, r event.Recorded) error {
+	no := int64(0)
+	err := query(conn, "SELECT no FROM streams WHERE digest = ? AND name = ?", func(s *sqlite.Stmt) bool {
+		no = s.ColumnInt64(0)
+		return false
+	}, digest(r.Stream), string(r.Stream))
+	if err != nil {
+		return err
+	}
+	if no == 0 {
+		return errors.New("an event of a stream that there is not: " + string(r.Stream))
+	}
+	return exec(conn, `INSERT OR IGNORE INTO events (pos, stream, version, at, id, name, data, correlation, causation, actor, trace)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		int64(r.Position), no, int64(r.Version), r.At.UnixMicro(), r.ID[:], r.Name, []byte(r.Data),
+		idOrNull(r.Meta.Correlation), idOrNull(r.Meta.Causation), r.Meta.Actor, r.Meta.Trace)
+}

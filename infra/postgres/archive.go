@@ -1,0 +1,275 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/tempo-watchtower/watchtower/domain/archive"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+const selectBegins = `SELECT begins FROM log.head`
+
+// Begins is the position from which on the log is whole here; 1 while nothing was dropped.
+func (l *Log) Begins(ctx context.Context) (event.Position, error) {
+	var begins int64
+	err := retry(ctx, func() error { return l.pool.QueryRow(ctx, selectBegins).Scan(&begins) })
+	return event.Position(begins), err
+}
+
+const selectSegments = `SELECT store, first, past, name, hash, events, bytes, since, until FROM log.segments ORDER BY first`
+
+// Segments lists the archive's files, in order.
+func (l *Log) Segments(ctx context.Context) (all []archive.Segment, err error) {
+	err = retry(ctx, func() error {
+		rows, err := l.pool.Query(ctx, selectSegments)
+		if err != nil {
+			return err
+		}
+		all, err = pgx.CollectRows(rows, scanSegment)
+		return err
+	})
+	return all, err
+}
+
+func scanSegment(row pgx.CollectableRow) (s archive.Segment, err error) {
+	var store pgtype.UUID
+	var first, past, events, bytes int64
+	var hash []byte
+	err = row.Scan(&store, &first, &past, &s.Name, &hash, &events, &bytes, &s.From, &s.To)
+	s.Store, s.First, s.Past = store.Bytes, event.Position(first), event.Position(past)
+	s.Events, s.Bytes, s.From, s.To = uint64(events), uint64(bytes), s.From.UTC(), s.To.UTC()
+	copy(s.Hash[:], hash)
+	return s, err
+}
+
+// KeepSegment lists a file. One that is listed already stays as it is.
+func (l *Log) KeepSegment(ctx context.Context, s archive.Segment) error {
+	return retryRefused(ctx, func() error {
+		_, err := l.pool.Exec(ctx, `INSERT INTO log.segments (store, first, past, name, hash, events, bytes, since, until)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
+			pgtype.UUID{Bytes: s.Store, Valid: true}, clamp(uint64(s.First)), clamp(uint64(s.Past)), s.Name, s.Hash[:],
+			clamp(s.Events), clamp(s.Bytes), s.From, s.To)
+		return err
+	})
+}
+
+const (
+	// copyPositions are looked at in one database transaction: a longer one would keep
+	// the server from reusing old versions of the head row.
+	copyPositions = 20_000
+	// copyStreams of those kept are looked at together.
+	copyStreams = 1000
+
+	// dropWait bounds how long a drop holds up appends and readers, if some reader holds
+	// it up: then it is tried again a little later.
+	dropWait  = 300 * time.Millisecond
+	dropPause = 2 * time.Second
+	dropTries = 30
+)
+
+// Drop drops the partitions that lie below a position, whose events are in segments,
+// after having copied forward those of streams that are not settled. It returns where
+// the log begins then. It may be called again after any error.
+func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule) (begins event.Position, err error) {
+	for {
+		var first, past int64
+		err := retry(ctx, func() error {
+			return l.pool.QueryRow(ctx, `SELECT first, past FROM log.partitions ORDER BY first LIMIT 1`).Scan(&first, &past)
+		})
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && event.Position(past) > below {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		if err := l.copyForward(ctx, first, past, below, rule); err != nil {
+			return 0, fmt.Errorf("copy forward from positions %d to %d: %w", first, past-1, err)
+		}
+		l.crash(copied)
+		before := past
+		if begins, err = l.forget(ctx, below); err != nil {
+			return 0, fmt.Errorf("drop positions %d to %d: %w", first, past-1, err)
+		}
+		l.crash(dropped)
+		if int64(begins) < before {
+			return begins, fmt.Errorf("positions %d to %d are in no listed segment, and stay", first, past-1)
+		}
+	}
+	if err := l.dropKept(ctx, rule); err != nil {
+		return 0, err
+	}
+	return l.Begins(ctx)
+}
+
+// copyForward keeps what streams that are not settled have in a range.
+func (l *Log) copyForward(ctx context.Context, first, past int64, below event.Position, rule archive.Rule) error {
+	const touched = `SELECT t.stream, s.name, s.last_pos, coalesce((SELECT e.name FROM log.events e WHERE e.pos = s.last_pos), '')
+		FROM (SELECT DISTINCT stream FROM log.events WHERE pos >= $1 AND pos < $2) t JOIN log.streams s ON s.no = t.stream`
+	for from := first; from < past; from += copyPositions {
+		to := min(from+copyPositions, past)
+		open, err := l.pick(ctx, func(settled bool) bool { return !settled }, below, rule, touched, from, to)
+		if err != nil {
+			return err
+		}
+		if len(open) == 0 {
+			continue
+		}
+		err = retry(ctx, func() error {
+			_, err := l.pool.Exec(ctx, `INSERT INTO log.kept SELECT * FROM log.events
+				WHERE pos >= $1 AND pos < $2 AND stream = ANY ($3::bigint[]) ON CONFLICT DO NOTHING`, from, to, open)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pick asks for streams and tells those apart that are settled.
+func (l *Log) pick(ctx context.Context, want func(settled bool) bool, below event.Position, rule archive.Rule, sql string, args ...any) (picked []int64, err error) {
+	err = retry(ctx, func() error {
+		picked = nil
+		rows, err := l.pool.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		var no, last int64
+		var stream, name string
+		_, err = pgx.ForEachRow(rows, []any{&no, &stream, &last, &name}, func() error {
+			if want(event.Position(last) < below && rule.Settled(event.Stream(stream), name)) {
+				picked = append(picked, no)
+			}
+			return nil
+		})
+		return err
+	})
+	return picked, err
+}
+
+// forget drops the first partition. It does not wait for long readers while everybody
+// waits for it, but tries again.
+func (l *Log) forget(ctx context.Context, below event.Position) (_ event.Position, err error) {
+	var began int64
+	for range dropTries {
+		err = pgx.BeginFunc(ctx, l.pool, func(dbtx pgx.Tx) error {
+			if _, err := dbtx.Exec(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d`, dropWait.Milliseconds())); err != nil {
+				return err
+			}
+			return dbtx.QueryRow(ctx, `SELECT log.forget($1)`, clamp(uint64(below))).Scan(&began)
+		})
+		if err == nil || !Transient(err) {
+			return event.Position(began), classed(err)
+		}
+		l.logger.Info("a partition is not dropped yet, somebody is at work on it", "err", err)
+		if err := pause(ctx, dropPause); err != nil {
+			return 0, err
+		}
+	}
+	return 0, err
+}
+
+// dropKept removes what was copied forward of streams that are settled by now.
+func (l *Log) dropKept(ctx context.Context, rule archive.Rule) error {
+	begins, err := l.Begins(ctx)
+	if err != nil {
+		return err
+	}
+	const kept = `SELECT t.stream, s.name, s.last_pos, coalesce((SELECT k.name FROM log.kept k WHERE k.pos = s.last_pos), '')
+		FROM (SELECT DISTINCT stream FROM log.kept WHERE stream > $1 ORDER BY stream LIMIT $2) t JOIN log.streams s ON s.no = t.stream`
+	for after := int64(0); ; {
+		last := after
+		settled, err := l.pick(ctx, func(settled bool) bool { return settled }, begins, rule, kept, after, copyStreams)
+		if err != nil {
+			return err
+		}
+		err = retry(ctx, func() error {
+			if _, err := l.pool.Exec(ctx, `DELETE FROM log.kept WHERE stream = ANY ($1::bigint[])`, settled); err != nil {
+				return err
+			}
+			return l.pool.QueryRow(ctx, `SELECT coalesce(max(stream), 0) FROM (SELECT DISTINCT stream FROM log.kept WHERE stream > $1 ORDER BY stream LIMIT $2) t`,
+				after, copyStreams).Scan(&after)
+		})
+		if err != nil || after <= last {
+			return err
+		}
+	}
+}
+
+// Restore puts the events from a position on, which was dropped, back into the log. They
+// have to be all up to where the log begins.
+func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2[event.Batch, error]) error {
+	err := pgx.BeginFunc(ctx, l.pool, func(dbtx pgx.Tx) error {
+		var begins int64
+		if err := dbtx.QueryRow(ctx, selectBegins).Scan(&begins); err != nil {
+			return err
+		}
+		if from >= event.Position(begins) {
+			return nil
+		}
+		if _, err := dbtx.Exec(ctx, `SELECT log.recall($1)`, clamp(uint64(from))); err != nil {
+			return err
+		}
+		next := from
+		for batch, err := range events {
+			if err != nil {
+				return err
+			}
+			for i, r := range batch.Events {
+				if r.Position >= event.Position(begins) {
+					batch.Events = batch.Events[:i]
+					break
+				}
+				if r.Position != next {
+					return fmt.Errorf("position %d comes where %d has to", r.Position, next)
+				}
+				next++
+			}
+			if err := insertRecorded(ctx, dbtx, batch.Events); err != nil {
+				return err
+			}
+		}
+		if next != event.Position(begins) {
+			return fmt.Errorf("the events end before position %d, the log begins at %d", next, begins)
+		}
+		tag, err := dbtx.Exec(ctx, `UPDATE log.head SET begins = $1 WHERE begins = $2`, clamp(uint64(from)), begins)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = errors.New("somebody else has moved the log's beginning")
+		}
+		if err == nil {
+			_, err = dbtx.Exec(ctx, `DELETE FROM log.kept WHERE pos >= $1`, clamp(uint64(from)))
+		}
+		return err
+	})
+	return classed(err)
+}
+
+// insertRecorded inserts events as they were recorded, whose positions are dense.
+func insertRecorded(ctx context.Context, db execer, events []event.Recorded) error {
+	if len(events) == 0 {
+		return nil
+	}
+	b := newBatch(clamp(uint64(events[0].Position)) - 1)
+	var streams []string
+	var at []time.Time
+	for _, r := range events {
+		b.add(&tail{name: r.Stream, no: 1, version: r.Version - 1}, []event.Event{r.Event})
+		streams, at = append(streams, string(r.Stream)), append(at, r.At)
+	}
+	const insert = `INSERT INTO log.events (pos, stream, version, at, id, name, data, correlation, causation, actor, trace)
+		SELECT u.pos, s.no, u.version, u.at, u.id, u.name, u.data, u.correlation, u.causation, u.actor, u.trace
+		FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::timestamptz[], $5::uuid[], $6::text[], $7::bytea[], $8::uuid[], $9::uuid[], $10::text[], $11::text[])
+		u (pos, stream, version, at, id, name, data, correlation, causation, actor, trace) JOIN log.streams s ON s.name = u.stream`
+	tag, err := db.Exec(ctx, insert, b.pos, streams, b.version, at, b.id, b.name, b.data, b.correlation, b.causation, b.actor, b.trace)
+	if err == nil && tag.RowsAffected() != int64(len(events)) {
+		err = fmt.Errorf("%d of %d events are of streams that there are not", int64(len(events))-tag.RowsAffected(), len(events))
+	}
+	return err
+}
