@@ -74,7 +74,7 @@ func (k *Snapshots[S]) find(ctx context.Context, stream event.Stream) (event.Sna
 // the snapshot was made at.
 func (k *Snapshots[S]) open(s event.Snapshot, at event.Recorded) (state S, ok bool) {
 	data, sealed := s.Data[:len(s.Data)-sealBytes], s.Data[len(s.Data)-sealBytes:]
-	if at.Version != s.Version || at.Position != s.Position || !bytes.Equal(sealed, seal(s, at.ID, data)) {
+	if at.Version != s.Version || at.Position != s.Position || at.Linked() != s.Link || !bytes.Equal(sealed, seal(s, at.ID, data)) {
 		return state, false
 	}
 	state, err := k.Decode(data)
@@ -94,7 +94,7 @@ func (k *Snapshots[S]) keep(ctx context.Context, state S, at event.Recorded, rea
 	if len(data) > snapshotBytes {
 		return
 	}
-	s := event.Snapshot{Stream: at.Stream, Version: at.Version, Position: at.Position, Schema: k.Schema}
+	s := event.Snapshot{Stream: at.Stream, Version: at.Version, Position: at.Position, Link: at.Linked(), Schema: k.Schema}
 	s.Data = append(data, seal(s, at.ID, data)...)
 	if err := k.Rows.KeepSnapshot(ctx, s); err != nil && ctx.Err() == nil {
 		k.failed(at.Stream, err)

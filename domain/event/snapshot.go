@@ -6,7 +6,7 @@ type Snapshot struct {
 	Stream   Stream
 	Version  Version  // of the last event that is in it
 	Position Position // of that event
-	Link     [32]byte // of that event
+	Link     Link     // that the next event is made over
 	Schema   int      // which shape Data has; every aggregate numbers its own
 	Data     []byte
 }

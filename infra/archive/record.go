@@ -23,6 +23,7 @@ const (
 	tagCausation
 	tagActor
 	tagTrace
+	tagLink
 )
 
 func appendRecord(out []byte, r event.Recorded) []byte {
@@ -51,6 +52,9 @@ func appendRecord(out []byte, r event.Recorded) []byte {
 	id(tagCausation, r.Meta.Causation)
 	bytes(tagActor, []byte(r.Meta.Actor))
 	bytes(tagTrace, []byte(r.Meta.Trace))
+	if !r.Meta.Link.IsZero() {
+		bytes(tagLink, r.Meta.Link[:])
+	}
 	out = binary.AppendUvarint(out, uint64(len(b)))
 	return append(out, b...)
 }
@@ -116,6 +120,11 @@ func setField(r *event.Recorded, tag byte, v []byte) error {
 		r.Meta.Actor = string(v)
 	case tagTrace:
 		r.Meta.Trace = string(v)
+	case tagLink:
+		if len(v) != len(r.Meta.Link) {
+			return errRecord
+		}
+		copy(r.Meta.Link[:], v)
 	default:
 		return fmt.Errorf("%w: field %d", errRecord, tag)
 	}

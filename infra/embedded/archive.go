@@ -252,8 +252,8 @@ func putBack(conn *sqlite.Conn, r event.Recorded) error {
 	if no == 0 {
 		return errors.New("an event of a stream that there is not: " + string(r.Stream))
 	}
-	return exec(conn, `INSERT OR IGNORE INTO events (pos, stream, version, at, id, name, data, correlation, causation, actor, trace)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	return exec(conn, `INSERT OR IGNORE INTO events (pos, stream, version, at, id, name, data, correlation, causation, actor, trace, link)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		int64(r.Position), no, int64(r.Version), r.At.UnixMicro(), r.ID[:], r.Name, []byte(r.Data),
-		idOrNull(r.Meta.Correlation), idOrNull(r.Meta.Causation), r.Meta.Actor, r.Meta.Trace)
+		idOrNull(r.Meta.Correlation), idOrNull(r.Meta.Causation), r.Meta.Actor, r.Meta.Trace, linkOrNull(r.Meta.Link))
 }

@@ -263,11 +263,11 @@ func insertRecorded(ctx context.Context, db execer, events []event.Recorded) err
 		b.add(&tail{name: r.Stream, no: 1, version: r.Version - 1}, []event.Event{r.Event})
 		streams, at = append(streams, string(r.Stream)), append(at, r.At)
 	}
-	const insert = `INSERT INTO log.events (pos, stream, version, at, id, name, data, correlation, causation, actor, trace)
-		SELECT u.pos, s.no, u.version, u.at, u.id, u.name, u.data, u.correlation, u.causation, u.actor, u.trace
-		FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::timestamptz[], $5::uuid[], $6::text[], $7::bytea[], $8::uuid[], $9::uuid[], $10::text[], $11::text[])
-		u (pos, stream, version, at, id, name, data, correlation, causation, actor, trace) JOIN log.streams s ON s.name = u.stream`
-	tag, err := db.Exec(ctx, insert, b.pos, streams, b.version, at, b.id, b.name, b.data, b.correlation, b.causation, b.actor, b.trace)
+	const insert = `INSERT INTO log.events (pos, stream, version, at, id, name, data, correlation, causation, actor, trace, link)
+		SELECT u.pos, s.no, u.version, u.at, u.id, u.name, u.data, u.correlation, u.causation, u.actor, u.trace, u.link
+		FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::timestamptz[], $5::uuid[], $6::text[], $7::bytea[], $8::uuid[], $9::uuid[], $10::text[], $11::text[], $12::bytea[])
+		u (pos, stream, version, at, id, name, data, correlation, causation, actor, trace, link) JOIN log.streams s ON s.name = u.stream`
+	tag, err := db.Exec(ctx, insert, b.pos, streams, b.version, at, b.id, b.name, b.data, b.correlation, b.causation, b.actor, b.trace, b.link)
 	if err == nil && tag.RowsAffected() != int64(len(events)) {
 		err = fmt.Errorf("%d of %d events are of streams that there are not", int64(len(events))-tag.RowsAffected(), len(events))
 	}

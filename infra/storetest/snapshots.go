@@ -35,7 +35,7 @@ func Snapshots(t *testing.T, open func(t *testing.T) Opened[SnapshotRows]) {
 		}
 	}
 	none("a")
-	first := event.Snapshot{Stream: "a", Version: 7, Position: 1 << 40, Link: [32]byte{1, 31: 2}, Schema: 3, Data: []byte("zero \x00 and all")}
+	first := event.Snapshot{Stream: "a", Version: 7, Position: 1 << 40, Link: event.Link{1, 31: 2}, Schema: 3, Data: []byte("zero \x00 and all")}
 	check(t, p.KeepSnapshot(ctx, first))
 	kept(first)
 	none("A")
