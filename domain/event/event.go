@@ -63,7 +63,10 @@ func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
 func (id *ID) UnmarshalText(b []byte) error {
 	digits := strings.ReplaceAll(string(b), "-", "")
-	if n, err := hex.Decode(id[:], []byte(digits)); err != nil || n != len(id) {
+	if len(digits) != hex.EncodedLen(len(id)) {
+		return fmt.Errorf("event id %q is not a UUID", b)
+	}
+	if _, err := hex.Decode(id[:], []byte(digits)); err != nil {
 		return fmt.Errorf("event id %q is not a UUID", b)
 	}
 	return nil

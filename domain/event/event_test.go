@@ -81,8 +81,10 @@ func TestDeriveID(t *testing.T) {
 	if err := json.Unmarshal(data, &back); err != nil || back != a {
 		t.Errorf("%s: %v", data, err)
 	}
-	if err := back.UnmarshalText([]byte("no")); err == nil {
-		t.Error("a broken UUID was taken")
+	for _, bad := range []string{"no", "", a.String() + "00", "x" + a.String()[1:]} {
+		if err := back.UnmarshalText([]byte(bad)); err == nil {
+			t.Errorf("%q was taken for a UUID", bad)
+		}
 	}
 }
 
