@@ -32,7 +32,10 @@ func (d Digest) String() string               { return hex.EncodeToString(d[:]) 
 func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 func (d *Digest) UnmarshalText(text []byte) error {
-	if n, err := hex.Decode(d[:], text); err != nil || n != len(d) || len(text) != hex.EncodedLen(n) {
+	if len(text) != hex.EncodedLen(len(d)) {
+		return fmt.Errorf("%q is not a SHA-256", text)
+	}
+	if _, err := hex.Decode(d[:], text); err != nil {
 		return fmt.Errorf("%q is not a SHA-256", text)
 	}
 	return nil

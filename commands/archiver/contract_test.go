@@ -1,0 +1,110 @@
+package archiver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"sync"
+	"testing"
+
+	domain "github.com/tempo-watchtower/watchtower/domain/archive"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/archive"
+	"github.com/tempo-watchtower/watchtower/infra/storetest"
+)
+
+// midway is a log whose events are archived and dropped while it is in use: with every
+// few appends all that fills a segment goes.
+type midway struct {
+	*archive.Store
+	live  live
+	files *archive.Files
+	t     *testing.T
+
+	mu      sync.Mutex
+	appends int
+}
+
+// rule settles about half of the streams; what the others have is copied forward.
+func rule() (r domain.Rule) {
+	for i := range 10 {
+		for _, prefix := range []string{"s-", "tx-1-", "old-", "w-", "one", "a"} {
+			if name := fmt.Sprint(prefix, i); crc32.ChecksumIEEE([]byte(name))%2 == 0 {
+				r = append(r, domain.Ending{Prefix: name})
+			}
+		}
+	}
+	return append(r, domain.Ending{Prefix: "one"})
+}
+
+func (m *midway) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+	appended, err := m.Store.Append(ctx, stream, expected, events...)
+	if err == nil && m.mu.TryLock() {
+		defer m.mu.Unlock()
+		if m.appends++; m.appends%4 == 0 {
+			if err := m.archive(); err != nil && !errors.Is(err, event.ErrClosed) {
+				m.t.Errorf("archive in mid-suite: %v", err)
+			}
+		}
+	}
+	return appended, err
+}
+
+func (m *midway) archive() error {
+	ctx := context.Background()
+	listed, err := m.live.Segments(ctx)
+	if err != nil {
+		return err
+	}
+	past := event.Position(1)
+	if n := len(listed); n > 0 {
+		past = listed[n-1].Past
+	}
+	head, err := m.live.Head(ctx)
+	if err != nil || head < past+part || past > 20*part {
+		return err
+	}
+	s, err := m.files.Write(ctx, event.ID{1}, past, past+part, m.ReadAll(ctx, past-1, event.Filter{}, 7))
+	if err == nil {
+		err = m.live.KeepSegment(ctx, s)
+	}
+	if err == nil {
+		_, err = m.live.Drop(ctx, s.Past, rule())
+	}
+	return err
+}
+
+// A log of which parts are archived keeps the contract of stores.
+func TestContract(t *testing.T) {
+	engines := map[string]func(t *testing.T) *engine{
+		"embedded": func(t *testing.T) *engine { return onEmbedded(t.TempDir(), nil) },
+		"postgres": func(t *testing.T) *engine { return onPostgres(postgresURL(t), nil) },
+	}
+	for name, make := range engines {
+		t.Run(name, func(t *testing.T) {
+			moved := 0
+			storetest.Store(t, func(t *testing.T) storetest.Opened[storetest.Log] {
+				e, files := make(t), archive.NewFiles(archive.Dir(t.TempDir()), nil)
+				open := func() storetest.Log {
+					store := e.open()
+					return &midway{Store: archive.NewStore(store, files), live: store, files: files, t: t}
+				}
+				log := open()
+				t.Cleanup(func() {
+					if segments, err := log.(*midway).live.Segments(context.Background()); err == nil {
+						moved += len(segments)
+					}
+					e.close() //nolint:errcheck // the tests that care have looked
+				})
+				return storetest.Opened[storetest.Log]{
+					Port: log, Close: e.close,
+					Reopen: func() storetest.Log { check(t, e.close()); return open() },
+				}
+			})
+			if moved < 20 {
+				t.Errorf("%d segments in the whole suite", moved)
+			}
+		})
+	}
+}
