@@ -93,6 +93,9 @@ const selectStanding = `
 SELECT u.ord, e.id, e.pos
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY u (no, last, above, upto, ord)
 CROSS JOIN LATERAL (
+  SELECT k.id, k.pos FROM log.kept k
+  WHERE k.stream = u.no AND k.version > u.above AND k.version <= u.upto AND k.pos < (SELECT begins FROM log.head)
+  UNION ALL
   SELECT e.id, e.pos FROM log.events e
   WHERE e.stream = u.no AND e.version > u.above AND e.version <= u.upto AND e.pos BETWEEN u.no AND u.last
 ) e

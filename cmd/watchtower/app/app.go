@@ -18,6 +18,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/archiver"
 	"github.com/tempo-watchtower/watchtower/commands/canceler"
 	"github.com/tempo-watchtower/watchtower/commands/notary"
 	"github.com/tempo-watchtower/watchtower/commands/retention"
@@ -30,6 +31,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/group"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 	"github.com/tempo-watchtower/watchtower/infra/tracing"
 	"github.com/tempo-watchtower/watchtower/projections"
@@ -51,6 +53,9 @@ type Storage struct {
 	Board    watcher.Board
 	Requests Requests
 	View     *sql.DB
+	// Archived is the store whose old events go to Archive; both are nil without one.
+	Archived archiver.Store
+	Archive  *archive.Files
 	// Snapshots are folded states of long streams. May be nil.
 	Snapshots commands.SnapshotRows
 	Ping      func(ctx context.Context) error
@@ -93,6 +98,7 @@ type Settings struct {
 	MaxRequests    int // that are remembered by their Idempotency-Key
 	ExpiringWindow time.Duration
 	Retention      retention.Settings
+	Archive        archiver.Settings
 	// SnapshotsEvery is after how many events of a long stream a snapshot is kept; 0: none.
 	SnapshotsEvery int
 	Seals          notary.Settings
@@ -229,6 +235,9 @@ func (a *App) parts() []func(context.Context) {
 	}
 	if a.ports.Redis != nil {
 		parts = append(parts, a.hear, own("redis", a.rebuild))
+	}
+	if a.ports.Storage.Archive != nil {
+		parts = append(parts, own(archiveOwner, a.archiver().Run))
 	}
 	for _, part := range a.retention().Parts() {
 		parts = append(parts, own(part.Name, part.Run))

@@ -33,13 +33,13 @@ func Inspect(ctx context.Context, c config.Config, log *slog.Logger) (i Inspecti
 			err = errors.Join(err, i.Close())
 		}
 	}()
-	i.Again = func(ctx context.Context) (verify.Store, error) { return inspect(ctx, c.Store) }
-	if i.Work, err = inspect(ctx, c.Database); err != nil {
+	i.Again = func(ctx context.Context) (verify.Store, error) { return inspectWhole(ctx, c.Store, c.Archive) }
+	if i.Work, err = inspectWhole(ctx, c.Database, c.Archive); err != nil {
 		return i, fmt.Errorf("database %s: %w", c.Database, err)
 	}
 	i.Log = i.Work
 	if c.Database.String() != c.Store.String() || !c.Database.URL.Equal(c.Store.URL) {
-		if i.Log, err = inspect(ctx, c.Store); err != nil {
+		if i.Log, err = inspectWhole(ctx, c.Store, c.Archive); err != nil {
 			return i, fmt.Errorf("store %s: %w", c.Store, err)
 		}
 	}

@@ -24,9 +24,13 @@ import (
 
 // OpenStorage opens the configured databases and brings their schemas up to date.
 func OpenStorage(ctx context.Context, c config.Config, o StorageOptions) (Storage, error) {
+	o.partition = c.Archive.Partition
 	storage, err := open(ctx, c.Store, c.Scheduler, o)
 	if err != nil {
 		return Storage{}, fmt.Errorf("store %s: %w", c.Store, err)
+	}
+	if storage, err = storage.archived(c.Archive, o.Crash); err != nil {
+		return Storage{}, errors.Join(fmt.Errorf("store %s: %w", c.Store, err), storage.Close(ctx))
 	}
 	if c.Database.String() != c.Store.String() || !c.Database.URL.Equal(c.Store.URL) {
 		work, err := open(ctx, c.Database, c.Scheduler, o)
@@ -45,6 +49,7 @@ func OpenStorage(ctx context.Context, c config.Config, o StorageOptions) (Storag
 func split(log, work Storage) Storage {
 	joined := work
 	joined.Log, joined.Payloads, joined.Probe = log.Log, log.Payloads, log.Probe
+	joined.Archived, joined.Archive = log.Archived, log.Archive
 	joined.Transient = func(err error) bool { return log.Transient(err) || work.Transient(err) }
 	joined.Ping = func(ctx context.Context) error { return errors.Join(log.Ping(ctx), work.Ping(ctx)) }
 	joined.Close = func(ctx context.Context) error { return errors.Join(work.Close(ctx), log.Close(ctx)) }
@@ -59,7 +64,7 @@ func open(ctx context.Context, s config.Store, work config.Scheduler, o StorageO
 }
 
 func openPostgres(ctx context.Context, s config.Store, work config.Scheduler, o StorageOptions) (Storage, error) {
-	db, err := postgres.Open(ctx, s.URL.Reveal(), postgres.Options{Window: work.Window, Pause: longestPause(work), Crash: o.Crash, Logger: o.Log})
+	db, err := postgres.Open(ctx, s.URL.Reveal(), postgres.Options{Window: work.Window, Pause: longestPause(work), Partition: o.partition, Crash: o.Crash, Logger: o.Log})
 	if err != nil {
 		return Storage{}, err
 	}

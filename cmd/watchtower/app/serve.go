@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/commands/archiver"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 	"github.com/tempo-watchtower/watchtower/infra/tracing"
@@ -21,6 +22,8 @@ import (
 type StorageOptions struct {
 	Crash func(point string)
 	Log   *slog.Logger
+
+	partition int64 // positions in a partition of a Postgres log
 }
 
 // Build is what the program knows of its own making.
@@ -69,7 +72,7 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 		}
 	}()
 
-	storage, err := OpenStorage(ctx, c, StorageOptions{o.Crash, o.Log})
+	storage, err := OpenStorage(ctx, c, StorageOptions{Crash: o.Crash, Log: o.Log})
 	if err != nil {
 		return err
 	}
@@ -176,6 +179,7 @@ func SettingsOf(c config.Config) Settings {
 		Grouping: c.Grouping, MaxRequests: c.Idempotency.MaxRequests, ExpiringWindow: c.ExpiringWindow, Retention: c.Retention, ShutdownGrace: c.ShutdownGrace,
 		Deployment: c.Deployment, GroupIDSignatures: c.Cancel.GroupIDSignatures,
 		SnapshotsEvery: c.Snapshots.Every, Seals: c.Audit.Seals,
+		Archive: archiver.Settings{After: c.Archive.After, Segment: c.Archive.Segment},
 	}
 }
 

@@ -1,13 +1,64 @@
 package config
 
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
 // Snapshots says how folded states of long streams are kept.
 type Snapshots struct {
 	Every int // events; 0: none are kept
 }
 
+// Archive says where old events go, and when.
+type Archive struct {
+	Dir       string        // empty: they stay in the store
+	After     time.Duration // how old they are then
+	Segment   int           // positions in a file
+	Partition int64         // positions in a partition of a Postgres log
+}
+
+// String is the text that names the archive.
+func (a Archive) String() string {
+	if a.Dir == "" {
+		return ""
+	}
+	return filePrefix + a.Dir
+}
+
+const filePrefix = "file:"
+
 func (d *draft) archiving() []*setting {
+	const h, year = time.Hour, 365 * 24 * time.Hour
 	return []*setting{
 		numbers("snapshots.every", &d.Snapshots.Every, 500, 0, 1_000_000,
 			"After how many events of a group a snapshot of it is kept beside the due queue, so that commands need not read the whole group; 0 keeps none. They may be deleted at any time."),
+		{
+			path: "archive", kind: text, absent: "none: events stay in the store", allowed: "`file:DIR`",
+			doc: "Where events go that are older than `retention.events`: into files that are read as a part of the log, and dropped from the store. " +
+				"All replicas and commands need the same folder. Once events have gone, it has to be set for ever. Not for a store in memory or an EventStoreDB.",
+			show: func() string { return d.Archive.String() },
+			read: func(text string) error {
+				dir, ok := strings.CutPrefix(text, filePrefix)
+				switch {
+				case !ok:
+					return errors.New("must be file:DIR")
+				case dir == "" || strings.HasPrefix(dir, "//"):
+					return errors.New("names no folder: write file:DIR")
+				case strings.ContainsRune(dir, 0):
+					return errors.New("has a NUL in the folder's name")
+				}
+				d.Archive.Dir = filepath.Clean(dir)
+				return nil
+			},
+		},
+		durations("retention.events", &d.Archive.After, 30*24*h, 0, 10*year,
+			"How old events are before they move to the `archive`, if there is one."),
+		numbers("retention.segment", &d.Archive.Segment, 1_000_000, 1000, 100_000_000,
+			"How many events one file of the `archive` holds."),
+		numbers("retention.partition", &d.Archive.Partition, 20_000_000, 1000, 1_000_000_000,
+			"How many events one partition of a Postgres log holds, of those made from now on. A partition is dropped when all of it is in the `archive`."),
 	}
 }

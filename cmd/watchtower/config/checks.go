@@ -40,6 +40,10 @@ func (r *resolver) check() {
 		s := r.setting("database")
 		r.refuse(s, s.origin, "must not outlive the store, which is in memory")
 	}
+	if r.sound("store", "archive") && d.Store.Engine == Memory && d.Archive.Dir != "" {
+		s := r.setting("archive")
+		r.refuse(s, s.origin, "must not outlive the store, which is in memory")
+	}
 	if s := r.setting("confirmations"); r.sound("chains", "confirmations") {
 		for _, id := range slices.Sorted(maps.Keys(d.confirmations)) {
 			if !slices.ContainsFunc(d.Chains, func(c Chain) bool { return c.ID == id }) {

@@ -45,6 +45,7 @@ type Config struct {
 	Cancel      Cancel
 	Snapshots   Snapshots
 	Audit       Audit
+	Archive     Archive
 	// Deployment is this deployment's name in what owners sign; empty is one that
 	// follows from the vault's key.
 	Deployment string

@@ -85,6 +85,7 @@ func TestDefaults(t *testing.T) {
 		Retention:     retention.Settings{Bytes: 24 * time.Hour, Sweep: time.Hour},
 		Snapshots:     Snapshots{Every: 500},
 		Audit:         Audit{KeyFile: "watchtower-data/audit.key", Seals: notary.Settings{Every: 10 * time.Second, Events: 5000}},
+		Archive:       Archive{After: 720 * time.Hour, Segment: 1_000_000, Partition: 20_000_000},
 		Cancel:        Cancel{GroupIDSignatures: true},
 		Log:           Log{Level: slog.LevelInfo, Format: JSON},
 		Tracing:       Tracing{Percent: 100},
@@ -146,7 +147,7 @@ func TestFirstVariableWins(t *testing.T) {
 func TestEverySettingEveryWay(t *testing.T) {
 	other := map[string]string{
 		"listen": "127.0.0.1:1", "metrics-listen": "localhost:2", "store": "embedded:x", "database": "embedded:y",
-		"deployment": "payroll-eu", "cancel.group-id-signatures": "false",
+		"deployment": "payroll-eu", "archive": "file:/var/archive", "cancel.group-id-signatures": "false",
 		"redis": "redis://127.0.0.1:6379", "vault-key-file": "/k", "audit.key-file": "/a", "chains": "7=http://a", "confirmations": "42=3", "grouping": "all",
 		"watcher.use-websocket": "false", "log.level": "debug", "log.format": "text", "open-access": "true", "profiling": "true",
 		"trusted-proxies": "10.0.0.0/8,192.168.1.7/32", "api.rpc": "false", "api.origins": "https://app.example,http://localhost:3000",

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/commands/archiver"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// archived are the commands on the archive of old events.
+func archived(stderr io.Writer) *cobra.Command {
+	parent := &cobra.Command{
+		Use: "archive", Short: "List, verify, move and restore old events",
+		Long: "Old events lie in segments, files that the setting archive names, and are read as a\n" +
+			"part of the log. A serving watchtower moves them by itself. list and verify may run\n" +
+			"beside it; run and restore as well with Postgres, while an embedded store is its\n" +
+			"service's alone. See docs/archive.md.",
+	}
+	parent.AddCommand(listArchive(), verifyArchive(stderr), runArchive(stderr), restoreArchive(stderr))
+	return parent
+}
+
+// archiveConfig is a configuration that has an archive.
+func archiveConfig(cmd *cobra.Command) (config.Config, error) {
+	c, _, err := resolve(cmd)
+	if err == nil && c.Archive.Dir == "" {
+		err = config.Problems{{Origin: "archive", Setting: "archive", Text: "no archive: set WATCHTOWER_ARCHIVE, for instance to file:/var/lib/watchtower/archive"}}
+	}
+	return c, err
+}
+
+func listArchive() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the segments", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := archiveConfig(cmd)
+			if err != nil {
+				return err
+			}
+			segments, begins, _, err := app.Segments(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "positions\tevents\tbytes\tfrom\tto\tin the store\tsha-256\tfile") //nolint:errcheck // Flush tells
+			for _, s := range segments {
+				there := "no"
+				if s.First >= begins {
+					there = "yes"
+				}
+				fmt.Fprintf(w, "%d-%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", s.First, s.Past-1, s.Events, s.Bytes, //nolint:errcheck // as above
+					s.From.Format(time.RFC3339), s.To.Format(time.RFC3339), there, s.Hash, s.Name)
+			}
+			fmt.Fprintf(w, "the store's log begins at position %d\n", begins) //nolint:errcheck // as above
+			return w.Flush()
+		},
+	}
+	config.Flags(cmd.Flags())
+	return cmd
+}
+
+// errUnsound ends a verification of the archive that has found something.
+var errUnsound = errors.New("the archive is not sound")
+
+func verifyArchive(stderr io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Read every segment whole and say which are missing or damaged", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := archiveConfig(cmd)
+			if err != nil {
+				return err
+			}
+			segments, begins, files, err := app.Segments(cmd.Context(), c)
+			if err != nil {
+				return errUnchecked{err}
+			}
+			var events, bytes uint64
+			broken := 0
+			tell := progress(stderr)
+			next := event.Position(1)
+			for i, s := range segments {
+				if s.First != next {
+					broken++
+					fmt.Fprintf(cmd.OutOrStdout(), "no segment is listed that begins with position %d\n", next) //nolint:errcheck // the exit status tells
+				}
+				next = s.Past
+				if err := files.Verify(cmd.Context(), s); err != nil {
+					broken++
+					fmt.Fprintln(cmd.OutOrStdout(), err) //nolint:errcheck // the exit status tells
+				}
+				events, bytes = events+s.Events, bytes+s.Bytes
+				tell("segments", uint64(i)+1, uint64(len(segments)))
+			}
+			if begins > next {
+				broken++
+				fmt.Fprintf(cmd.OutOrStdout(), "segments end before position %d, the store's log begins at %d\n", next, begins) //nolint:errcheck // as above
+			}
+			if broken > 0 {
+				return fmt.Errorf("%w: %d of %d segments", errUnsound, broken, len(segments))
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d segments, %d events, %d bytes: all is well\n", len(segments), events, bytes)
+			return err
+		},
+	}
+	config.Flags(cmd.Flags())
+	return cmd
+}
+
+// withArchiver opens the configured store for as long as do takes.
+func withArchiver(cmd *cobra.Command, stderr io.Writer, do func(ctx context.Context, a *archiver.Archiver) error) (err error) {
+	c, err := archiveConfig(cmd)
+	if err != nil {
+		return err
+	}
+	log := logger(c, stderr)
+	storage, err := app.OpenStorage(cmd.Context(), c, app.StorageOptions{Log: log, Crash: crash()})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, storage.Close(context.WithoutCancel(cmd.Context()))) }()
+	a := app.Archiver(storage, app.SettingsOf(c).Archive, operator(), log)
+	a.Crash = crash()
+	return do(cmd.Context(), a)
+}
+
+func runArchive(stderr io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "run", Short: "Move what is old enough now, and drop it from the store", Args: cobra.NoArgs,
+		Long: "Move what is old enough now, and drop it from the store: also what was restored.",
+	}
+	dry := cmd.Flags().Bool("dry-run", false, "say what would be done, and do nothing")
+	config.Flags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return withArchiver(cmd, stderr, func(ctx context.Context, a *archiver.Archiver) error {
+			out := cmd.OutOrStdout()
+			if *dry {
+				return planned(ctx, out, a)
+			}
+			report, err := a.Pass(ctx, true)
+			for _, s := range report.Stored {
+				fmt.Fprintf(out, "stored positions %d to %d in %s: %d bytes\n", s.First, s.Past-1, s.Name, s.Bytes) //nolint:errcheck // what matters is done
+			}
+			if err == nil {
+				_, err = fmt.Fprintf(out, "the store's log begins at position %d\n", report.Begins)
+			}
+			return err
+		})
+	}
+	return cmd
+}
+
+// planned says what a pass would do.
+func planned(ctx context.Context, out io.Writer, a *archiver.Archiver) error {
+	state, err := a.State(ctx)
+	if err != nil {
+		return err
+	}
+	ranges, err := a.Due(ctx, state)
+	if err != nil {
+		return err
+	}
+	past := state.Past()
+	for _, r := range ranges {
+		if _, err := fmt.Fprintf(out, "would store positions %d to %d\n", r[0], r[1]-1); err != nil {
+			return err
+		}
+		past = r[1]
+	}
+	begins, err := a.Store.Begins(ctx)
+	if err == nil {
+		_, err = fmt.Fprintf(out, "the store's log begins at position %d, and would begin at %d at most\n", begins, past)
+	}
+	return err
+}
+
+func restoreArchive(stderr io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "restore", Short: "Put archived events back into the store, from a position on", Args: cobra.NoArgs,
+		Long: "Put archived events back into the store, from the segment of a position on up to where\n" +
+			"the store's log begins. They stay there until archive run; the segments stay as well.",
+		Example: "  watchtower archive restore --from 3000001 --dry-run",
+	}
+	from := cmd.Flags().Uint64("from", 0, "the position that is wanted")
+	dry := cmd.Flags().Bool("dry-run", false, "say what would be done, and do nothing")
+	config.Flags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *from == 0 {
+			return errors.New("--from names no position: they begin with 1")
+		}
+		return withArchiver(cmd, stderr, func(ctx context.Context, a *archiver.Archiver) error {
+			first, begins, err := a.Restorable(ctx, event.Position(*from))
+			if err != nil {
+				return err
+			}
+			word := "restored"
+			if *dry {
+				word = "would restore"
+			} else if _, err := a.Restore(ctx, first); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s positions %d to %d\n", word, first, begins-1)
+			return err
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,92 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/domain/archive"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// History is what a store had dropped at one moment, for whoever reads the rest of it
+// without [Store].
+type History struct {
+	files    *Files
+	segments []archive.Segment
+	begins   event.Position
+}
+
+// NewHistory is what lies below a position.
+func NewHistory(files *Files, segments []archive.Segment, begins event.Position) *History {
+	return &History{files, segments, begins}
+}
+
+// Page is the next events after a position, at most so many; none where the history ends.
+func (h *History) Page(ctx context.Context, after event.Position, most int) (page []event.Recorded, err error) {
+	if after+1 >= h.begins {
+		return nil, nil
+	}
+	for _, s := range h.segments {
+		if after+1 < s.First || after+1 >= s.Past {
+			continue
+		}
+		for events, err := range h.files.Read(ctx, s, after) {
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range events {
+				if len(page) < most && r.Position < h.begins {
+					page = append(page, r)
+				}
+			}
+			if len(page) >= most {
+				break
+			}
+		}
+		return page, nil
+	}
+	return nil, fmt.Errorf("archive: %w: no segment is listed that has position %d", archive.ErrMissing, after+1)
+}
+
+// Complete is a stream's events after a version, of which some are given already.
+func (h *History) Complete(ctx context.Context, stream event.Stream, after event.Version, given []event.Recorded) ([]event.Recorded, error) {
+	if whole(given, after) && len(given) > 0 {
+		return given, nil
+	}
+	known := map[event.Version]bool{}
+	for _, r := range given {
+		known[r.Version] = true
+	}
+	all := slices.Clone(given)
+	for _, s := range h.segments {
+		if s.First >= h.begins {
+			break
+		}
+		events, err := h.files.Stream(ctx, s, stream, after)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range events {
+			if !known[r.Version] && r.Position < h.begins {
+				all = append(all, r)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b event.Recorded) int { return cmp.Compare(a.Version, b.Version) })
+	if !whole(all, after) {
+		return nil, fmt.Errorf("archive: %s: %w: some of its events are neither in the store nor in a segment", stream, archive.ErrMissing)
+	}
+	return all, nil
+}
+
+// whole reports whether events follow a version without a gap.
+func whole(events []event.Recorded, after event.Version) bool {
+	for i, r := range events {
+		if r.Version != after+event.Version(i)+1 {
+			return false
+		}
+	}
+	return true
+}
