@@ -120,3 +120,17 @@ func (p *place) open(ctx context.Context) (o opened, err error) {
 	}
 	return o, nil
 }
+
+// shadow opens the shadow of a read model there.
+func (p *place) shadow(ctx context.Context, m projections.Model) (projections.Shadow, error) {
+	tables := make([]string, len(m.Tables))
+	for i, t := range m.Tables {
+		tables[i] = t.Name
+	}
+	if p.engine == embeddedEngine {
+		return embedded.OpenShadow(ctx, filepath.Join(p.dir, "data"), m.Name, tables)
+	}
+	return postgres.OpenShadow(ctx, p.url, m.Name, tables, func(ctx context.Context, own *sql.DB) error {
+		return projections.Migrate(ctx, own, migrations.View)
+	})
+}

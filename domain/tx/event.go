@@ -159,20 +159,20 @@ func (Retired) fact()          {}
 // upcaster for the old one, and a frozen sample in testdata/events.
 func Codec() event.Codec[Event] {
 	return event.NewCodec(
-		event.As[Event, Accepted]("tx.accepted.v1"),
-		event.As[Event, Broadcast]("tx.broadcast.v1"),
-		event.As[Event, Rejected]("tx.rejected.v1"),
-		event.As[Event, Mined]("tx.mined.v1"),
+		event.Quick[Event]("tx.accepted.v1", scanAccepted),
+		event.Quick[Event]("tx.broadcast.v1", scanBroadcast),
+		event.Quick[Event]("tx.rejected.v1", scanRejected),
+		event.Quick[Event]("tx.mined.v1", scanMined),
 		event.As[Event, StaleByNonce]("tx.stale_by_nonce.v1"),
 		event.As[Event, Expired]("tx.expired.v1"),
 		event.As[Event, Reorged]("tx.reorged.v1"),
-		event.As[Event, Finalized]("tx.finalized.v1"),
+		event.Quick[Event]("tx.finalized.v1", scanFinalized),
 		event.As[Event, FinalityViolated]("tx.finality_violated.v1"),
 		event.As[Event, CanceledLocally]("tx.canceled_locally.v2"),
 		event.From("tx.canceled_locally.v1", canceledV1.up),
 		event.As[Event, GroupDoubted]("tx.group_doubted.v1"),
 		event.As[Event, GroupConfirmed]("tx.group_confirmed.v1"),
-		event.As[Event, PayloadErased]("tx.payload_erased.v1"),
+		event.Quick[Event]("tx.payload_erased.v1", scanErased),
 		event.As[Event, Retired]("tx.retired.v1"),
 	)
 }

@@ -1,0 +1,185 @@
+package tx
+
+import (
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// The facts of nearly every transaction's life are read by hand, for a rebuild reads all
+// of them: member by member as their structs have them. What is not written so is read
+// as JSON is, by their tags.
+
+func scanAccepted(s *event.Scan) (a Accepted) {
+	s.Open()
+	s.Must(`"chain":`)
+	a.Chain = chain.ID(s.Uint(64))
+	s.Must(`"hash":`)
+	s.Hex(a.Hash[:])
+	s.Must(`"type":`)
+	a.Type = uint8(s.Uint(8)) //nolint:gosec // no more bits were read
+	s.Must(`"sender":`)
+	s.Hex(a.Sender[:])
+	s.Must(`"signature":`)
+	a.Signature = chain.SignatureKind(s.Text())
+	a.AccessKey = scanAddress(s, `"accessKey":`)
+	a.FeePayer = scanAddress(s, `"feePayer":`)
+	s.Must(`"nonceKey":`)
+	s.ShortHex(a.NonceKey[:])
+	s.Must(`"nonce":`)
+	a.Nonce = s.Uint(64)
+	if s.Member(`"group":`) {
+		a.Group = new(chain.GroupID)
+		s.Hex(a.Group[:])
+	}
+	if s.Member(`"window":`) {
+		s.Open()
+		if s.Member(`"after":`) {
+			a.Window.After = s.Uint(64)
+		}
+		if s.Member(`"before":`) {
+			a.Window.Before = s.Uint(64)
+		}
+		s.Close()
+	}
+	s.Must(`"eligibleAt":`)
+	a.EligibleAt = s.Uint(64)
+	s.Must(`"bytes":`)
+	a.Bytes = int(s.Int())
+	s.Must(`"rawHash":`)
+	s.Hex(a.RawHash[:])
+	a.At = scanAt(s)
+	return a
+}
+
+func scanBroadcast(s *event.Scan) (b Broadcast) {
+	s.Open()
+	s.Must(`"attempt":`)
+	b.Attempt = int(s.Int())
+	b.Answers = scanAnswers(s)
+	b.At = scanAt(s)
+	return b
+}
+
+func scanRejected(s *event.Scan) (r Rejected) {
+	s.Open()
+	s.Must(`"attempt":`)
+	r.Attempt = int(s.Int())
+	s.Must(`"class":`)
+	r.Class = Class(s.Text())
+	if s.Member(`"cause":`) {
+		r.Cause = Cause(s.Text())
+	}
+	if s.Member(`"reason":`) {
+		r.Reason = s.Text()
+	}
+	if s.Member(`"permanent":`) {
+		r.Permanent = s.Bool()
+	}
+	r.Answers = scanAnswers(s)
+	r.At = scanAt(s)
+	return r
+}
+
+func scanMined(s *event.Scan) (m Mined) {
+	s.Open()
+	s.Must(`"receipt":`)
+	s.Open()
+	m.Receipt.Block = scanBlock(s, `"block":`)
+	s.Must(`"index":`)
+	m.Receipt.Index = s.Uint(64)
+	s.Must(`"status":`)
+	m.Receipt.Status = s.Uint(64)
+	s.Must(`"gasUsed":`)
+	m.Receipt.GasUsed = s.Uint(64)
+	if s.Member(`"effectiveGasPrice":`) {
+		m.Receipt.EffectiveGasPrice = s.Text()
+	}
+	m.Receipt.FeePayer = scanAddress(s, `"feePayer":`)
+	m.Receipt.FeeToken = scanAddress(s, `"feeToken":`)
+	s.Close()
+	m.At = scanAt(s)
+	return m
+}
+
+func scanFinalized(s *event.Scan) (f Finalized) {
+	s.Open()
+	s.Must(`"verdict":`)
+	f.Verdict = Status(s.Text())
+	f.Block = scanBlock(s, `"block":`)
+	f.By = scanBlock(s, `"by":`)
+	f.At = scanAt(s)
+	return f
+}
+
+func scanErased(s *event.Scan) (e PayloadErased) {
+	s.Open()
+	e.At = scanAt(s)
+	return e
+}
+
+// scanAt reads the time, which is every fact's last member.
+func scanAt(s *event.Scan) (at time.Time) {
+	s.Must(`"at":`)
+	at = s.Time()
+	s.Close()
+	return at
+}
+
+func scanAddress(s *event.Scan, name string) *chain.Address {
+	if !s.Member(name) {
+		return nil
+	}
+	a := new(chain.Address)
+	s.Hex(a[:])
+	return a
+}
+
+func scanBlock(s *event.Scan, name string) (b chain.Block) {
+	s.Must(name)
+	s.Open()
+	s.Must(`"number":`)
+	b.Number = s.Uint(64)
+	s.Must(`"hash":`)
+	s.Hex(b.Hash[:])
+	if s.Member(`"parent":`) {
+		s.Hex(b.Parent[:])
+	}
+	s.Must(`"time":`)
+	b.Time = s.Uint(64)
+	s.Close()
+	return b
+}
+
+func scanAnswers(s *event.Scan) []Answer {
+	s.Must(`"answers":`)
+	s.Literal("[")
+	all := []Answer{}
+	for !s.Lost() && !s.Next("]") {
+		if len(all) > 0 {
+			s.Literal(",")
+		}
+		var a Answer
+		s.Open()
+		s.Must(`"endpoint":`)
+		a.Endpoint = s.Text()
+		s.Must(`"class":`)
+		a.Class = Class(s.Text())
+		if s.Member(`"cause":`) {
+			a.Cause = Cause(s.Text())
+		}
+		if s.Member(`"code":`) {
+			a.Code = int(s.Int())
+		}
+		if s.Member(`"message":`) {
+			a.Message = s.Text()
+		}
+		if s.Member(`"took":`) {
+			a.Took = time.Duration(s.Int())
+		}
+		s.Close()
+		all = append(all, a)
+	}
+	return all
+}
