@@ -50,16 +50,36 @@ func (p parameters) eventFilter() (f eventFilter, err error) {
 	return f, nil
 }
 
-// stored is what the store can spare us of a filter: it takes streams or names,
-// and streams are the stricter wherever a transaction is asked for.
+// stored is what the store can spare us of a filter: it takes streams or names. What
+// leaves the fewest events is chosen: one transaction, or streams that the client names;
+// else names; else kinds of streams or chains.
 func (f eventFilter) stored() event.Filter {
-	switch {
-	case f.hash != nil && f.chain != 0:
-		return event.Filter{Streams: []string{string(tx.Stream(f.chain, *f.hash))}}
-	case f.names != nil:
-		return event.Filter{Names: f.names}
+	prefixes := f.streams()
+	narrow := f.hash != nil && f.chain != 0 || len(prefixes) == 1 && prefixes[0] == f.stream
+	if f.names == nil || narrow {
+		return event.Filter{Streams: prefixes}
 	}
-	return event.Filter{}
+	return event.Filter{Names: f.names}
+}
+
+// streams are how the names of streams begin that a filter lets through; none means
+// that it need not be looked at.
+func (f eventFilter) streams() (prefixes []string) {
+	if f.hash != nil && f.chain != 0 {
+		return []string{string(tx.Stream(f.chain, *f.hash))}
+	}
+	for _, kind := range shownStreams {
+		if f.chain != 0 {
+			kind += f.chain.String() + "-"
+		}
+		switch {
+		case strings.HasPrefix(f.stream, kind): // the client's is the narrower
+			return []string{f.stream}
+		case strings.HasPrefix(kind, f.stream) && (f.chain != 0 || f.stream != ""):
+			prefixes = append(prefixes, kind)
+		}
+	}
+	return prefixes
 }
 
 // subject is whom a stream is about.

@@ -95,6 +95,20 @@ func (f *feed) mark(at event.Position) error {
 	return f.flush()
 }
 
+// end says that everything up to a position that was asked for as the last was sent. A
+// browser is told by an event of a type of its own, for it would connect again.
+func (f *feed) end(at event.Position) error {
+	if f.lines {
+		fmt.Fprintf(&f.buf, "{\"position\":%s,\"end\":true}\n", positionText(at))
+	} else {
+		fmt.Fprintf(&f.buf, "event: end\nid: %s\ndata: {\"position\":%s,\"end\":true}\n\n", positionText(at), positionText(at))
+	}
+	if err := f.send(); err != nil {
+		return err
+	}
+	return f.flush()
+}
+
 // send hands on what is in the buffer. A socket's deadlines are by the machine's
 // clock.
 func (f *feed) send() error {

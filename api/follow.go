@@ -22,10 +22,11 @@ const followBatch = 100
 // as the client listens. It holds nothing for a client but a position: what is
 // new comes from the memory that all streams share, what is not from the store.
 func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
-	wanted, after, err := readFollow(r)
+	asked, err := readFollow(r)
 	if err != nil {
 		return err
 	}
+	wanted, after := asked.filter, asked.after
 	ctx, cancel := a.work(r)
 	defer cancel()
 	head, err := a.Submit.Transactions.Store.Head(ctx)
@@ -36,6 +37,9 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
 		after = &head
 	case *after > head:
 		return ErrInvalidFilter.Because("the log ends at position %d", head)
+	}
+	if asked.untilHead {
+		asked.until = &head
 	}
 	on := exchangeOf(r)
 	leave, ok := a.streaming.rest(on.payer, cap(a.follows))
@@ -53,7 +57,7 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
 	if on.key != nil && len(on.key.Senders) > 0 {
 		wanted.sees = on.key.Sees
 	}
-	f := &following{api: a, on: on, filter: wanted, at: *after, out: newFeed(w, r, a.Limits.StreamWrite)}
+	f := &following{api: a, on: on, filter: wanted, at: *after, until: asked.until, out: newFeed(w, r, a.Limits.StreamWrite)}
 	if r.Method == http.MethodHead {
 		return nil
 	}
@@ -71,7 +75,8 @@ type following struct {
 	*api
 	on     *exchange
 	filter eventFilter
-	at     event.Position // everything up to here was sent or did not pass
+	at     event.Position  // everything up to here was sent or did not pass
+	until  *event.Position // what lies after it is not wanted; nil has no end
 	out    *feed
 	sent   int
 }
@@ -88,6 +93,12 @@ func (f *following) run(ctx context.Context) (ended string, err error) {
 	var left *clientError
 	err = f.out.begin(f.at)
 	for err == nil {
+		if f.until != nil && f.at >= *f.until {
+			if f.out.end(f.at) != nil {
+				return gone, nil
+			}
+			return "all was sent", nil
+		}
 		grown, before := f.Tail.Grown(), f.sent
 		live, err := f.step(ctx)
 		switch {
@@ -134,6 +145,10 @@ func (f *following) step(ctx context.Context) (live bool, err error) {
 	}
 	before := f.sent
 	for _, e := range batch.Events {
+		if f.until != nil && e.Position > *f.until {
+			batch.Next = *f.until
+			break
+		}
 		if !f.still(f.on, access.Read) {
 			return false, errShutOut
 		}
@@ -178,28 +193,45 @@ func followedOf(e event.Recorded) followed {
 	return shown
 }
 
-// readFollow reads where a stream begins (nil: at the end of the log) and what it
-// shows. The header is what a client that was cut sends beside its first request.
-func readFollow(r *http.Request) (f eventFilter, after *event.Position, err error) {
-	q, err := readParameters(r, "chainId", "sender", "groupId", "hash", "name", "stream", "after")
+// followRequest is where a stream begins and ends, and what it shows.
+type followRequest struct {
+	filter    eventFilter
+	after     *event.Position // nil: the end of the log
+	until     *event.Position // nil: never
+	untilHead bool            // until is the end of the log as it is
+}
+
+// readFollow reads what is asked for. The header is what a client that was cut sends
+// beside its first request.
+func readFollow(r *http.Request) (f followRequest, err error) {
+	q, err := readParameters(r, "chainId", "sender", "groupId", "hash", "name", "stream", "after", "until")
 	if err != nil {
-		return f, nil, err
+		return f, err
 	}
-	if f, err = q.eventFilter(); err != nil {
-		return f, nil, err
+	if f.filter, err = q.eventFilter(); err != nil {
+		return f, err
 	}
-	what, text := "after", q.one("after")
-	if last := r.Header.Values("Last-Event-ID"); len(last) > 0 {
-		what, text = "Last-Event-ID", last[0]
-	} else if !q.values.Has("after") {
-		return f, nil, nil
+	if f.untilHead = q.one("until") == "head"; !f.untilHead && q.values.Has("until") {
+		if f.until, err = readPosition("until", q.one("until")); err != nil {
+			return f, err
+		}
 	}
+	switch last := r.Header.Values("Last-Event-ID"); {
+	case len(last) > 0:
+		f.after, err = readPosition("Last-Event-ID", last[0])
+	case q.values.Has("after"):
+		f.after, err = readPosition("after", q.one("after"))
+	}
+	return f, err
+}
+
+func readPosition(what, text string) (*event.Position, error) {
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		return f, nil, ErrInvalidFilter.Because("%s must be a position, not %s", what, quote(text))
+		return nil, ErrInvalidFilter.Because("%s must be a position, not %s", what, quote(text))
 	}
 	at := event.Position(n)
-	return f, &at, nil
+	return &at, nil
 }
 
 // positionText is a position as clients send it back.

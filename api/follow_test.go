@@ -323,3 +323,86 @@ func TestFollowSlowClient(t *testing.T) {
 		}
 	}
 }
+
+// A stream with an end has what lies before it, says that it is over, and closes; one
+// whose end the log has not come to waits for it.
+func TestFollowUntil(t *testing.T) {
+	s := newStack(t)
+	key := newKey(t)
+	for n := range 3 {
+		s.submit(signed(t, key, testChain, uint64(n)))
+	}
+	for query, want := range map[string]int{
+		"after=0&until=head": 3, "after=0&until=2": 2, "after=2&until=head": 1, "after=2&until=1": 0, "until=head": 0,
+		"after=0&until=head&name=tx.mined": 0, "after=0&until=0": 0,
+	} {
+		events, last := s.whole(query)
+		if len(events) != want || last["end"] != true {
+			t.Errorf("%s: %d events, the last line is %v", query, len(events), last)
+		}
+	}
+	c := s.tune("after=0&until=4") // of which the last is to come
+	c.wantNext("tx.accepted.v1", "tx.accepted.v1", "tx.accepted.v1")
+	s.submit(signed(t, key, testChain, 3))
+	s.submit(signed(t, key, testChain, 4))
+	c.wantNext("tx.accepted.v1")
+	rest, err := io.ReadAll(c.lines)
+	if want := "event: end\nid: 4\ndata: {\"position\":4,\"end\":true}\n\n"; err != nil || !strings.HasSuffix(string(rest), want) || strings.Contains(string(rest), "tx.accepted") {
+		t.Errorf("it ends with %q, %v", rest, err)
+	}
+	res, err := s.send(http.MethodGet, "/v1/events?until=x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantProblem(t, "until", res, http.StatusBadRequest, ErrInvalidFilter)
+}
+
+// whole reads lines of JSON until the service closes the stream.
+func (s *stack) whole(query string) (events []object, last object) {
+	s.t.Helper()
+	c := s.tune(query, "Accept", "application/x-ndjson")
+	defer c.close()
+	for {
+		line, err := c.lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return events, last
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		last = object{}
+		unmarshal(s.t, line, &last)
+		if err := matches(s.t, asNumbers(s.t, line), "paths", "/v1/events", "get", "responses", "200", "content", "application/x-ndjson", "schema"); err != nil {
+			s.t.Errorf("%s: %v", line, err)
+		}
+		if last["name"] != nil {
+			events = append(events, last)
+		}
+	}
+}
+
+// What a store is asked for lets through all that a client wants, and as little else as
+// can be said to it.
+func TestStoredFilter(t *testing.T) {
+	hash := chain.Hash{1}
+	for _, tt := range []struct {
+		filter eventFilter
+		want   event.Filter
+	}{
+		{eventFilter{}, event.Filter{}},
+		{eventFilter{chain: 1}, event.Filter{Streams: []string{"tx-1-", "group-1-"}}},
+		{eventFilter{names: []string{"tx.mined"}}, event.Filter{Names: []string{"tx.mined"}}},
+		{eventFilter{chain: 1, names: []string{"tx.mined"}}, event.Filter{Names: []string{"tx.mined"}}},
+		{eventFilter{chain: 1, hash: &hash}, event.Filter{Streams: []string{string(tx.Stream(1, hash))}}},
+		{eventFilter{chain: 1, hash: &hash, names: []string{"tx."}}, event.Filter{Streams: []string{string(tx.Stream(1, hash))}}},
+		{eventFilter{stream: "tx-42"}, event.Filter{Streams: []string{"tx-42"}}},
+		{eventFilter{stream: "tx-42", names: []string{"tx.mined"}}, event.Filter{Streams: []string{"tx-42"}}},
+		{eventFilter{stream: "t"}, event.Filter{Streams: []string{"tx-"}}},
+		{eventFilter{stream: "tx-", chain: 42}, event.Filter{Streams: []string{"tx-42-"}}},
+		{eventFilter{stream: "tx-42-0xab", chain: 42}, event.Filter{Streams: []string{"tx-42-0xab"}}},
+	} {
+		if d := cmp.Diff(tt.want, tt.filter.stored()); d != "" {
+			t.Errorf("%+v (-want +got):\n%s", tt.filter, d)
+		}
+	}
+}

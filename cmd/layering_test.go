@@ -27,7 +27,7 @@ var layers = map[string][]string{
 	"projections": {"domain"},
 	"infra":       {"domain", "migrations"},
 	"api":         {"domain", "commands", "projections"},
-	"cmd":         {"domain", "migrations", "commands", "projections", "infra", "api"},
+	"cmd":         {"domain", "migrations", "commands", "projections", "infra", "api", "clients"},
 	"clients":     {},
 	"examples":    {"domain", "infra", "clients"},
 	"simulation":  {"domain", "migrations", "commands", "projections", "infra", "api", "cmd"},
@@ -41,7 +41,6 @@ var forTests = map[string][]string{
 	"api":         {"infra", "migrations"},
 	"infra":       {"commands"},
 	"clients":     {"domain", "commands", "projections", "infra", "api"},
-	"cmd":         {"clients"}, // which are held against the program
 }
 
 // An exception lets siblings import each other. From and To are packages with all

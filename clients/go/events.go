@@ -24,9 +24,19 @@ type Event struct {
 	Data     json.RawMessage `json:"data"`
 	Stream   string          `json:"stream"`
 	ChainID  uint64          `json:"chainId"`
-	TxHash   string          `json:"txHash"`  // of a transaction's event
-	Sender   string          `json:"sender"`  // of a group's event
-	GroupID  string          `json:"groupId"` // likewise
+	TxHash   string          `json:"txHash,omitempty"`  // of a transaction's event
+	Sender   string          `json:"sender,omitempty"`  // of a group's event
+	GroupID  string          `json:"groupId,omitempty"` // likewise
+	Meta     Meta            `json:"meta"`
+}
+
+// Meta says where an event comes from.
+type Meta struct {
+	Correlation string `json:"correlation,omitempty"` // the id of the request or event that started it all
+	Causation   string `json:"causation,omitempty"`   // the id of the event that led to this one
+	Actor       string `json:"actor,omitempty"`       // who wished it: api, broadcaster, watcher, …
+	Trace       string `json:"trace,omitempty"`       // the W3C traceparent of the request or attempt
+	Link        string `json:"link,omitempty"`        // the event's link to the one before it in its stream, 64 hex digits
 }
 
 // EventFilter narrows a stream of events to what fits all that is set.
@@ -40,14 +50,19 @@ type EventFilter struct {
 	TxHash  string
 	Name    string // how the name begins: tx.mined, or several with commas between
 	Stream  string // how the stream's name begins
+	// Until is the last position that is wanted, and UntilHead says that it is the end of
+	// the log as it is when the stream begins; what comes is over then. Without them
+	// events are followed for ever.
+	Until     *uint64
+	UntilHead bool
 }
 
 // silenceMost is how long a stream may be silent before it counts as dead; the
 // service breaks the silence every 15 seconds.
 const silenceMost = 60 * time.Second
 
-// Events yields events as they are recorded, until ctx ends, whose error is the
-// last thing it yields, or the service refuses. A stream that breaks off is taken
+// Events yields events as they are recorded, until ctx ends, whose error is the last
+// thing it yields, the service refuses, or all is there that was asked for. A stream that breaks off is taken
 // up where it was: nothing is missed, and nothing comes twice.
 func (c *Client) Events(ctx context.Context, f EventFilter) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
@@ -73,7 +88,8 @@ func (c *Client) Events(ctx context.Context, f EventFilter) iter.Seq2[Event, err
 	}
 }
 
-// errEnough says that the one who ranges over events wants no more.
+// errEnough says that the one who ranges over events wants no more, or that there is
+// no more of what was asked for.
 var errEnough = errors.New("enough")
 
 // follow reads one stream until it ends, and moves at along. rest is how long the
@@ -102,11 +118,17 @@ func (c *Client) follow(ctx context.Context, f EventFilter, at **uint64, yield f
 			return 0, err
 		}
 		silence.Reset(silenceMost)
-		var e Event
+		var e struct {
+			Event
+			End bool `json:"end"`
+		}
 		if err := json.Unmarshal(line, &e); err != nil {
 			return 0, &misuse{fmt.Errorf("what came is not understood: %w", err)}
 		}
-		if e.Name != "" && !yield(e, nil) { // else it is a mark
+		if e.End {
+			return 0, errEnough
+		}
+		if e.Name != "" && !yield(e.Event, nil) { // else it is a mark
 			return 0, errEnough
 		}
 		*at = &e.Position
@@ -124,6 +146,11 @@ func (f EventFilter) query(at *uint64) url.Values {
 	}
 	if f.ChainID != 0 {
 		query.Set("chainId", strconv.FormatUint(f.ChainID, 10))
+	}
+	if f.UntilHead {
+		query.Set("until", "head")
+	} else if f.Until != nil {
+		query.Set("until", strconv.FormatUint(*f.Until, 10))
 	}
 	if at != nil {
 		query.Set("after", strconv.FormatUint(*at, 10))

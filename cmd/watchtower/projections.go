@@ -299,6 +299,9 @@ func showDrift(to io.Writer, models []projections.Model, drift map[string]promis
 				d := drift[t.Name]
 				fmt.Fprintf(to, "%s: %d rows, %d missing, %d different, %d too many\n", t.Name, d.Rows, d.Missing, d.Different, d.Extra) //nolint:errcheck // the status tells
 				for _, one := range d.First {
+					if !strings.HasPrefix(one.Key, "0x") {
+						one.Key = strings.TrimLeft(one.Key, "0") // which are there for the order
+					}
 					fmt.Fprintln(to, verify.Tell(t.Name, one)) //nolint:errcheck // likewise
 				}
 			}

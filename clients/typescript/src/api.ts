@@ -359,6 +359,8 @@ export interface FollowedEvent {
 
 export interface Mark {
   position: Uint64
+  /** Nothing more comes than what was asked for. */
+  end?: boolean
 }
 
 export interface Meta {

@@ -44,12 +44,16 @@ export type ListFilters = {
 export type FollowOptions = RequestOptions & {
   /** The position to begin after, 0 for the whole log; with the next event when it is left out. */
   after?: number | undefined
+  /** The last position that is wanted, or the end of the log as it is: then it is over. For ever when it is left out. */
+  until?: number | 'head' | undefined
   chainId?: number | undefined
   sender?: Address | undefined
   groupId?: GroupId | undefined
   hash?: Hash | undefined
   /** How the events' names begin, such as tx.mined. */
   name?: string | readonly string[] | undefined
+  /** How the streams' names begin, such as tx-42431-. */
+  stream?: string | undefined
 }
 
 /**
@@ -160,7 +164,7 @@ export class Client {
   /**
    * Events as they are recorded, for as long as they are asked for. When the stream
    * breaks off it goes on where it was: nothing is missed, and nothing comes twice.
-   * Aborting the signal ends it.
+   * Aborting the signal ends it, and so does coming to `until`.
    */
   async *follow({ signal, name, ...filters }: FollowOptions = {}): AsyncGenerator<FollowedEvent, void, undefined> {
     let after = filters.after
@@ -173,6 +177,7 @@ export class Client {
           const said = JSON.parse(line) as FollowedEvent | Mark
           after = said.position
           if ('stream' in said) yield said
+          else if (said.end) return
         }
       } catch (error) {
         if (signal?.aborted) return

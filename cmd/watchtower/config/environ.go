@@ -41,11 +41,11 @@ var (
 	linkValue = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 )
 
-// isForeign reports whether a variable with our prefix is somebody else's: the
-// tests', or Kubernetes'.
+// isForeign reports whether a variable with our prefix is somebody else's: that of
+// clients of a service, the tests', or Kubernetes'.
 func isForeign(name, value string) bool {
 	rest := strings.TrimPrefix(name, envPrefix)
-	return strings.HasPrefix(rest, "TEST_") || strings.HasPrefix(rest, "CRASH_") ||
+	return rest == "URL" || rest == "API_KEY" || strings.HasPrefix(rest, "TEST_") || strings.HasPrefix(rest, "CRASH_") ||
 		kubernetesName.MatchString(name) || linkName.MatchString(name) ||
 		strings.HasSuffix(name, "_PORT") && linkValue.MatchString(value)
 }

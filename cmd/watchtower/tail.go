@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
+)
+
+// What a client of a service reads of its environment.
+const (
+	urlVar     = "WATCHTOWER_URL"
+	keyVar     = "WATCHTOWER_API_KEY"
+	defaultURL = "http://127.0.0.1:8420"
+)
+
+const tailHelp = `Show events as they are recorded, by asking a running service (GET /v1/events), from the
+next one on, or from --after a position. A stream that breaks off is taken up where it
+was: nothing is missed, and nothing comes twice.
+
+On a terminal each event is a line for people; --json, and whenever the output goes
+elsewhere, each is a line of JSON as the service sends it. The service's URL and an API
+key with the scope read come from --url or WATCHTOWER_URL, and --key-file or
+WATCHTOWER_API_KEY. See docs/tail.md.`
+
+// tailing is what the flags say.
+type tailing struct {
+	url, keyFile string
+	after, until string
+	lines        bool
+	filter       watchtower.EventFilter
+}
+
+func follow() *cobra.Command {
+	var o tailing
+	cmd := &cobra.Command{
+		Use: "tail", Short: "Show events of a running service as they are recorded", Args: cobra.NoArgs, Long: tailHelp,
+		Example: "  watchtower tail --name tx.mined,tx.finalized --sender 0x…\n  watchtower tail --after 0 --until head --json | jq .name",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := o.client(os.Getenv)
+			if err != nil {
+				return errUnchecked{err}
+			}
+			show := pretty
+			if o.lines || !isTerminal(cmd.OutOrStdout()) {
+				show = asLine
+			}
+			return o.run(cmd.Context(), client, cmd.OutOrStdout(), show)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.url, "url", "", "of the service (default: "+urlVar+", or "+defaultURL+")")
+	flags.StringVar(&o.keyFile, "key-file", "", "a file that holds an API key (default: the key in "+keyVar+", if it is set)")
+	flags.StringVar(&o.after, "after", "", "the `position` to begin after; 0 is the beginning of the log (default: its end)")
+	flags.StringVar(&o.until, "until", "", "the last `position` that is wanted, or head; without it events are followed for ever")
+	flags.BoolVar(&o.lines, "json", false, "print lines of JSON on a terminal, too")
+	flags.Uint64Var(&o.filter.ChainID, "chain", 0, "only events of this `chain`")
+	flags.StringVar(&o.filter.Sender, "sender", "", "only those of this sender's transactions and groups")
+	flags.StringVar(&o.filter.GroupID, "group", "", "only those of a group and its transactions")
+	flags.StringVar(&o.filter.TxHash, "hash", "", "only those of one transaction")
+	flags.StringVar(&o.filter.Name, "name", "", "only those whose name begins so; several with commas between")
+	flags.StringVar(&o.filter.Stream, "stream", "", "only those of streams whose name begins so")
+	return cmd
+}
+
+// client is the service's, with what flags and environment say, and positions read.
+func (o *tailing) client(env func(string) string) (*watchtower.Client, error) {
+	c := &watchtower.Client{URL: cmp.Or(o.url, env(urlVar), defaultURL), Key: env(keyVar)}
+	if o.keyFile != "" {
+		text, err := os.ReadFile(o.keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("key-file: %w", err)
+		}
+		c.Key = strings.TrimSpace(string(text))
+	}
+	var err error
+	if o.filter.After, err = readPosition("after", o.after); err != nil {
+		return nil, err
+	}
+	if o.filter.UntilHead = o.until == "head"; !o.filter.UntilHead {
+		o.filter.Until, err = readPosition("until", o.until)
+	}
+	return c, err
+}
+
+// readPosition reads a position that a flag may leave out.
+func readPosition(flag, text string) (*uint64, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return nil, fmt.Errorf("--%s must be a position, not %q", flag, text)
+	}
+	return &n, nil
+}
+
+// run shows events until all are shown that were asked for, or somebody has had enough.
+func (o *tailing) run(ctx context.Context, client *watchtower.Client, to io.Writer, show func(watchtower.Event) ([]byte, error)) error {
+	for e, err := range client.Events(ctx, o.filter) {
+		if err != nil {
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return nil
+			}
+			return err
+		}
+		line, err := show(e)
+		if err != nil {
+			return err
+		}
+		if _, err := to.Write(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asLine is an event as the service sends it.
+func asLine(e watchtower.Event) ([]byte, error) {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(e)
+	return line.Bytes(), err
+}
+
+// prettyData is how much of an event's data a line for people shows.
+const prettyData = 160
+
+// pretty is a line for people: when, where in the log, what, whom it is about, by whom,
+// and the beginning of what it says. What could steer a terminal is left out.
+func pretty(e watchtower.Event) ([]byte, error) {
+	about := e.TxHash
+	if about == "" {
+		about = e.GroupID
+	}
+	if about == "" {
+		about = e.Stream
+	}
+	data := []rune(string(e.Data))
+	if len(data) > prettyData {
+		data = append(data[:prettyData], '…')
+	}
+	line := fmt.Sprintf("%s %8d  %-24s %d/%s  %s  %s", e.At.UTC().Format("2006-01-02 15:04:05.000"), e.Position, e.Name, e.ChainID, about, e.Meta.Actor, string(data))
+	line = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || 0x80 <= r && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, line)
+	return []byte(line + "\n"), nil
+}

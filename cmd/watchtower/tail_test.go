@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
+)
+
+// A tail asks for what its flags say, with the key it was given, goes on where it was cut,
+// and ends where it was to end.
+func TestTail(t *testing.T) {
+	var asked []string
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Query().Encode()+" "+r.Header.Get("X-Api-Key"))
+		const event = `{"id":"00000000-0000-0000-0000-000000000001","name":"tx.mined.v1","version":1,"position":%d,"at":"2026-11-21T03:04:05Z","data":{"a":"<\u001b[31m>"},"stream":"tx-1-0x01","chainId":1,"txHash":"0x01","meta":{"actor":"watcher"}}` + "\n"
+		fmt.Fprintf(w, event, 5+len(asked)) //nolint:errcheck // a test's own server
+		if len(asked) == 2 {
+			fmt.Fprintln(w, `{"position":9,"end":true}`) //nolint:errcheck // likewise
+		}
+	}))
+	defer service.Close()
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--json"}, `"actor":"watcher"`},
+		{nil, `"position":7`},
+	} {
+		asked = nil
+		cmd := follow()
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.SetArgs(append(tt.args, "--url", service.URL, "--key-file", key, "--after", "5", "--until", "9", "--name", "tx.mined", "--chain", "1"))
+		if err := cmd.ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"after=5&chainId=1&name=tx.mined&until=9 secret", "after=6&chainId=1&name=tx.mined&until=9 secret"}; fmt.Sprint(asked) != fmt.Sprint(want) {
+			t.Errorf("asked for %q, want %q", asked, want)
+		}
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if len(lines) != 2 || !strings.Contains(out.String(), tt.want) {
+			t.Errorf("%v shows %q", tt.args, lines)
+		}
+		for _, line := range lines {
+			if !json.Valid([]byte(line)) {
+				t.Errorf("%q is not JSON", line)
+			}
+		}
+	}
+}
+
+// What people are shown is one line, and steers no terminal.
+func TestTailForPeople(t *testing.T) {
+	line, err := pretty(watchtower.Event{
+		Name: "tx.mined.v1", Position: 7, ChainID: 1, TxHash: "0x01", Meta: watchtower.Meta{Actor: "watch\x1ber"},
+		Data: json.RawMessage("{\"message\":\"\x1b[31m\u009b" + strings.Repeat("x", 500) + "\"}\n"),
+	})
+	if err != nil || bytes.Count(line, []byte("\n")) != 1 || bytes.ContainsAny(line, "\x1b\u009b") || len(line) > 300 || !bytes.Contains(line, []byte("1/0x01")) {
+		t.Errorf("%q, %v", line, err)
+	}
+}
+
+// Mistakes in flags are told before anything is asked.
+func TestTailRefuses(t *testing.T) {
+	for _, args := range [][]string{{"--after", "x"}, {"--until", "-1"}, {"--key-file", filepath.Join(t.TempDir(), "nothing")}, {"more"}} {
+		cmd := follow()
+		cmd.SetArgs(append(args, "--url", "http://127.0.0.1:1"))
+		cmd.SetOut(&bytes.Buffer{})
+		cmd.SetErr(&bytes.Buffer{})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // nothing is asked
+		if err := cmd.ExecuteContext(ctx); err == nil {
+			t.Errorf("%v were taken", args)
+		}
+	}
+}
