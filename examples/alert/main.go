@@ -1,0 +1,120 @@
+// Command alert says which transactions came to nothing, or were taken back: a line each
+// on standard output. After a crash it may say the last lines once more.
+//
+//	alert -store postgres://watchtower@db/watchtower
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/examples"
+	"github.com/tempo-watchtower/watchtower/infra/feed"
+)
+
+func main() {
+	store := flag.String("store", "./watchtower-data", "a Postgres URL, or the folder of an embedded store")
+	all := flag.Bool("all", false, "also what was before this program was first started")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *store, os.Stdout, feed.Options{Group: "alert", FromEnd: !*all}); err != nil {
+		slog.Error("alert", "err", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // what was deferred has been done
+	}
+}
+
+// topic is what may be worth a line.
+const topic = "name:tx.mined.,tx.rejected.,tx.expired.,tx.stale_by_nonce.,tx.reorged.,tx.finality_violated."
+
+// run says what happens until ctx ends.
+func run(ctx context.Context, store string, to io.Writer, o feed.Options) (err error) {
+	source, err := examples.Open(ctx, store)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	o.Log, o.Groups, o.Logger = source.Log, source.Groups, slog.Default()
+	subscriber, err := feed.New(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, subscriber.Close()) }()
+	messages, err := subscriber.Subscribe(ctx, topic)
+	if err != nil {
+		return err
+	}
+	teller := teller{to: to, codec: tx.Codec()}
+	var lanes sync.WaitGroup
+	for range 4 { // lines of different transactions need not wait for each other
+		lanes.Go(func() {
+			for m := range messages {
+				if err := teller.tell(m); err != nil {
+					feed.Nack(m, err)
+					continue
+				}
+				m.Ack()
+			}
+		})
+	}
+	lanes.Wait()
+	return nil
+}
+
+// teller writes one line at a time.
+type teller struct {
+	mu    sync.Mutex
+	to    io.Writer
+	codec event.Codec[tx.Event]
+}
+
+func (t *teller) tell(m *message.Message) error {
+	e, err := t.codec.Decode(m.Metadata[feed.KeyName], m.Payload)
+	if err != nil {
+		return err
+	}
+	what := alert(e)
+	if what == "" {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, err = fmt.Fprintf(t.to, "%s %s %s\n", m.Metadata[feed.KeyAt], m.Metadata[feed.KeyStream], what)
+	return err
+}
+
+// alert is the line for an event; empty for one that is none of our business.
+func alert(e tx.Event) string {
+	switch e := e.(type) { //nolint:gochecksumtype // the others are good news, or none
+	case tx.Mined:
+		if e.Receipt.Status == 0 {
+			return fmt.Sprintf("reverted in block %d", e.Receipt.Block.Number)
+		}
+	case tx.Rejected:
+		if e.Permanent {
+			return "refused for good: " + e.Reason
+		}
+	case tx.Expired:
+		return "expired"
+	case tx.StaleByNonce:
+		return fmt.Sprintf("its nonce was used by another; the chain wants %d next", e.Current)
+	case tx.Reorged:
+		return fmt.Sprintf("taken back: block %d was replaced", e.Was.Number)
+	case tx.FinalityViolated:
+		return fmt.Sprintf("final verdict contradicted: block %d was replaced", e.Was.Number)
+	}
+	return ""
+}

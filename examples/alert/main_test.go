@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"regexp"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/feed"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAlert(t *testing.T) {
+	dir := t.TempDir()
+	db, err := embedded.Open(dir, embedded.Options{})
+	must(t, err)
+	defer func() { must(t, db.Close()) }()
+	codec, stream := tx.Codec(), tx.Stream(1, chain.Hash{1})
+	for version, e := range []tx.Event{
+		tx.Accepted{}, tx.Rejected{Reason: "later"}, tx.Mined{Receipt: chain.Receipt{Block: chain.Block{Number: 7}}}, tx.Reorged{Was: chain.Block{Number: 7}},
+		tx.Mined{Receipt: chain.Receipt{Status: 1}}, tx.Rejected{Reason: "no such fee token", Permanent: true}, tx.Expired{}, tx.StaleByNonce{Current: 9},
+		tx.Finalized{}, tx.FinalityViolated{Was: chain.Block{Number: 8}},
+	} {
+		name, data, err := codec.Encode(e)
+		must(t, err)
+		_, err = db.Log().Append(t.Context(), stream, event.Version(version), event.Event{ID: event.ID{byte(version)}, Name: name, Data: data})
+		must(t, err)
+	}
+
+	lines, to := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, dir, to, feed.Options{Group: "alert"}) }()
+	scanner := bufio.NewScanner(lines)
+	for _, want := range []string{
+		"reverted in block 7", "taken back: block 7 was replaced", "refused for good: no such fee token", "expired",
+		"its nonce was used by another; the chain wants 9 next", "final verdict contradicted: block 8 was replaced",
+	} {
+		if !scanner.Scan() || !regexp.MustCompile(`^\S+Z `+string(stream)+" "+want+"$").Match(scanner.Bytes()) {
+			t.Fatalf("%s, want %s", scanner.Text(), want)
+		}
+	}
+	cancel()
+	must(t, <-ended)
+}
