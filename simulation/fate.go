@@ -14,7 +14,7 @@ func (w *world) draw(c *call) fate {
 	case telling:
 		f.wait = 0
 	case asking:
-		f = w.drawAsking(c)
+		f = w.drawAsking()
 	case reading, writing, viewing:
 		if c.ready != nil {
 			f.wait += w.agenda.between(0, w.plan.Lag)
@@ -76,7 +76,7 @@ func (w *world) drawStored(c *call, f *fate) {
 // unknown is what a store says whose connection was cut.
 func unknown() error { return fmt.Errorf("%w: %w", event.ErrUnknown, errCut) }
 
-func (w *world) drawAsking(c *call) fate {
+func (w *world) drawAsking() fate {
 	l, a := w.plan.Link, w.agenda
 	f := fate{wait: w.delay(w.plan.NodeDelay / 2), reply: w.delay(w.plan.NodeDelay / 2)}
 	if w.healed {

@@ -64,7 +64,7 @@ func (j *judge) tell(found []promise.Violation) {
 }
 
 // see judges an event that was appended.
-func (j *judge) see(by *replica, e event.Recorded) {
+func (j *judge) see(e event.Recorded) {
 	j.events++
 	j.tell(j.promises.Event(e))
 	_, _, err := tx.ParseStream(e.Stream)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -153,9 +152,6 @@ func (w *world) report() Report {
 		Steps: w.agenda.steps, Lives: w.lives, Faults: w.faults, Some: w.some, Points: w.passed, Notes: w.notes,
 	}
 }
-
-// names are a map's keys in order.
-func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func sorted(all []string) []string {
 	slices.Sort(all)

@@ -140,7 +140,7 @@ func report(t *testing.T, r Report) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Printf("%s%s\n", ReportMark, text)
+	fmt.Printf("%s%s\n", ReportMark, text) //nolint:forbidigo // a program reads it
 }
 
 func number(t *testing.T, text string) uint64 {

@@ -57,7 +57,7 @@ func (s storage) Append(ctx context.Context, stream event.Stream, expected event
 		case err == nil && a.Repeated:
 			s.world.some[appendedAgain]++
 		case err == nil:
-			s.world.appended(s.replica, a, len(events))
+			s.world.appended(a, len(events))
 		}
 		return a, err
 	})

@@ -153,7 +153,7 @@ func (w *world) configure() (config.Config, error) {
 func (w *world) head() event.Position { return w.headNow }
 
 // appended is told of what was appended to the log.
-func (w *world) appended(by *replica, a event.Appended, n int) {
+func (w *world) appended(a event.Appended, n int) {
 	w.headNow = a.Position
 	for at := a.Position - event.Position(n); at < a.Position; {
 		b, _, err := w.store.Page(context.Background(), at, event.Filter{}, n)
@@ -162,7 +162,7 @@ func (w *world) appended(by *replica, a event.Appended, n int) {
 		}
 		for _, e := range b.Events {
 			w.agenda.trace.add(string(e.Stream), e.Name, string(e.Data), e.ID.String())
-			w.judge.see(by, e)
+			w.judge.see(e)
 		}
 		at = b.Next
 	}

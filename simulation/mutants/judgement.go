@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/simulation"
 )
 
 // bench is where mutants are tried: binaries in which all of them sleep.
@@ -78,24 +80,15 @@ func (b *bench) try(ctx context.Context, m mutant, binary string, seeds int) res
 	return r
 }
 
-// lived is what is read of a world's report, which says more.
-type lived struct {
-	Violations []string
-	Simulated  time.Duration
-}
-
-// reportMark begins the line with a world's report.
-const reportMark = "world: "
-
 // judgeWorlds reads what worlds have told. A process that has ended badly without a
 // promise broken has panicked, or stands still for ever, in the world after the last.
 func (r *result) judgeWorlds(said []byte) {
 	for line := range bytes.Lines(said) {
-		text, ok := bytes.CutPrefix(line, []byte(reportMark))
+		text, ok := bytes.CutPrefix(line, []byte(simulation.ReportMark))
 		if !ok {
 			continue
 		}
-		var w lived
+		var w simulation.Report
 		if err := json.Unmarshal(text, &w); err != nil {
 			r.Trouble = fmt.Sprintf("a world's report: %v", err)
 			return
