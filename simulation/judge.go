@@ -42,11 +42,26 @@ func newJudge(w *world) *judge {
 	}
 	j.promises = promise.New(promise.Settings{
 		Decode: j.decode, Chain: func(chain.ID) promise.Chain { return truth{j} },
-		// A replica may stand still between its last look and the sending.
-		Grace: 3*p.OwnerTTL + 4*slowMost + 20*time.Second, Skew: clocks,
-		Recovery: 2*time.Minute + 4*p.Block, Rate: 20, Linked: true,
+		Grace: grace(p), Skew: clocks,
+		Recovery: 2*time.Minute + 4*p.Block, Gap: 3*time.Minute + 4*p.Block, Rate: 20, Linked: true,
 	})
 	return j
+}
+
+// grace is how long after its last look at the log and the clock a replica's request may
+// reach a node: at once, but for what may hold it up in this world.
+func grace(p Plan) time.Duration {
+	g := 2*time.Second + 10*(p.NodeDelay+p.StoreDelay)
+	if p.Crowd.Pause > 0 {
+		g += pauseMost(p)
+	}
+	if p.Store.Slow+p.Store.Hang > 0 || p.Store.Down > 0 || p.Link.Slow > 0 {
+		g += p.WorkLease // its deadline
+	}
+	if p.Link.Slow > 0 {
+		g += slowMost // on its way, also when nobody waits any more
+	}
+	return g
 }
 
 // fail notes that something is not as it was promised.

@@ -238,7 +238,7 @@ func (w *world) replicaWeather() {
 	w.often(c.Pause, "pause", func() {
 		if r := anybody(); r != nil && r.api != nil && !r.frozen.Load() {
 			w.faults["replica: paused"]++
-			w.freeze(r, a.between(time.Second, 3*w.plan.OwnerTTL))
+			w.freeze(r, a.between(time.Second, pauseMost(w.plan)))
 		}
 	})
 	w.often(c.Rolling, "rolling restart", func() {
@@ -287,3 +287,6 @@ func (w *world) lose(work bool) {
 		}
 	})
 }
+
+// pauseMost is how long a replica stands still at most: longer than its leases.
+func pauseMost(p Plan) time.Duration { return 3 * p.OwnerTTL }
