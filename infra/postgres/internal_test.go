@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -237,5 +238,27 @@ func TestLeave(t *testing.T) {
 	p = fresh(held)
 	if len(unclaim(claim([]*pending{p}))) != 1 || p.state.Load() != held {
 		t.Error("an append that was not committed is not held")
+	}
+}
+
+// Clocks that are apart by more than the shortest pause are told apart, unless the look
+// at the server's took as long: a repeat that was due at once by the server's clock sent
+// the same bytes twenty times a second.
+func TestSkewed(t *testing.T) {
+	ours := time.Unix(1_800_000_000, 0)
+	for _, c := range []struct{ ahead, took, want time.Duration }{
+		{0, 0, 0},
+		{200 * time.Millisecond, 0, 0},
+		{-200 * time.Millisecond, 0, 0},
+		{300 * time.Millisecond, 0, 300 * time.Millisecond},
+		{2 * time.Second, 10 * time.Millisecond, 2 * time.Second},
+		{-9 * time.Second, 10 * time.Millisecond, -9 * time.Second},
+		{2 * time.Second, 3 * time.Second, 0},
+		{-time.Hour, 3 * time.Second, -time.Hour},
+	} {
+		server := ours.Add(c.took / 2).Add(c.ahead)
+		if got := skewed(server, ours, ours.Add(c.took)); got != c.want {
+			t.Errorf("%v ahead, asked for %v: %v, want %v", c.ahead, c.took, got, c.want)
+		}
 	}
 }
