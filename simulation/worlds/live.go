@@ -21,6 +21,7 @@ import (
 type lives struct {
 	binary string
 	out    io.Writer
+	seat   int // the processor that they live on
 }
 
 // lived is how long a process may take for each simulated hour, and at least.
@@ -33,7 +34,7 @@ const (
 func (l lives) live(ctx context.Context, p simulation.Plan) (r simulation.Report, err error) {
 	patience := livedLeast + time.Duration(p.Hours*float64(lived))
 	cmd := exec.CommandContext(ctx, l.binary, "-test.run=^TestWorlds$", "-test.timeout="+patience.String()) //nolint:gosec // our own
-	cmd.Env = append(os.Environ(), "WATCHTOWER_WORLD="+p.String(), "GODEBUG=asyncpreemptoff=1")
+	cmd.Env = append(os.Environ(), "WATCHTOWER_WORLD="+p.String(), "GODEBUG=asyncpreemptoff=1", fmt.Sprintf("%s=%d", simulation.SeatVar, l.seat))
 	cmd.Dir = os.TempDir()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

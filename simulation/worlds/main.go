@@ -114,8 +114,10 @@ func (l lives) all(ctx context.Context, o options) (*sum, *simulation.Report, er
 	var broken *simulation.Report
 	var failed error
 	var living sync.WaitGroup
-	for range o.procs {
+	for seat := range o.procs {
 		living.Go(func() {
+			l := l
+			l.seat = seat
 			for seed := range seeds {
 				r, err := l.live(ctx, simulation.Expand(seed, o.each))
 				mu.Lock()
