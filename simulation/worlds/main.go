@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -61,11 +60,8 @@ func run(ctx context.Context, o options, out io.Writer) error {
 			return err
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // it is temporary
-		o.binary = filepath.Join(dir, "simulation.test")
-		build := exec.CommandContext(ctx, "go", "test", "-c", "-o", o.binary, "./simulation")
-		build.Stderr = os.Stderr
-		if err := build.Run(); err != nil {
-			return fmt.Errorf("build the worlds: %w", err)
+		if o.binary, err = build(ctx, dir); err != nil {
+			return err
 		}
 	}
 	binary, err := filepath.Abs(o.binary)
