@@ -74,8 +74,21 @@ func (j *judge) fail(what, format string, args ...any) {
 
 func (j *judge) tell(found []promise.Violation) {
 	for _, v := range found {
-		j.fail(v.Promise.String(), "%s", v)
+		j.fail(v.Promise.String(), "%s%s", v, j.queued(v.Stream))
 	}
+}
+
+// queued is what the due queue says of a transaction, for people.
+func (j *judge) queued(stream event.Stream) string {
+	id, hash, err := tx.ParseStream(stream)
+	if err != nil {
+		return ""
+	}
+	rows, err := j.world.store.Find(context.Background(), id, []chain.Hash{hash})
+	if err != nil || len(rows) == 0 {
+		return "; the due queue does not have it"
+	}
+	return fmt.Sprintf("; due queue, now %s: %+v", time.Now().UTC().Format(time.RFC3339Nano), rows[0])
 }
 
 // see judges an event that was appended.

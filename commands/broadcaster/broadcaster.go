@@ -80,6 +80,7 @@ func (b *Broadcaster) attempt(ctx context.Context, w tx.Work) tx.Done {
 		// An earlier attempt may have been mined, and a node may take the same
 		// bytes again all the same: ask the chain before every repeat.
 		if stop := b.look(ctx, r.State, w, &done); stop {
+			done.Standing = tx.Unasked
 			return done
 		}
 		r, err = b.Transactions.Load(ctx, stream) // for the look took its time
@@ -89,11 +90,13 @@ func (b *Broadcaster) attempt(ctx context.Context, w tx.Work) tx.Done {
 		return b.later(done, "log not read", err)
 	case !r.State.Sendable():
 		// The queue has not folded the end yet; it will.
+		done.Standing = tx.Unasked
 		return b.again(done, tx.Outcome{Class: tx.Taken}, w, "no longer wanted")
 	}
 	if left := w.ExpiresAt; left != 0 && uint64(b.Now().Unix()) >= left {
 		// Nothing is left to do but to wait for the block that says so.
 		done.NextAt, done.Note = b.Now().Add(b.Schedule.RetryMax), "validBefore has passed; a block must say so"
+		done.Standing = tx.Unasked
 		return done
 	}
 	return b.send(ctx, w, r, done)

@@ -51,7 +51,7 @@ func TestStanding(t *testing.T) {
 		},
 		"probing, and it has expired": {
 			prepare: func(_ *world, row *tx.Work) { row.ExpiresAt = 1 },
-			held:    time.Second, want: tx.Unclear,
+			held:    time.Second, want: tx.Unasked,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,8 @@ import (
 //     database's clock or Done is said: open, not parked, due, oldest due first.
 //   - While an account is on hold, Lease sets its due rows aside. Of these it lets
 //     one go when the hold's time has come, and two more for each row that did well
-//     ([tx.Able]): those first that were attempted least, oldest due first. A hold
+//     ([tx.Able]): those first that were attempted least, oldest due first. One that
+//     says nothing of the account ([tx.Unasked]) is followed by another. A hold
 //     without rows ends.
 type Queue interface {
 	Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error

@@ -32,6 +32,7 @@ const (
 	Unable  Standing = "unable"  // it cannot pay, or its key is not authorised: a node said so
 	Able    Standing = "able"    // a node took the bytes
 	Unclear Standing = "unclear" // neither
+	Unasked Standing = "unasked" // no node was asked: the transaction has reasons of its own to wait
 )
 
 // Standing is what an outcome shows about the account.

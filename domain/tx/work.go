@@ -121,7 +121,8 @@ type Done struct {
 	WaitNonce uint64 // see [Work]; WaitSince is kept when already waiting
 	// Standing of Account, if there is news of it. An account that is unable is put
 	// on hold until NextAt, and the row with it. What else is said of one on hold:
-	// able lets two more of its rows go, unclear has it probed again at NextAt.
+	// able lets two more of its rows go, unclear has it probed again at NextAt, and
+	// unasked at once, by another row.
 	Account  Account
 	Standing Standing
 }

@@ -266,8 +266,12 @@ func noteStanding(conn *sqlite.Conn, now time.Time, d tx.Done) error {
 	case d.Standing == tx.Able:
 		return exec(conn, "UPDATE holds SET since = ?2, until = min(until, ?2), grants = min(grants + 2, ?3) WHERE account = ?1",
 			d.Account[:], micros(now), int64(grantsMax))
-	case d.Standing == tx.Unclear:
-		return exec(conn, "UPDATE holds SET until = min(until, ?2) WHERE account = ?1", d.Account[:], micros(d.NextAt))
+	case d.Standing == tx.Unclear, d.Standing == tx.Unasked:
+		again := d.NextAt
+		if d.Standing == tx.Unasked {
+			again = now
+		}
+		return exec(conn, "UPDATE holds SET until = min(until, ?2) WHERE account = ?1", d.Account[:], micros(again))
 	}
 	return nil
 }

@@ -259,6 +259,7 @@ WHERE h.account = u.account AND h.account IN (SELECT account FROM work.holds WHE
 // unable by one of them, nothing better is believed.
 func queueStandings(q *pgx.Batch, done []tx.Done, stored func(time.Time) time.Time) {
 	unable, other := map[tx.Account]tx.Done{}, map[tx.Account]tx.Done{}
+	atOnce := time.Unix(0, 0)
 	grants := map[tx.Account]int32{}
 	for _, d := range done {
 		switch known, met := other[d.Account]; {
@@ -269,8 +270,11 @@ func queueStandings(q *pgx.Batch, done []tx.Done, stored func(time.Time) time.Ti
 			continue
 		case d.Standing == tx.Able:
 			grants[d.Account] += 2
-			d.NextAt = time.Unix(0, 0) // at once
-			fallthrough
+			d.NextAt = atOnce
+			other[d.Account] = d
+		case d.Standing == tx.Unasked:
+			d.NextAt = atOnce
+			other[d.Account] = d
 		case !met || d.NextAt.Before(known.NextAt):
 			other[d.Account] = d
 		}

@@ -41,6 +41,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"a hold outlives who probes", holdOutlives},
 		{"nobody's account is never on hold", holdOfNobody},
 		{"a probe that tells nothing", holdUnclear},
+		{"a probe that asks nobody", holdUnasked},
 		{"a crowd is set aside at once", manyAside},
 		{"workers beside an account on hold", holdsBeside},
 		{"a full window parks the rest", parks},

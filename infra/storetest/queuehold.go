@@ -189,6 +189,36 @@ func holdUnclear(t *testing.T, q *queue) {
 	}
 }
 
+// holdUnasked checks that rows which have reasons of their own to wait do not use up the
+// turns in which an account is probed: another follows at once.
+func holdUnasked(t *testing.T, q *queue) {
+	const crowd = 5
+	var rows []tx.Work
+	for n := range crowd {
+		rows = append(rows, q.of(1, n))
+	}
+	q.apply(opens(rows...)...)
+	for _, w := range q.leaseAll("a", time.Minute) {
+		q.say("a", w, tx.Unable, pause)
+	}
+	q.clock.Elapse(passed)
+	looked := map[chain.Hash]bool{}
+	for range crowd - 1 {
+		probe := q.leaseAll("a", time.Minute)
+		if len(probe) != 1 || probe[0].HeldSince.IsZero() || looked[probe[0].Hash] {
+			t.Fatalf("probing after %d that asked nobody: %+v", len(looked), probe)
+		}
+		looked[probe[0].Hash] = true
+		q.say("a", probe[0], tx.Unasked, time.Hour)
+	}
+	last := q.leaseAll("a", time.Minute)
+	if len(last) != 1 || looked[last[0].Hash] {
+		t.Fatalf("the last: %+v", last)
+	}
+	q.say("a", last[0], tx.Unable, pause)
+	q.wantSet("an account that is unable yet", q.leaseAll("a", time.Minute))
+}
+
 // manyAside checks that a crowd of rows of an account on hold does not keep one
 // other row waiting: a few calls put them all aside.
 func manyAside(t *testing.T, q *queue) {

@@ -176,5 +176,9 @@ func (d *data) noteStanding(now time.Time, done tx.Done) {
 		if at := micro(done.NextAt); at.Before(h.until) {
 			h.until = at
 		}
+	case done.Standing == tx.Unasked:
+		if now.Before(h.until) {
+			h.until = now
+		}
 	}
 }
