@@ -7,6 +7,8 @@ import (
 	"log/slog"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/domain/consumer"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
@@ -16,8 +18,16 @@ import (
 // beside the service's.
 type Feed struct {
 	Log    feed.Log
-	Groups feed.Groups
+	Groups Groups
 	close  []func() error
+}
+
+// Groups keeps what is known of consumers, and shows and takes wishes about it.
+type Groups interface {
+	feed.Groups
+
+	Groups(ctx context.Context) ([]consumer.Group, error)
+	Wish(ctx context.Context, group string, stream event.Stream, w consumer.Wish) error
 }
 
 // OpenFeed opens the log of the configured store, and the consumers' state in the

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/domain/consumer"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+func consumers(stderr io.Writer) *cobra.Command {
+	parent := &cobra.Command{
+		Use: "consumers", Short: "Look at those who consume events, and have parked streams go on",
+		Long: "Look at the groups of programs that consume events by infra/feed or forward, and have\n" +
+			"streams go on that a group could not get past. A group's name is GROUP/TOPIC, as list\n" +
+			"shows it. The process that has the group sees a wish within a second. See docs/watermill.md.",
+	}
+	parent.AddCommand(
+		onGroups(stderr, "list", "List the groups: checkpoint, events behind it, parked streams, and who has it", cobra.NoArgs, listConsumers),
+		onGroups(stderr, "parked GROUP", "List the streams that a group could not get past, and why", cobra.ExactArgs(1), listParked),
+		onGroups(stderr, "retry GROUP STREAM", "Go on with the event that a stream was parked at", cobra.ExactArgs(2), wish(consumer.Retry)),
+		onGroups(stderr, "skip GROUP STREAM", "Leave the event out that a stream was parked at, and go on behind it", cobra.ExactArgs(2), wish(consumer.Skip)),
+	)
+	return parent
+}
+
+// onGroups is a command on the configured store's consumers.
+func onGroups(stderr io.Writer, use, short string, args cobra.PositionalArgs, do func(ctx context.Context, f app.Feed, to io.Writer, args []string) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: args,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			c, _, err := resolve(cmd)
+			if err != nil {
+				return err
+			}
+			f, err := app.OpenFeed(cmd.Context(), c, logger(c, stderr))
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, f.Close()) }()
+			return do(cmd.Context(), f, cmd.OutOrStdout(), args)
+		},
+	}
+	config.Flags(cmd.Flags())
+	return cmd
+}
+
+func listConsumers(ctx context.Context, f app.Feed, to io.Writer, _ []string) error {
+	groups, err := f.Groups.Groups(ctx)
+	if err != nil {
+		return err
+	}
+	head, err := f.Log.Head(ctx)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "GROUP\tPOSITION\tBEHIND\tPARKED\tHOLDER")
+	for _, g := range groups {
+		holder := g.Holder
+		if holder == "" {
+			holder = "nobody"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", g.Name, g.Position, max(head, g.Position)-g.Position, g.Parked, holder)
+	}
+	return w.Flush()
+}
+
+func listParked(ctx context.Context, f app.Feed, to io.Writer, args []string) error {
+	parked, err := f.Groups.Parked(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "STREAM\tVERSION\tPOSITION\tATTEMPTS\tSINCE\tWISH\tERROR")
+	for _, p := range parked {
+		wished := string(p.Wish)
+		if wished == "" {
+			wished = "-"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\t%q\n", p.Stream, p.Version, p.Position, p.Attempts, p.Since.Format(time.RFC3339), wished, p.Error)
+	}
+	return w.Flush()
+}
+
+func wish(w consumer.Wish) func(ctx context.Context, f app.Feed, to io.Writer, args []string) error {
+	return func(ctx context.Context, f app.Feed, to io.Writer, args []string) error {
+		if err := f.Groups.Wish(ctx, args[0], event.Stream(args[1]), w); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(to, "%s of %s: %s\n", args[1], args[0], w)
+		return err
+	}
+}
