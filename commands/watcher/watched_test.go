@@ -63,10 +63,12 @@ func TestCanceledAndMinedInAGap(t *testing.T) {
 }
 
 // The board may have a row later than the block was read that holds it, as one that is
-// built anew from the log. A new process looks, and who runs on looks once a day.
+// built anew from the log. A new process looks, and who runs on looks again soon, and once
+// a day in the end.
 func TestCanceledBeforeTheBoardKnew(t *testing.T) {
 	for name, pass := range map[string]func(w *world){
 		"another process": (*world).restart,
+		"a moment":        func(w *world) { w.clock.pass(watchedFirst) },
 		"a day":           func(w *world) { w.clock.pass(watchedAgain) },
 	} {
 		t.Run(name, func(t *testing.T) {
