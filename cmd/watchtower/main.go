@@ -75,6 +75,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.AddCommand(serve(stderr), migrate(stderr), keys(stderr), forward(stderr), consumers(stderr), verification(stderr), archived(stderr), readModels(stderr), follow(), configuration(), versionCommand())
+	root.AddCommand(auditing(stderr))
 	return root
 }
 

@@ -93,13 +93,18 @@ func sealed(t testing.TB) *history {
 	return h
 }
 
-func check(events []event.Recorded, seals []Sealed, kept ...Sealed) (found []Fault) {
-	c := NewCheck(kept...)
-	for _, r := range events {
-		if !c.Waits() && len(seals) > 0 && r.Position > seals[0].Since {
-			c.Expect(seals[0])
-			seals = seals[1:]
+func queue(seals []Sealed) func() (Sealed, bool) {
+	return func() (s Sealed, ok bool) {
+		if ok = len(seals) > 0; ok {
+			s, seals = seals[0], seals[1:]
 		}
+		return s, ok
+	}
+}
+
+func check(events []event.Recorded, seals []Sealed, kept ...Sealed) (found []Fault) {
+	c := NewCheck(queue(seals), kept...)
+	for _, r := range events {
 		found = append(found, c.Event(r)...)
 	}
 	return append(found, c.End()...)
@@ -185,6 +190,10 @@ func TestOrder(t *testing.T) {
 				t.Errorf("events %d and %d have changed places: %v", i, i+1, found)
 			}
 		}
+	}
+	// A stretch of several seals is gone.
+	if found := check(slices.Delete(slices.Clone(h.events), 5, 32), h.seals); len(found) == 0 || found[0].Position != h.events[4].Position+1 {
+		t.Errorf("several seals' events were taken out: %v", found)
 	}
 	if found := check(h.events[:10], h.seals[:1]); len(found) != 1 || found[0].Position != h.events[9].Position+1 {
 		t.Errorf("cut off before a seal's end: %v", found)

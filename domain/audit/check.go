@@ -30,10 +30,11 @@ func faultOf(r event.Recorded, format string, args ...any) Fault {
 	return Fault{r.Position, r.Stream, r.Version, fmt.Sprintf(format, args...)}
 }
 
-// Check holds a log against its links and seals. It is fed with the events by position,
-// and with each seal before the first event after the seal's Since. Of each stream it
-// keeps about a hundred bytes.
+// Check holds a log against its links and seals. It is fed with the events by position.
+// Of each stream it keeps about a hundred bytes.
 type Check struct {
+	seals   func() (Sealed, bool)
+	next    Sealed // the seal after the one under way; none if Through is 0
 	streams map[[16]byte]end
 	last    event.Position
 	hash    Digest
@@ -61,27 +62,44 @@ type place struct {
 	leaf Digest
 }
 
-// NewCheck is for a log from its first event on. The log is also held against seals that
+// NewCheck is for a log from its first event on. seals are those of the log, one after
+// the other, and none whose signature does not fit. The log is also held against seals that
 // were kept outside of it: they alone tell of a log whose end was cut off.
-func NewCheck(kept ...Sealed) *Check {
+func NewCheck(seals func() (Sealed, bool), kept ...Sealed) *Check {
 	kept = slices.Clone(kept)
 	slices.SortFunc(kept, func(a, b Sealed) int { return cmp.Compare(a.Through, b.Through) })
-	return &Check{streams: map[[16]byte]end{}, kept: kept}
+	return &Check{seals: seals, streams: map[[16]byte]end{}, kept: kept}
 }
 
 // Count is how many events were looked at, Sealed up to where seals witness them.
 func (c *Check) Count() uint64          { return c.count }
 func (c *Check) Sealed() event.Position { return c.sealed }
 
-// Expect sets the seal that the next events are held against. One whose signature does
-// not fit is not to be expected.
-func (c *Check) Expect(w Sealed) { c.witness, c.passed = w, c.passed[:0] }
+// advance compares what has come with the seals that end before a position, and takes up
+// the seal that the position belongs to.
+func (c *Check) advance(to event.Position) (found []Fault) {
+	for {
+		if c.witness.Through != 0 {
+			if c.witness.Through >= to {
+				return found
+			}
+			found = append(found, c.compare()...)
+		}
+		if c.next.Through == 0 {
+			if c.next, _ = c.seals(); c.next.Through == 0 {
+				return found
+			}
+		}
+		if c.next.Since >= to {
+			return found
+		}
+		c.witness, c.next, c.passed = c.next, Sealed{}, c.passed[:0]
+	}
+}
 
 // Event takes in the next event and returns what does not fit.
 func (c *Check) Event(r event.Recorded) (found []Fault) {
-	if w := c.witness; w.Through != 0 && r.Position > w.Through {
-		found = c.compare()
-	}
+	found = c.advance(r.Position)
 	for len(c.kept) > 0 && c.kept[0].Through < r.Position {
 		found = append(found, Fault{Position: c.kept[0].Through, What: "no event is here, where a seal that was kept knows one"})
 		c.kept = c.kept[1:]
@@ -119,9 +137,6 @@ func (c *Check) End() (found []Fault) {
 	c.kept = nil
 	return found
 }
-
-// Waits reports whether a seal is expected whose end has not come.
-func (c *Check) Waits() bool { return c.witness.Through != 0 }
 
 // stream checks version and link.
 func (c *Check) stream(r event.Recorded) (found []Fault) {
@@ -177,11 +192,11 @@ func (c *Check) differs(w Sealed) Fault {
 	case len(w.Marks) == 0 || i == len(marks) && i == len(c.passed):
 		return Fault{Position: w.Through, What: "what comes up to here is not what " + by + " says"}
 	case i == len(c.passed):
-		before := Fault{}
+		before := w.Since
 		if i > 0 {
-			before = c.passed[i-1].at
+			before = c.passed[i-1].at.Position
 		}
-		return Fault{Position: before.Position + 1, What: fmt.Sprintf("%d events are missing that %s knows", missing, by)}
+		return Fault{Position: before + 1, What: fmt.Sprintf("%d events are missing that %s knows", missing, by)}
 	case i == len(marks) || len(c.passed) > len(marks) && (i+1 == len(c.passed) || same(i, i+1)):
 		return c.passed[i].named("is not among the events that %s knows: it was put in", by)
 	case missing > 0 && same(i+missing, i):

@@ -55,6 +55,15 @@ func Inspect(ctx context.Context, c config.Config, log *slog.Logger) (i Inspecti
 	return i, nil
 }
 
+// InspectLog opens the configured log to be read.
+func InspectLog(ctx context.Context, c config.Config) (verify.Store, error) {
+	log, err := inspect(ctx, c.Store)
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", c.Store, err)
+	}
+	return log, nil
+}
+
 func inspect(ctx context.Context, s config.Store) (verify.Store, error) {
 	switch s.Engine {
 	case config.Postgres:

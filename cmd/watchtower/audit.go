@@ -1,0 +1,317 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/auditor"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/domain/audit"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+func auditing(stderr io.Writer) *cobra.Command {
+	parent := &cobra.Command{
+		Use: "audit", Short: "Ask the log about the past",
+		Long: "Ask the log about the past. All of it only reads, and the service may be running.\nSee docs/audit.md.",
+	}
+	parent.AddCommand(showLife(), replayState(), export(stderr), verifyLog(stderr), lastSeal(), auditKey())
+	return parent
+}
+
+// withLog opens the configured log for as long as do takes.
+func withLog(cmd *cobra.Command, do func(ctx context.Context, c config.Config, log auditor.Source) error) (err error) {
+	c, _, err := resolve(cmd)
+	if err != nil {
+		return err
+	}
+	log, err := app.InspectLog(cmd.Context(), c)
+	if err != nil {
+		return errUnchecked{err}
+	}
+	defer log.Close() //nolint:errcheck // it was only read
+	return do(cmd.Context(), c, log)
+}
+
+// subject finds the stream that is asked about, on the chains of the configuration or
+// the one that a flag names.
+func subject(ctx context.Context, c config.Config, log auditor.Source, text, on string) (auditor.Life, error) {
+	var chains []chain.ID
+	for _, configured := range c.Chains {
+		chains = append(chains, configured.ID)
+	}
+	if on != "" {
+		id, err := chain.ParseID(on)
+		if err != nil {
+			return auditor.Life{}, fmt.Errorf("chain: %w", err)
+		}
+		chains = []chain.ID{id}
+	}
+	name, err := auditor.Subject(ctx, log, text, chains)
+	return auditor.Life{Stream: name, Plan: c.Scheduler.Schedule}, err
+}
+
+const subjectHelp = "SUBJECT is a transaction's hash, SENDER/GROUP of a group, or a stream's name."
+
+func showLife() *cobra.Command {
+	var on string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "show SUBJECT", Short: "Tell the life of a transaction or group as it is recorded", Args: cobra.ExactArgs(1),
+		Long: "Tell the life of a transaction or group as it is recorded: each event with who wished it,\nwhat led to it, what it changed, what nodes answered, and why.\n" + subjectHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withLog(cmd, func(ctx context.Context, c config.Config, log auditor.Source) error {
+				life, err := subject(ctx, c, log, args[0], on)
+				if err != nil {
+					return err
+				}
+				steps, err := auditor.Show(ctx, log, life)
+				if asJSON {
+					return errors.Join(indented(cmd.OutOrStdout(), steps), err)
+				}
+				return errors.Join(tell(cmd.OutOrStdout(), life, steps), err)
+			})
+		},
+	}
+	config.Flags(cmd.Flags())
+	cmd.Flags().StringVar(&on, "chain", "", "the chain's id; by default each that is configured")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// tell writes a life for people.
+func tell(to io.Writer, life auditor.Life, steps []auditor.Step) error {
+	w := bufio.NewWriter(to)
+	fmt.Fprintf(w, "%s: %d events\n", life.Stream, len(steps))
+	for _, s := range steps {
+		after := ""
+		if s.After > 0 {
+			after = fmt.Sprintf(" (%s later)", s.After.Round(time.Millisecond))
+		}
+		fmt.Fprintf(w, "\n%d  %s  %s%s\n", s.Version, s.Name, s.At.Format(time.RFC3339Nano), after)
+		if s.Why != "" {
+			fmt.Fprintf(w, "   %s\n", s.Why)
+		}
+		who := s.Meta.Actor
+		if who == "" {
+			who = "somebody unnamed"
+		}
+		fmt.Fprintf(w, "   by %s, position %d", who, s.Position)
+		if s.Cause != "" {
+			fmt.Fprintf(w, ", because of %s", s.Cause)
+		}
+		fmt.Fprintln(w)
+		for _, a := range s.Answers {
+			said := strings.TrimSpace(strings.Join([]string{string(a.Class), string(a.Cause), a.Message}, " "))
+			fmt.Fprintf(w, "   node %s after %s: %s\n", a.Endpoint, a.Took.Round(time.Millisecond), said)
+		}
+		for _, c := range s.Changed {
+			fmt.Fprintf(w, "   %s\n", c)
+		}
+	}
+	return w.Flush()
+}
+
+func indented(to io.Writer, value any) error {
+	e := json.NewEncoder(to)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(value)
+}
+
+func replayState() *cobra.Command {
+	var on, at string
+	var version, position uint64
+	cmd := &cobra.Command{
+		Use: "replay SUBJECT", Short: "Tell the state of a transaction or group as of a version, position or time", Args: cobra.ExactArgs(1),
+		Long:    "Tell the state of a transaction or group as of a version, position or time; of now unless\none is given. " + subjectHelp,
+		Example: "  watchtower audit replay 0x… --at 2026-01-31T12:00:00Z",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			until, err := auditor.ParseUntil(version, position, at)
+			if err != nil {
+				return err
+			}
+			return withLog(cmd, func(ctx context.Context, c config.Config, log auditor.Source) error {
+				life, err := subject(ctx, c, log, args[0], on)
+				if err != nil {
+					return err
+				}
+				moment, err := auditor.Replay(ctx, log, life, until)
+				if err != nil {
+					return err
+				}
+				return indented(cmd.OutOrStdout(), moment)
+			})
+		},
+	}
+	config.Flags(cmd.Flags())
+	cmd.Flags().StringVar(&on, "chain", "", "the chain's id; by default each that is configured")
+	cmd.Flags().Uint64Var(&version, "version", 0, "as of this version of its stream")
+	cmd.Flags().Uint64Var(&position, "position", 0, "as of this position of the log")
+	cmd.Flags().StringVar(&at, "at", "", "as of this time, such as 2026-01-31T12:00:00Z")
+	return cmd
+}
+
+const verifyLogHelp = `Hold the log against itself: every event's link is made anew, versions are dense, and the
+hash that runs over all events is the one that was sealed.
+
+--key gives the public keys that may have signed seals; without it, whose seals they are is
+told and not judged. --seals names a file of seals that "watchtower audit seal" printed
+earlier: kept elsewhere, they alone tell of a log whose end was cut off, or that was made
+anew with seals and all.
+
+The exit status is 0 if everything fits, 1 if something does not, 2 if it could not be told.`
+
+func verifyLog(stderr io.Writer) *cobra.Command {
+	var keys []string
+	var kept string
+	var asJSON, quiet bool
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Find the event that was altered, removed or put in", Args: cobra.NoArgs, Long: verifyLogHelp,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			options := auditor.Options{}
+			if !quiet {
+				options.Progress = progress(stderr)
+			}
+			for _, text := range keys {
+				var key audit.Key
+				if err := key.UnmarshalText([]byte(text)); err != nil {
+					return errUnchecked{fmt.Errorf("key: %w", err)}
+				}
+				options.Keys = append(options.Keys, key)
+			}
+			var err error
+			if options.Kept, err = readSeals(kept); err != nil {
+				return errUnchecked{err}
+			}
+			return withLog(cmd, func(ctx context.Context, _ config.Config, log auditor.Source) error {
+				report, err := auditor.Verify(ctx, log, options)
+				return errors.Join(reportOf(cmd.OutOrStdout(), report, asJSON), judged(report, err))
+			})
+		},
+	}
+	config.Flags(cmd.Flags())
+	cmd.Flags().StringSliceVar(&keys, "key", nil, "a public key that may have signed seals, 64 hex digits; may be repeated")
+	cmd.Flags().StringVar(&kept, "seals", "", "a file of seals that were kept outside of the log")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "tell no progress")
+	return cmd
+}
+
+// errAltered ends an audit that has found something.
+var errAltered = errors.New("the log is not what was recorded")
+
+func judged(r auditor.Report, err error) error {
+	switch {
+	case r.Found > 0:
+		return errors.Join(errAltered, err)
+	case err != nil:
+		return errUnchecked{err}
+	case len(r.Unchecked) > 0:
+		return errUnchecked{errors.New(strings.Join(r.Unchecked, "; "))}
+	}
+	return nil
+}
+
+func reportOf(to io.Writer, r auditor.Report, asJSON bool) error {
+	if asJSON {
+		return indented(to, r)
+	}
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "events\t%d, of them %d older than links, up to position %d\n", r.Events, r.Unlinked, r.Head)
+	fmt.Fprintf(w, "sealed\tup to position %d; %d events since\n", r.Sealed, r.Rest)
+	for _, key := range slices.Sorted(maps.Keys(r.Seals)) {
+		fmt.Fprintf(w, "key %s\t%d seals\n", key, r.Seals[key])
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, f := range r.Faults {
+		fmt.Fprintln(to, f)
+	}
+	if r.Found > len(r.Faults) {
+		fmt.Fprintf(to, "and %d more\n", r.Found-len(r.Faults))
+	}
+	for _, why := range r.Unchecked {
+		fmt.Fprintln(to, "could not be told:", why)
+	}
+	if r.Clean {
+		fmt.Fprintln(to, "everything fits")
+	}
+	return nil
+}
+
+// readSeals reads the seals of a file, one after the other.
+func readSeals(name string) (seals []audit.Sealed, err error) {
+	if name == "" {
+		return nil, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	for d := json.NewDecoder(bufio.NewReader(f)); ; {
+		var s audit.Sealed
+		switch err := d.Decode(&s); {
+		case errors.Is(err, io.EOF):
+			return seals, nil
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		seals = append(seals, s)
+	}
+}
+
+func lastSeal() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "seal", Short: "Print the newest seal, to be kept elsewhere", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withLog(cmd, func(ctx context.Context, _ config.Config, log auditor.Source) error {
+				seal, err := auditor.LastSeal(ctx, log)
+				if err != nil {
+					return err
+				}
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(seal)
+			})
+		},
+	}
+	config.Flags(cmd.Flags())
+	return cmd
+}
+
+func auditKey() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "key", Short: "Print the public key that seals are signed with here", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, _, err := resolve(cmd)
+			if err != nil {
+				return err
+			}
+			if c.Audit.KeyFile == "" {
+				return errors.New("a store in memory is sealed with a key of its service's alone")
+			}
+			signer, err := app.ReadSigner(c.Audit.KeyFile)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), signer.Key())
+			return err
+		},
+	}
+	config.Flags(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,161 @@
+package auditor
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Point is a place in the log: a position, or a time if there is none.
+type Point struct {
+	Position event.Position
+	Time     time.Time
+}
+
+// ParsePoint reads a position or a time as RFC 3339 has it.
+func ParsePoint(text string) (p Point, err error) {
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err == nil {
+		return Point{Position: event.Position(n)}, nil
+	}
+	if p.Time, err = time.Parse(time.RFC3339Nano, text); err != nil {
+		return p, fmt.Errorf("%q is neither a position nor a time such as 2026-01-31T12:00:00Z", text)
+	}
+	return p, nil
+}
+
+// reached reports whether an event lies at the point or after it. The zero Point lies
+// before all.
+func (p Point) reached(r event.Recorded) bool {
+	if !p.Time.IsZero() {
+		return !r.At.Before(p.Time)
+	}
+	return r.Position >= p.Position
+}
+
+// passed reports whether an event lies after the point. The zero Point lies after all.
+func (p Point) passed(r event.Recorded) bool {
+	switch {
+	case !p.Time.IsZero():
+		return r.At.After(p.Time)
+	case p.Position != 0:
+		return r.Position > p.Position
+	}
+	return false
+}
+
+// Selection is the part of a log that is exported: what lies from one point to another,
+// both of them in it, of streams whose names begin so.
+type Selection struct {
+	From, To Point
+	Stream   string
+	CSV      bool // else lines of JSON
+}
+
+// Line is an event as it is exported.
+type Line struct {
+	Position event.Position  `json:"position"`
+	Stream   event.Stream    `json:"stream"`
+	Version  event.Version   `json:"version"`
+	At       time.Time       `json:"at"`
+	ID       event.ID        `json:"id"`
+	Name     string          `json:"name"`
+	Data     json.RawMessage `json:"data"`
+	Meta     event.Meta      `json:"meta"`
+	// Raw is the data byte for byte where Data is not: as it is not compact, or no JSON.
+	Raw []byte `json:"raw,omitempty"`
+}
+
+// LineOf is what is exported of an event.
+func LineOf(r event.Recorded) Line {
+	l := Line{r.Position, r.Stream, r.Version, r.At.UTC(), r.ID, r.Name, r.Data, r.Meta, nil}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, r.Data); err != nil {
+		l.Data, l.Raw = json.RawMessage("null"), r.Data
+	} else if !bytes.Equal(compact.Bytes(), r.Data) {
+		l.Raw = r.Data
+	}
+	return l
+}
+
+// columns are a CSV export's first row.
+var columns = []string{"position", "stream", "version", "at", "id", "name", "correlation", "causation", "actor", "trace", "link", "data"}
+
+func (l Line) row() []string {
+	optional := func(id event.ID) string {
+		if id.IsZero() {
+			return ""
+		}
+		return id.String()
+	}
+	link := ""
+	if !l.Meta.Link.IsZero() {
+		link = l.Meta.Link.String()
+	}
+	data := []byte(l.Data)
+	if l.Raw != nil {
+		data = l.Raw
+	}
+	return []string{
+		strconv.FormatUint(uint64(l.Position), 10), string(l.Stream), strconv.FormatUint(uint64(l.Version), 10),
+		l.At.Format(time.RFC3339Nano), l.ID.String(), l.Name, optional(l.Meta.Correlation), optional(l.Meta.Causation),
+		plain(l.Meta.Actor), plain(l.Meta.Trace), link, string(data),
+	}
+}
+
+// plain keeps a spreadsheet from taking for a formula what somebody chose.
+func plain(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}
+
+// Export writes a selection and returns how many events it has. It holds a page of them
+// at a time.
+func Export(ctx context.Context, s Source, sel Selection, to io.Writer) (written uint64, err error) {
+	write, flush := jsonLines(to)
+	if sel.CSV {
+		w := csv.NewWriter(to)
+		write = func(l Line) error { return w.Write(l.row()) }
+		flush = func() error { w.Flush(); return w.Error() }
+		if err := w.Write(columns); err != nil {
+			return 0, err
+		}
+	}
+	after := event.Position(0)
+	if sel.From.Time.IsZero() && sel.From.Position > 0 {
+		after = sel.From.Position - 1
+	}
+	for r, err := range all(ctx, s, after) {
+		if err != nil {
+			return written, errors.Join(err, flush())
+		}
+		if sel.To.Time.IsZero() && sel.To.passed(r) {
+			break // times may go back, positions do not
+		}
+		if !sel.From.reached(r) || sel.To.passed(r) || !strings.HasPrefix(string(r.Stream), sel.Stream) {
+			continue
+		}
+		if err := write(LineOf(r)); err != nil {
+			return written, err
+		}
+		written++
+	}
+	return written, flush()
+}
+
+func jsonLines(to io.Writer) (write func(Line) error, flush func() error) {
+	e := json.NewEncoder(to)
+	e.SetEscapeHTML(false)
+	return func(l Line) error { return e.Encode(l) }, func() error { return nil }
+}

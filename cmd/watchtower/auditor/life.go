@@ -1,0 +1,268 @@
+package auditor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Step is one event of a life.
+type Step struct {
+	Line
+	// After is how long after the event before.
+	After time.Duration `json:"after,omitempty"`
+	// Cause is the event that led to this one, where it is known: "tx.accepted.v1 of …".
+	Cause   string   `json:"cause,omitempty"`
+	Changed []Change `json:"changed,omitempty"`
+	// Answers are what endpoints said to an attempt.
+	Answers []tx.Answer `json:"answers,omitempty"`
+	// Why says in plain words what led to it, and what follows.
+	Why string `json:"why,omitempty"`
+}
+
+// Change is a part of the state that an event has changed.
+type Change struct {
+	Field string          `json:"field"`
+	From  json.RawMessage `json:"from,omitempty"`
+	To    json.RawMessage `json:"to,omitempty"`
+}
+
+// String is the field with its values.
+func (c Change) String() string {
+	text := func(value json.RawMessage) string {
+		if len(value) == 0 {
+			return "nothing"
+		}
+		return string(value)
+	}
+	return fmt.Sprintf("%s: %s → %s", c.Field, text(c.From), text(c.To))
+}
+
+// folder folds one stream.
+type folder interface {
+	// add takes in an event and explains it.
+	add(r event.Recorded, step *Step) error
+	state() any
+}
+
+// folderOf knows transactions and groups; of another stream there is no state.
+func folderOf(name event.Stream, plan tx.Schedule) folder {
+	switch {
+	case strings.HasPrefix(string(name), tx.StreamPrefix):
+		return &transaction{codec: tx.Codec(), plan: plan}
+	case strings.HasPrefix(string(name), group.StreamPrefix):
+		return &members{codec: group.Codec()}
+	}
+	return nil
+}
+
+// Life is a stream that is asked about. Plan is by what it is told when an attempt was due
+// again: the settings of today.
+type Life struct {
+	Stream event.Stream
+	Plan   tx.Schedule
+}
+
+// Show is the life of a stream as it is recorded. What could be read comes with an error.
+func Show(ctx context.Context, s Source, of Life) ([]Step, error) {
+	name := of.Stream
+	var steps []Step
+	causes := map[event.ID]string{}
+	f := folderOf(name, of.Plan)
+	var last time.Time
+	for r, err := range stream(ctx, s, name) {
+		if err != nil {
+			return steps, err
+		}
+		step := Step{Line: LineOf(r)}
+		if len(steps) > 0 {
+			step.After = r.At.Sub(last)
+		}
+		last = r.At
+		if f != nil {
+			before := f.state()
+			if err := f.add(r, &step); err != nil {
+				return steps, fmt.Errorf("%s version %d: %w", name, r.Version, err)
+			}
+			step.Changed = changed(before, f.state())
+		}
+		causes[r.ID] = fmt.Sprintf("%s, version %d here", r.Name, r.Version)
+		steps = append(steps, step)
+	}
+	if err := relatives(ctx, s, name, f, causes); err != nil {
+		return steps, err
+	}
+	for i := range steps {
+		if id := steps[i].Meta.Causation; !id.IsZero() {
+			if steps[i].Cause = causes[id]; steps[i].Cause == "" {
+				steps[i].Cause = "event " + id.String()
+			}
+		}
+	}
+	return steps, nil
+}
+
+// relativesMost bounds how many members' streams are read for what caused a group's events.
+const relativesMost = 500
+
+// relatives adds the events that events of a stream are caused by: those of the
+// transaction's group, or of the group's members.
+func relatives(ctx context.Context, s Source, name event.Stream, f folder, causes map[event.ID]string) error {
+	var names []event.Stream
+	switch f := f.(type) {
+	case *transaction:
+		if a := f.is.Accepted; a.Group != nil {
+			names = append(names, group.ID{Chain: a.Chain, Sender: a.Sender, Group: *a.Group}.Stream())
+		}
+	case *members:
+		id, err := group.ParseStream(name)
+		if err != nil {
+			return err
+		}
+		for _, m := range f.is.List() {
+			if len(names) < relativesMost {
+				names = append(names, tx.Stream(id.Chain, m.Hash))
+			}
+		}
+	}
+	for _, name := range names {
+		for r, err := range stream(ctx, s, name) {
+			if err != nil {
+				return err
+			}
+			causes[r.ID] = fmt.Sprintf("%s, version %d of %s", r.Name, r.Version, name)
+		}
+	}
+	return nil
+}
+
+// Until is as of when a state is asked for. The zero Until is the end.
+type Until struct {
+	Version event.Version
+	Point
+}
+
+// ParseUntil reads what flags say, of which one may be given.
+func ParseUntil(version, position uint64, at string) (u Until, err error) {
+	given := 0
+	for _, is := range []bool{version != 0, position != 0, at != ""} {
+		if is {
+			given++
+		}
+	}
+	if given > 1 {
+		return u, errors.New("say a version, a position or a time, and not several")
+	}
+	u.Version, u.Position = event.Version(version), event.Position(position)
+	if at != "" {
+		if u.Time, err = time.Parse(time.RFC3339Nano, at); err != nil {
+			return u, fmt.Errorf("%q is no time such as 2026-01-31T12:00:00Z", at)
+		}
+	}
+	return u, nil
+}
+
+func (u Until) passed(r event.Recorded) bool {
+	return u.Version != 0 && r.Version > u.Version || u.Point.passed(r)
+}
+
+// Moment is a state as it was.
+type Moment struct {
+	Stream   event.Stream   `json:"stream"`
+	Version  event.Version  `json:"version"` // of the last event that is in it; 0: it did not exist
+	Position event.Position `json:"position"`
+	At       time.Time      `json:"at,omitzero"`
+	State    any            `json:"state"`
+	// Why is what the last event that explains itself says.
+	Why string `json:"why,omitempty"`
+}
+
+// Replay is the state of a stream as of then.
+func Replay(ctx context.Context, s Source, of Life, until Until) (Moment, error) {
+	name := of.Stream
+	m := Moment{Stream: name}
+	f := folderOf(name, of.Plan)
+	if f == nil {
+		return m, fmt.Errorf("%s is neither a transaction's stream nor a group's", name)
+	}
+	for r, err := range stream(ctx, s, name) {
+		if err != nil {
+			return m, err
+		}
+		if until.passed(r) {
+			break
+		}
+		var step Step
+		if err := f.add(r, &step); err != nil {
+			return m, fmt.Errorf("%s version %d: %w", name, r.Version, err)
+		}
+		m.Version, m.Position, m.At = r.Version, r.Position, r.At.UTC()
+		if step.Why != "" {
+			m.Why = step.Why
+		}
+	}
+	m.State = f.state()
+	return m, nil
+}
+
+// changed lists what differs between two states, field by field. Recorded, a
+// transaction's memory of which outcomes it has met, is left out: attempts tell as much.
+func changed(before, after any) (all []Change) {
+	was, is := fields(before), fields(after)
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		if name == "Recorded" || bytes.Equal(was[name], is[name]) {
+			continue
+		}
+		c := Change{Field: name, From: was[name], To: is[name]}
+		if name == "Accepted" {
+			c.From = nil // of nothing
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func fields(state any) (all map[string]json.RawMessage) {
+	text, err := json.Marshal(state)
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("auditor: a state that is no JSON: %v", err)) // states are made of plain values
+	}
+	return all
+}
+
+// members folds a group.
+type members struct {
+	codec event.Codec[group.Event]
+	is    group.State
+}
+
+func (g *members) state() any { return g.is }
+
+func (g *members) add(r event.Recorded, step *Step) error {
+	e, err := g.codec.Decode(r.Name, r.Data)
+	if err != nil {
+		return err
+	}
+	before := g.is
+	g.is = g.is.Evolve(e)
+	switch e := e.(type) {
+	case group.Joined:
+		step.Why = fmt.Sprintf("Transaction %s with nonce %d has joined, as member %d.", e.Hash, e.Nonce, g.is.Members)
+	case group.Canceled:
+		step.Why = fmt.Sprintf("Its owner has canceled the %d members there were by then, %d of whom had been canceled before. They are sent no more; what a node has already may be mined all the same.", e.Members, before.Canceled)
+	}
+	return nil
+}

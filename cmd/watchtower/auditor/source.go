@@ -1,0 +1,78 @@
+// Package auditor answers questions about the past from the log alone: what became of
+// one transaction or group and why, what its state was at a time, what the log holds
+// between two points, and whether it is still what was recorded and sealed.
+//
+// It reads, and never writes.
+package auditor
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Source is a log at one moment.
+type Source interface {
+	// Head is the position of the last event.
+	Head(ctx context.Context) (event.Position, error)
+	// Page is the next events of the log, at most so many; none at its end. An event
+	// without a stream's row has no stream.
+	Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error)
+	// Stream is the events of a stream after a version, at most so many.
+	Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error)
+	// Known tells which of some streams there are.
+	Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error)
+}
+
+// How many events are read at once: of the log, and of a stream whose events may be large.
+const (
+	pageMost   = 2000
+	streamMost = 100
+)
+
+// all yields the events of a log after a position, by position.
+func all(ctx context.Context, s Source, after event.Position) iter.Seq2[event.Recorded, error] {
+	return func(yield func(event.Recorded, error) bool) {
+		for {
+			page, err := s.Page(ctx, after, pageMost)
+			if err != nil {
+				yield(event.Recorded{}, fmt.Errorf("read after position %d: %w", after, err))
+				return
+			}
+			for _, r := range page {
+				if !yield(r, nil) {
+					return
+				}
+				after = max(after, r.Position)
+			}
+			if len(page) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// stream yields the events of a stream, by version.
+func stream(ctx context.Context, s Source, name event.Stream) iter.Seq2[event.Recorded, error] {
+	return func(yield func(event.Recorded, error) bool) {
+		var after event.Version
+		for {
+			page, err := s.Stream(ctx, name, after, streamMost)
+			if err != nil {
+				yield(event.Recorded{}, fmt.Errorf("read %s: %w", name, err))
+				return
+			}
+			for _, r := range page {
+				if !yield(r, nil) {
+					return
+				}
+				after = max(after, r.Version)
+			}
+			if len(page) < streamMost {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package auditor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// ErrUnknown says that the log has nothing of what was asked about.
+var ErrUnknown = errors.New("the log knows nothing of it")
+
+// Subject finds the stream that people mean: the hash of a transaction, SENDER/GROUP of
+// a group, or the name of a stream. Hashes and groups are looked for on these chains.
+func Subject(ctx context.Context, s Source, text string, chains []chain.ID) (event.Stream, error) {
+	named, err := named(text, chains)
+	if err != nil {
+		return "", err
+	}
+	known, err := s.Known(ctx, named)
+	if err != nil {
+		return "", err
+	}
+	var found []event.Stream
+	for _, name := range named {
+		if known[name] {
+			found = append(found, name)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return "", fmt.Errorf("%s is on several chains: say --chain, or the stream: %v", text, found)
+	}
+	return "", fmt.Errorf("%s: %w (on chains %v)", text, ErrUnknown, chains)
+}
+
+func named(text string, chains []chain.ID) (names []event.Stream, err error) {
+	if sender, id, is := strings.Cut(text, "/"); is {
+		of := group.ID{}
+		if of.Sender, err = chain.ParseAddress(sender); err != nil {
+			return nil, fmt.Errorf("sender: %w", err)
+		}
+		if of.Group, err = chain.ParseGroupID(id); err != nil {
+			return nil, fmt.Errorf("group: %w", err)
+		}
+		for _, of.Chain = range chains {
+			names = append(names, of.Stream())
+		}
+	} else if hash, err := chain.ParseHash(text); err == nil {
+		for _, id := range chains {
+			names = append(names, tx.Stream(id, hash))
+		}
+	} else {
+		return []event.Stream{event.Stream(text)}, nil
+	}
+	if len(names) == 0 {
+		return nil, errors.New("say on which chain: --chain")
+	}
+	return names, nil
+}

@@ -1,0 +1,179 @@
+package auditor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/domain/audit"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Options are what a log is held against.
+type Options struct {
+	// Keys are who may have sealed; none takes seals of anybody, and says of whom.
+	Keys []audit.Key
+	// Kept are seals that were kept outside of the log.
+	Kept []audit.Sealed
+	// Progress is told how far it is; nil is not.
+	Progress func(step string, done, of uint64)
+}
+
+// FaultsMax bounds how many faults are told one by one.
+const FaultsMax = 100
+
+// Report is what was found.
+type Report struct {
+	Clean bool `json:"clean"`
+	// Faults are the first of them, at most [FaultsMax], by position; Found counts all.
+	Faults []audit.Fault `json:"faults"`
+	Found  int           `json:"found"`
+	// Unchecked says what could not be told.
+	Unchecked []string `json:"unchecked,omitempty"`
+
+	Events   uint64         `json:"events"`
+	Unlinked uint64         `json:"unlinked"` // events that are older than links
+	Head     event.Position `json:"head"`
+	Seals    map[string]int `json:"seals"`  // by the key that signed them
+	Sealed   event.Position `json:"sealed"` // up to here seals witness the log
+	Rest     uint64         `json:"rest"`   // events after that, which only links witness
+}
+
+// verification is one under way.
+type verification struct {
+	Options
+	source Source
+	check  *audit.Check
+	report Report
+}
+
+// Verify holds a log against its links, its seals and seals that were kept elsewhere. An
+// error means that it could not be finished; the report then has what was found so far.
+func Verify(ctx context.Context, s Source, o Options) (Report, error) {
+	v := &verification{Options: o, source: s, report: Report{Faults: []audit.Fault{}, Seals: map[string]int{}}}
+	if v.Progress == nil {
+		v.Progress = func(string, uint64, uint64) {}
+	}
+	for _, k := range o.Kept {
+		if !k.Genuine() || !v.trusts(k.Key) {
+			return v.report, fmt.Errorf("the kept seal through position %d is not signed by a key that was given", k.Through)
+		}
+	}
+	err := v.run(ctx)
+	slices.SortStableFunc(v.report.Faults, func(a, b audit.Fault) int { return cmp.Compare(a.Position, b.Position) })
+	if err == nil && len(o.Keys) > 0 && v.report.Events > 0 && len(v.report.Seals) == 0 && len(o.Kept) == 0 {
+		v.report.Unchecked = append(v.report.Unchecked, "there is no seal in the log")
+	}
+	v.report.Clean = err == nil && v.report.Found == 0 && len(v.report.Unchecked) == 0
+	return v.report, err
+}
+
+func (v *verification) trusts(k audit.Key) bool {
+	return len(v.Keys) == 0 || slices.Contains(v.Keys, k)
+}
+
+func (v *verification) found(faults ...audit.Fault) {
+	v.report.Found += len(faults)
+	v.report.Faults = append(v.report.Faults, faults[:min(len(faults), FaultsMax-len(v.report.Faults))]...)
+}
+
+func (v *verification) run(ctx context.Context) (err error) {
+	if v.report.Head, err = v.source.Head(ctx); err != nil {
+		return err
+	}
+	pull, stop := iter.Pull2(v.seals(ctx))
+	defer stop()
+	v.check = audit.NewCheck(func() (audit.Sealed, bool) {
+		s, sealErr, ok := pull()
+		err = errors.Join(err, sealErr)
+		return s, ok && sealErr == nil
+	}, v.Kept...)
+	last := event.Position(0)
+	for r, readErr := range all(ctx, v.source, 0) {
+		if readErr != nil {
+			return readErr
+		}
+		v.found(v.check.Event(r)...)
+		if err != nil {
+			return err
+		}
+		v.report.Events++
+		if v.report.Rest++; v.check.Sealed() == r.Position {
+			v.report.Rest = 0
+		}
+		if last = max(last, r.Position); v.report.Events%pageMost == 0 {
+			v.Progress("events", uint64(last), uint64(v.report.Head))
+		}
+	}
+	v.found(v.check.End()...)
+	if last < v.report.Head {
+		v.found(audit.Fault{Position: last + 1, What: fmt.Sprintf("the log ends at position %d, and its store says that the last is %d: its end was cut off", last, v.report.Head)})
+	}
+	v.report.Sealed, v.report.Unlinked = v.check.Sealed(), v.check.Unlinked
+	return nil
+}
+
+// seals yields the seals of the log that count. One that is not genuine is a fault, and
+// witnesses nothing.
+func (v *verification) seals(ctx context.Context) iter.Seq2[audit.Sealed, error] {
+	return func(yield func(audit.Sealed, error) bool) {
+		codec := audit.Codec()
+		for r, err := range stream(ctx, v.source, audit.Stream) {
+			if err != nil {
+				yield(audit.Sealed{}, err)
+				return
+			}
+			e, err := codec.Decode(r.Name, r.Data)
+			if err != nil {
+				v.found(faultAt(r, "the seal cannot be read: %v", err))
+				continue
+			}
+			s, ok := e.(audit.Sealed)
+			switch {
+			case !ok:
+				continue
+			case !s.Genuine():
+				v.found(faultAt(r, "the seal's signature does not fit: it was altered"))
+				continue
+			case !v.trusts(s.Key):
+				v.found(faultAt(r, "the seal is signed by another key: %s", s.Key))
+				continue
+			case s.Through >= r.Position:
+				v.found(faultAt(r, "the seal witnesses positions up to %d, which come after it", s.Through))
+				continue
+			}
+			v.report.Seals[s.Key.String()]++
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+func faultAt(r event.Recorded, format string, args ...any) audit.Fault {
+	return audit.Fault{Position: r.Position, Stream: r.Stream, Version: r.Version, What: fmt.Sprintf(format, args...)}
+}
+
+// LastSeal is the newest seal of a log.
+func LastSeal(ctx context.Context, s Source) (last audit.Sealed, err error) {
+	codec := audit.Codec()
+	for r, err := range stream(ctx, s, audit.Stream) {
+		if err != nil {
+			return last, err
+		}
+		e, err := codec.Decode(r.Name, r.Data)
+		if err != nil {
+			return last, fmt.Errorf("%s version %d: %w", r.Stream, r.Version, err)
+		}
+		if sealed, ok := e.(audit.Sealed); ok {
+			last = sealed
+		}
+	}
+	if last.Through == 0 {
+		return last, errors.New("there is no seal in the log yet")
+	}
+	return last, nil
+}

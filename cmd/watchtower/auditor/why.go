@@ -1,0 +1,170 @@
+package auditor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// transaction folds a transaction, and says why things happened.
+type transaction struct {
+	codec event.Codec[tx.Event]
+	plan  tx.Schedule
+	is    tx.State
+
+	attempt int    // the last recorded one
+	outcome string // how it ended
+	lost    string // the block that has left the chain since the last attempt
+}
+
+func (t *transaction) state() any { return t.is }
+
+func (t *transaction) add(r event.Recorded, step *Step) error {
+	e, err := t.codec.Decode(r.Name, r.Data)
+	if err != nil {
+		return err
+	}
+	step.Why = t.why(e, step)
+	t.is = t.is.Evolve(e)
+	return nil
+}
+
+// why explains an event; the state is that before it.
+func (t *transaction) why(e tx.Event, step *Step) string {
+	switch e := e.(type) {
+	case tx.Accepted:
+		return fmt.Sprintf("It was accepted for delivery. Nothing is sent before %s.", seconds(e.EligibleAt))
+	case tx.Broadcast:
+		step.Answers = e.Answers
+		return t.attempted(e.Attempt, e.At, tx.Summarise(e.Answers, false), "Nodes forget what they took, so the same bytes are handed over again, more slowly, until a block decides")
+	case tx.Rejected:
+		step.Answers = e.Answers
+		o := tx.Outcome{Class: e.Class, Cause: e.Cause, Message: e.Reason}
+		if e.Permanent {
+			why := t.begins(e.Attempt) + " Every node said that it can never be executed: " + said(o) + ". It is not sent again, and watched in case a node has it."
+			t.ends(e.Attempt, "a refusal for good")
+			return why
+		}
+		return t.attempted(e.Attempt, e.At, o, follows(o))
+	case tx.Mined:
+		status := "executed"
+		if e.Receipt.Status == 0 {
+			status = "executed and reverted"
+		}
+		return fmt.Sprintf("Block %d holds it: it was %s. It is not sent any more, unless that block leaves the chain.", e.Receipt.Block.Number, status)
+	case tx.StaleByNonce:
+		return fmt.Sprintf("At block %d its nonce is used, and not by it: the chain wants nonce %d. It can not be executed any more.", e.Block.Number, e.Current)
+	case tx.Expired:
+		return fmt.Sprintf("Block %d is past its validBefore, and no block holds it.", e.Block.Number)
+	case tx.Reorged:
+		t.lost = fmt.Sprintf("block %d, on which its verdict rested, has left the chain", e.Was.Number)
+		if e.Unwanted {
+			return upper(t.lost) + ". Its owner or every node does not want it sent, so it is not."
+		}
+		return upper(t.lost) + ". So it is delivered again."
+	default:
+		return housekeeping(e)
+	}
+}
+
+func housekeeping(e tx.Event) string {
+	switch e := e.(type) {
+	case tx.Finalized:
+		return fmt.Sprintf("Block %d can not leave the chain any more: the verdict %s is for good.", e.Block.Number, e.Verdict)
+	case tx.FinalityViolated:
+		return fmt.Sprintf("The chain contradicts what it had called final: %s rested on block %d. An operator has to decide.", e.Verdict, e.Was.Number)
+	case tx.CanceledLocally:
+		return "It was canceled here (" + e.Reason + "): its bytes are sent no more. A node that has them already may execute it all the same."
+	case tx.GroupDoubted:
+		return "The chain does not say that the key which signed it may sign for the sender (" + e.Reason + "), so it is not yet of the group. The chain is asked again."
+	case tx.GroupConfirmed:
+		return fmt.Sprintf("Block %d shows that it may be of its group.", e.Block.Number)
+	case tx.PayloadErased:
+		return "Its signed bytes were erased."
+	case tx.Retired:
+		return "It is past retention: read models forget it."
+	}
+	return ""
+}
+
+// attempted explains an attempt: why it was made, how it ended and what follows.
+func (t *transaction) attempted(n int, at time.Time, o tx.Outcome, follows string) string {
+	due := t.plan.Next(t.is.Accepted.Hash, n, o, at, t.is.Accepted.Window.Before)
+	why := fmt.Sprintf("%s It ended so: %s. %s; due again about %s later.", t.begins(n), said(o), follows, due.Sub(at).Round(time.Millisecond))
+	t.ends(n, said(o))
+	return why
+}
+
+// begins says why an attempt was made.
+func (t *transaction) begins(n int) string {
+	text := fmt.Sprintf("Attempt %d", n)
+	switch between := n - t.attempt - 1; {
+	case t.lost != "":
+		return text + " was made because " + t.lost + "."
+	case t.attempt == 0 && n == 1:
+		return text + " was made because its time had come."
+	case t.attempt == 0:
+		return fmt.Sprintf("%s was made, and no outcome before it is recorded.", text)
+	case between > 0:
+		return fmt.Sprintf("%s was made because attempt %d ended so: %s. The %d attempts between had outcomes that were met before, which are not recorded again.", text, t.attempt, t.outcome, between)
+	}
+	return fmt.Sprintf("%s was made because attempt %d ended so: %s.", text, t.attempt, t.outcome)
+}
+
+func (t *transaction) ends(n int, outcome string) {
+	t.attempt, t.outcome, t.lost = n, outcome, ""
+}
+
+// said is how an attempt ended, in words.
+func said(o tx.Outcome) string {
+	text := map[tx.Class]string{
+		tx.Taken: "a node took the bytes, or had them", tx.Known: "a node had the bytes already",
+		tx.Retry: "no node took the bytes", tx.Permanent: "the nodes refused it",
+		tx.Unknown: "an answer was lost, so a node may have the bytes",
+	}[o.Class]
+	if c := reason(o.Cause); c != "" {
+		text += ": " + c
+	}
+	if o.Message != "" {
+		text += fmt.Sprintf(" (%q)", o.Message)
+	}
+	return text
+}
+
+// reason is a cause that nodes give, in words; empty for any other.
+func reason(c tx.Cause) string {
+	return map[tx.Cause]string{
+		tx.NonceTooLow: "its nonce is used up", tx.NonceTooHigh: "a transaction before it in its sequence is missing",
+		tx.TooEarly: "its window has not opened by the node's clock", tx.TooLate: "its window closes too soon for the node",
+		tx.Funds: "the account cannot pay", tx.Fee: "its fee is below what the node asks for now",
+		tx.Underpriced: "the node's pool holds a rival with the same nonce", tx.PoolFull: "the node's pool is full",
+		tx.KeyMissing: "the access key is not authorised, or not yet", tx.Replayed: "a transaction with this expiring nonce was executed",
+		tx.RateLimited: "the node asks for a pause", tx.Unreachable: "the node could not be reached in time",
+	}[c]
+}
+
+// follows says what is done after an attempt that did not succeed.
+func follows(o tx.Outcome) string {
+	switch {
+	case o.Class == tx.Unknown:
+		return "The same bytes are sent again, which does no harm if a node has them"
+	case o.Cause == tx.NonceTooHigh:
+		return "It is tried again when the one before it has landed"
+	case o.Cause == tx.Funds || o.Cause == tx.KeyMissing:
+		return "It waits with its account's others, one of which probes for all, and is tried again"
+	case o.Cause == tx.NonceTooLow:
+		return "Its receipt is looked for, and until a block decides it is tried again"
+	}
+	return "That may pass, so it is tried again"
+}
+
+func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// seconds shows a time of the chain's.
+func seconds(at uint64) string {
+	const farFuture = 1 << 33
+	return time.Unix(int64(min(at, farFuture)), 0).UTC().Format(time.RFC3339)
+}
