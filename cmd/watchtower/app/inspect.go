@@ -55,9 +55,9 @@ func Inspect(ctx context.Context, c config.Config, log *slog.Logger) (i Inspecti
 	return i, nil
 }
 
-// InspectLog opens the configured log to be read.
+// InspectLog opens the configured log to be read, with what lies in the archive.
 func InspectLog(ctx context.Context, c config.Config) (verify.Store, error) {
-	log, err := inspect(ctx, c.Store)
+	log, err := inspectWhole(ctx, c.Store, c.Archive)
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", c.Store, err)
 	}

@@ -1,0 +1,166 @@
+package auditor_test
+
+import (
+	"database/sql"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/auditor"
+	"github.com/tempo-watchtower/watchtower/domain/audit"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// harm is something that is done to a store behind its back.
+type harm struct {
+	name string
+	do   func(t *testing.T, b backend, db *sql.DB)
+	at   event.Position // of the first event that does not fit
+	kept bool           // seals that were kept elsewhere have to tell
+	says string
+}
+
+func run(t *testing.T, db *sql.DB, text string, args ...any) {
+	t.Helper()
+	done, err := db.ExecContext(t.Context(), text, args...)
+	check(t, err)
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		t.Fatalf("%s changed %d rows: %v", text, n, err)
+	}
+}
+
+// statement is a harm that one statement does.
+func statement(text string, args ...any) func(t *testing.T, b backend, db *sql.DB) {
+	return func(t *testing.T, b backend, db *sql.DB) {
+		run(t, db, strings.ReplaceAll(text, "LATER", b.later), args...)
+	}
+}
+
+// flipped flips a bit of a column of bytes.
+func flipped(column string, pos int64, at func(length int) int) func(t *testing.T, b backend, db *sql.DB) {
+	return func(t *testing.T, _ backend, db *sql.DB) {
+		var content []byte
+		check(t, db.QueryRowContext(t.Context(), "SELECT "+column+" FROM events WHERE pos = $1", pos).Scan(&content))
+		content = slices.Clone(content)
+		content[at(len(content))] ^= 1
+		run(t, db, "UPDATE events SET "+column+" = $1 WHERE pos = $2", content, pos)
+	}
+}
+
+// swapped exchanges the places of two events.
+func swapped(a, b int64) func(t *testing.T, _ backend, db *sql.DB) {
+	return func(t *testing.T, _ backend, db *sql.DB) {
+		const spare = 5000 // a position far beyond the end
+		for _, move := range [][2]int64{{a, spare}, {b, a}, {spare, b}} {
+			run(t, db, "UPDATE events SET pos = $1 WHERE pos = $2", move[1], move[0])
+		}
+	}
+}
+
+// harms are of a log of 32 events and two seals (20 events and 12), then 24 events, two
+// seals, and 8 events that nobody has sealed: seals lie at 33, 34, 59 and 60, one of them
+// sealed with what came after it.
+func harms() []harm {
+	middle := func(n int) int { return n / 2 }
+	return []harm{
+		{name: "a byte of data", do: flipped("data", 11, middle), at: 11, says: "not what was linked"},
+		{name: "the first byte of data", do: flipped("data", 1, func(int) int { return 0 }), at: 1},
+		{name: "a byte of a link", do: flipped("link", 12, middle), at: 12},
+		{name: "a link taken away", do: statement("UPDATE events SET link = NULL WHERE pos = 13"), at: 13, says: "lost its link"},
+		{name: "a first event's link taken away", do: statement("UPDATE events SET link = NULL WHERE pos = 9"), at: 9},
+		{name: "name", do: statement("UPDATE events SET name = 'tx.retired.v1' WHERE pos = 14"), at: 14},
+		{name: "id", do: statement("UPDATE events SET id = (SELECT id FROM events WHERE pos = 1) WHERE pos = 15"), at: 15},
+		{name: "correlation", do: statement("UPDATE events SET correlation = id WHERE pos = 16"), at: 16},
+		{name: "causation", do: statement("UPDATE events SET causation = NULL WHERE pos = 17"), at: 17},
+		{name: "actor", do: statement("UPDATE events SET actor = 'Tester' WHERE pos = 18"), at: 18},
+		{name: "trace", do: statement("UPDATE events SET trace = '' WHERE pos = 19"), at: 19},
+		{name: "a microsecond", do: statement("UPDATE events SET at = LATER WHERE pos = 20"), at: 20, says: "content, order or time"},
+		{name: "version", do: statement("UPDATE events SET version = version + 40 WHERE pos = 21"), at: 21},
+		{name: "stream", do: statement("UPDATE events SET stream = (SELECT stream FROM events WHERE pos = 1), version = 40 WHERE pos = 22"), at: 22},
+		{name: "a stream's name", do: statement("UPDATE streams SET name = 'tx-1-0x00' WHERE name = $1", streamOf(1)), at: 9},
+		{name: "a stream's row", do: statement("DELETE FROM streams WHERE name = $1", streamOf(2)), at: 17, says: "of no stream"},
+		{name: "an event removed", do: statement("DELETE FROM events WHERE pos = 11"), at: 12, says: "version 4 follows version 2"},
+		{name: "a stream's last event removed", do: statement("DELETE FROM events WHERE pos = 8"), at: 9, says: "1 events are missing before this one"},
+		{name: "a whole stream removed", do: statement("DELETE FROM events WHERE pos BETWEEN 17 AND 24"), at: 17},
+		{name: "events that changed places", do: swapped(8, 9), at: 8},
+		{name: "an event put in at the end", do: statement(`INSERT INTO events (pos, stream, version, at, id, name, data, actor, trace)
+			SELECT pos + 1, stream, version + 1, at, id, 'tx.retired.v1', data, actor, trace FROM events WHERE pos = (SELECT max(pos) FROM events)`), at: 69, says: "lost its link"},
+		{name: "an event that nobody has sealed", do: flipped("data", 68, middle), at: 68},
+		{name: "a seal", do: flipped("data", 33, middle), at: 33},
+		{name: "the end cut off before a seal's end", do: statement("DELETE FROM events WHERE pos BETWEEN 55 AND 58"), at: 55, says: "4 events are missing"},
+		{name: "the end cut off with its seals", do: statement("DELETE FROM events WHERE pos > 40"), kept: true, says: "cut off"},
+		{name: "all seals removed", do: statement("DELETE FROM events WHERE stream = (SELECT no FROM streams WHERE name = 'audit-seals')"), kept: true},
+	}
+}
+
+// Whatever is done to a store is found, and named by position, stream and version.
+func TestTampering(t *testing.T) {
+	each(t, func(t *testing.T, b backend) {
+		last := b.lastSeal(t)
+		report, err := b.verify(t, auditor.Options{Keys: keys(t), Kept: []audit.Sealed{last}})
+		if err != nil || !report.Clean || report.Events != 68 || report.Sealed != last.Through || report.Rest != 68-uint64(last.Through) {
+			t.Fatalf("%+v, %v", report, err)
+		}
+		if found := independent(b.exported(t), keys(t)[0]); len(found) > 0 {
+			t.Fatalf("by the documentation: %v", found)
+		}
+		for _, h := range harms() {
+			t.Run(h.name, func(t *testing.T) {
+				hurt, db := b.copied(t)
+				h.do(t, hurt, db)
+				check(t, db.Close())
+				options := auditor.Options{Keys: keys(t)}
+				if h.kept {
+					options.Kept = []audit.Sealed{last}
+				}
+				report, err := hurt.verify(t, options)
+				check(t, err)
+				if report.Clean || report.Found == 0 {
+					t.Fatalf("nothing was found: %+v", report)
+				}
+				first := report.Faults[0]
+				if h.at != 0 && first.Position != h.at {
+					t.Errorf("named %s, want position %d", first, h.at)
+				}
+				if !slices.ContainsFunc(report.Faults, func(f audit.Fault) bool { return strings.Contains(f.What, h.says) }) {
+					t.Errorf("nothing says %q: %v", h.says, report.Faults)
+				}
+				if found := independent(hurt.exported(t), keys(t)[0]); len(found) == 0 && !h.kept {
+					t.Error("by the documentation all is well")
+				}
+			})
+		}
+	})
+}
+
+// Seals are taken of those only who may seal, and none at all is not called well.
+func TestWhoSealed(t *testing.T) {
+	each(t, func(t *testing.T, b backend) {
+		stranger, err := audit.NewSigner(append(make([]byte, 31), 1))
+		check(t, err)
+		report, err := b.verify(t, auditor.Options{Keys: []audit.Key{stranger.Key()}})
+		check(t, err)
+		if report.Clean || report.Found == 0 || !strings.Contains(report.Faults[0].What, "another key") {
+			t.Errorf("%+v", report)
+		}
+		report, err = b.verify(t, auditor.Options{})
+		if err != nil || !report.Clean || report.Seals[keys(t)[0].String()] == 0 {
+			t.Errorf("without a key: %+v, %v", report, err)
+		}
+		last := b.lastSeal(t)
+		last.Signature[0]++
+		if _, err := b.verify(t, auditor.Options{Kept: []audit.Sealed{last}}); err == nil {
+			t.Error("a kept seal that is not genuine was taken")
+		}
+		hurt, db := b.copied(t)
+		run(t, db, "DELETE FROM events WHERE pos > 32")
+		if b.name == "postgres" {
+			run(t, db, "UPDATE head SET pos = 32")
+		}
+		check(t, db.Close())
+		report, err = hurt.verify(t, auditor.Options{Keys: keys(t)})
+		if err != nil || report.Clean || report.Found > 0 || len(report.Unchecked) != 1 {
+			t.Errorf("without seals: %+v, %v", report, err)
+		}
+	})
+}
