@@ -12,6 +12,7 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
@@ -55,10 +56,39 @@ func openToRead(path string) (*sqlite.Conn, error) {
 	return conn, nil
 }
 
-// ReadAll yields batches up to the head of the log.
+// ReadAll yields batches up to the head of the log. Whether the service has dropped what
+// is asked for is looked at after each read.
 func (b *Beside) ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
-	return b.log.ReadAll(ctx, after, f, max)
+	return func(yield func(event.Batch, error) bool) {
+		for {
+			batch, err := b.log.page(ctx, after, f, max)
+			if err == nil {
+				err = b.notGone(ctx, after)
+			}
+			if err != nil {
+				yield(event.Batch{}, err)
+				return
+			}
+			if !yield(batch, nil) || batch.Live {
+				return
+			}
+			after = batch.Next
+		}
+	}
 }
+
+func (b *Beside) notGone(ctx context.Context, after event.Position) error {
+	return b.log.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		begins, err := beginsOf(conn)
+		if err == nil && after+1 < begins {
+			err = &archive.GoneError{Begins: begins}
+		}
+		return err
+	})
+}
+
+// Segments lists the files that hold what was dropped, in order.
+func (b *Beside) Segments(ctx context.Context) ([]archive.Segment, error) { return b.log.Segments(ctx) }
 
 // Head is the position of the last event.
 func (b *Beside) Head(ctx context.Context) (head event.Position, err error) {

@@ -5,11 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	segment "github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/group"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/migrations"
@@ -47,7 +50,7 @@ func OpenReadModels(ctx context.Context, c config.Config) (r *ReadModels, err er
 			err = errors.Join(err, r.Close())
 		}
 	}()
-	if err := r.openLog(ctx, c.Store); err != nil {
+	if err := r.openLog(ctx, c.Store, c.Archive); err != nil {
 		return nil, fmt.Errorf("store %s: %w", c.Store, err)
 	}
 	switch c.Database.Engine {
@@ -65,27 +68,45 @@ func OpenReadModels(ctx context.Context, c config.Config) (r *ReadModels, err er
 	return r, nil
 }
 
-func (r *ReadModels) openLog(ctx context.Context, s config.Store) error {
+func (r *ReadModels) openLog(ctx context.Context, s config.Store, a config.Archive) error {
+	var log archive.Live
 	switch s.Engine {
 	case config.Postgres:
 		db, err := postgres.Open(ctx, s.URL.Reveal(), postgres.Options{Application: "watchtower projections"})
 		if err != nil {
 			return err
 		}
-		r.Log = db.Log
+		log = db.Log
 		r.closes = append(r.closes, func() error { return db.Close(context.WithoutCancel(ctx)) })
 	case config.Embedded:
 		db, err := embedded.OpenBeside(s.Dir)
 		if err != nil {
 			return err
 		}
-		r.Log = db
+		log = beside{db: db}
 		r.closes = append(r.closes, db.Close)
-	case config.Memory:
+	default:
 		return errors.New("a log in memory is its service's alone")
+	}
+	if r.Log = log; a.Dir != "" {
+		r.Log = archive.NewStore(log, archive.NewFiles(archive.Dir(a.Dir), nil))
 	}
 	return nil
 }
+
+// beside is a log that is read only, whole.
+type beside struct {
+	archive.Live // nil: nothing else is asked of it
+	db           *embedded.Beside
+}
+
+func (b beside) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
+	return b.db.ReadAll(ctx, after, f, most)
+}
+
+func (b beside) Head(ctx context.Context) (event.Position, error) { return b.db.Head(ctx) }
+
+func (b beside) Segments(ctx context.Context) ([]segment.Segment, error) { return b.db.Segments(ctx) }
 
 // Migrate brings the tables that serve up to date, as a service does when it starts.
 func (r *ReadModels) Migrate(ctx context.Context) error {
