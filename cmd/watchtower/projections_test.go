@@ -1,0 +1,199 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Under load, all rows of all read models are dropped, and a rebuild is begun, killed at
+// every one of its points, and done: no read fails meanwhile, and in the end the rows are
+// those that the log makes, byte for byte, whoever made them.
+func TestRebuildWhileServing(t *testing.T) {
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		w := newWorld(t, store, "--block-time", "1")
+		s := w.service(t)
+		// A machine that is busy with other tests is late, which is no failure.
+		s.Args = append(s.Args, "--api-work-timeout", "1m", "--api-write-timeout", "2m")
+		check(t, s.Start(w.ctx))
+		_, members := subscription(wallet.Dev(4), 1, 0, 4)
+		_, err := rig.Submit(w.ctx, s.URL, rig.TempoChain, raws(members)...)
+		check(t, err)
+		first, _ := rig.Payments(9700, 20)
+		acked := load(w.ctx, s, first, 4)
+		if len(acked) != len(first) {
+			t.Fatalf("%d of %d were taken on", len(acked), len(first))
+		}
+		reads := w.readAround(t, s.URL, first, wallet.Dev(4).Address())
+		more, _ := rig.Payments(9701, 40)
+		var loading sync.WaitGroup
+		loading.Go(func() { load(w.ctx, s, more, 2) })
+		w.onView(t, "DELETE FROM readers", // first, as projectors do
+			"DELETE FROM transactions", "DELETE FROM groups", "DELETE FROM group_members", "DELETE FROM group_claims")
+		for _, point := range []string{"rebuild.loaded", "rebuild.indexed", "rebuild.before-swap"} {
+			if out, status := w.projections(t, []string{"WATCHTOWER_CRASH_AT=" + point}, "rebuild"); status != -1 {
+				t.Errorf("the rebuild was not killed at %s but ended with %d: %s", point, status, out)
+			}
+		}
+		w.projected(t, "rebuild")
+		loading.Wait()
+		w.delivered(t, s.URL, more, rig.Sealed)
+		if n := reads(); n < 20 {
+			t.Errorf("only %d reads", n)
+		}
+		w.projected(t, "verify")
+		check(t, s.Stop(w.ctx)) // now nothing changes
+		w.rebuiltAlike(t)
+	})
+}
+
+// rebuiltAlike compares dumps of rows that projectors and a rebuild made, has damage be
+// found and mended, and what would be done be told without being done.
+func (w *world) rebuiltAlike(t *testing.T) {
+	live := w.projected(t, "dump")
+	if strings.Count(live, "\n") < 64+4 || !strings.Contains(live, `"table":"group_members"`) {
+		t.Errorf("the dump has %d lines", strings.Count(live, "\n"))
+	}
+	w.onView(t, "UPDATE transactions SET status = 'expired' WHERE position = (SELECT min(position) FROM transactions)",
+		"DELETE FROM group_members WHERE position = (SELECT min(position) FROM group_members)")
+	out, status := w.projections(t, nil, "verify")
+	for _, says := range []string{"1 different", "1 missing", `status is "expired" and should be "`, "group_members has no row"} {
+		if status != 1 || !strings.Contains(out, says) {
+			t.Errorf("verify ended with %d, and does not say %q: %s", status, says, out)
+		}
+	}
+	if out := w.projected(t, "rebuild", "--dry-run"); !strings.Contains(out, "would fold") || w.projected(t, "dump") == live {
+		t.Errorf("it was not only told what would be done: %s", out)
+	}
+	w.projected(t, "rebuild", "--fresh")
+	if w.projected(t, "dump") != live {
+		t.Error("the rebuilt rows are others than those that projectors made")
+	}
+	if out := w.projected(t, "status"); !strings.Contains(out, "none") {
+		t.Errorf("status: %s", out)
+	}
+	if _, status := w.projections(t, nil, "rebuild", "nothing"); status != 2 {
+		t.Errorf("the rebuild of what there is not ended with %d", status)
+	}
+}
+
+// projections runs watchtower projections on the world's store; status is -1 if it was
+// killed.
+func (w *world) projections(t *testing.T, env []string, args ...string) (out string, status int) {
+	t.Helper()
+	cmd := exec.CommandContext(w.ctx, program, append(append([]string{"projections"}, args...), w.store[:2]...)...)
+	cmd.Env = append(os.Environ(), env...)
+	var both bytes.Buffer
+	var stdout bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &both
+	err := cmd.Run()
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		t.Fatal(err)
+	}
+	if strings.Contains(both.String(), "DATA RACE") {
+		t.Errorf("%v has a data race: %s", args, both.String())
+	}
+	if err != nil {
+		return stdout.String() + both.String(), cmd.ProcessState.ExitCode()
+	}
+	return stdout.String(), 0
+}
+
+// projected is projections that must end well.
+func (w *world) projected(t *testing.T, args ...string) string {
+	t.Helper()
+	out, status := w.projections(t, nil, args...)
+	if status != 0 {
+		t.Fatalf("projections %v ended with %d: %s", args, status, out)
+	}
+	return out
+}
+
+// onView runs statements on the read models, in one database transaction, while a
+// service may be at work on them.
+func (w *world) onView(t *testing.T, statements ...string) {
+	t.Helper()
+	dir, dsn := w.engine()
+	if dir == "" {
+		conn, err := pgx.Connect(w.ctx, dsn)
+		check(t, err)
+		defer conn.Close(context.Background()) //nolint:errcheck // the statements have been run
+		_, err = conn.Exec(w.ctx, "BEGIN; SET LOCAL search_path = view; "+strings.Join(statements, "; ")+"; COMMIT")
+		check(t, err)
+		return
+	}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "view.db")+"?_pragma=busy_timeout(10000)&_txlock=immediate")
+	check(t, err)
+	defer db.Close() //nolint:errcheck // the statements have been run
+	dbtx, err := db.BeginTx(w.ctx, nil)
+	check(t, err)
+	for _, text := range statements {
+		_, err := dbtx.ExecContext(w.ctx, text)
+		check(t, err)
+	}
+	check(t, dbtx.Commit())
+}
+
+// readAround asks for lists, transactions and groups until the function that it returns
+// is called, which says how often. Every answer must be 200; only of groups may it be
+// said that they are catching up.
+func (w *world) readAround(t *testing.T, url string, known []rig.Payment, sender chain.Address) func() int {
+	t.Helper()
+	ctx, stop := context.WithCancel(w.ctx)
+	var reading sync.WaitGroup
+	var reads atomic.Int64
+	for _, path := range []string{"/v1/transactions?limit=50", "/v1/transactions/" + known[0].Hash.String(), "/v1/senders/" + sender.String() + "/groups"} {
+		reading.Go(func() {
+			for ctx.Err() == nil {
+				status, body := get(ctx, url+path)
+				if status == http.StatusServiceUnavailable && strings.Contains(body, `"code":"catching-up"`) {
+					continue // of groups, which are empty or behind: that is said rather than something wrong
+				}
+				if ctx.Err() == nil && status != http.StatusOK {
+					t.Errorf("%s: %d %s", path, status, body)
+					return
+				}
+				reads.Add(1)
+			}
+		})
+	}
+	return func() int {
+		stop()
+		reading.Wait()
+		return int(reads.Load())
+	}
+}
+
+func get(ctx context.Context, url string) (status int, body string) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err.Error()
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer res.Body.Close() //nolint:errcheck // it is only read
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return res.StatusCode, string(text)
+}
