@@ -124,6 +124,12 @@ func TestNothingIsSkippedInSilence(t *testing.T) {
 			}
 			break
 		}
+		for _, err := range store.ReadAll(t.Context(), ^event.Position(0), event.Filter{}, 3) {
+			if gone := new(domain.GoneError); errors.As(err, &gone) {
+				t.Errorf("read beyond the end: %v", err)
+			}
+			break
+		}
 		for _, err := range store.Subscribe(t.Context(), 0, event.Filter{}, 3) {
 			if gone := new(domain.GoneError); !errors.As(err, &gone) {
 				t.Errorf("subscribe: %v", err)

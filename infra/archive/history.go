@@ -25,7 +25,7 @@ func NewHistory(files *Files, segments []archive.Segment, begins event.Position)
 
 // Page is the next events after a position, at most so many; none where the history ends.
 func (h *History) Page(ctx context.Context, after event.Position, most int) (page []event.Recorded, err error) {
-	if after+1 >= h.begins {
+	if after >= h.begins-1 {
 		return nil, nil
 	}
 	for _, s := range h.segments {

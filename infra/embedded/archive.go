@@ -84,7 +84,7 @@ func (l *Log) write(ctx context.Context, do func(conn *sqlite.Conn) error) error
 	return l.file.writer.do(ctx, &job{do: do})
 }
 
-// dropStreams is how many events one commit looks at, which holds up appends.
+// dropEvents is how many events one commit looks at, which holds up appends.
 const dropEvents = 2000
 
 // Drop removes the events below a position, which are in segments, save those of streams

@@ -146,7 +146,7 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, ma
 		return notBeyond(conn, after)
 	})
 	// Asked last: what was missing because it was dropped is below this.
-	if begins := event.Position(l.begins.Load()); err == nil && after+1 < begins {
+	if begins := event.Position(l.begins.Load()); err == nil && after < begins-1 {
 		err = &archive.GoneError{Begins: begins}
 	}
 	if err != nil {

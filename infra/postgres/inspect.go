@@ -129,7 +129,7 @@ func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (
 	const page = `SELECT ` + eventColumns + `, coalesce(` + streamName + `, '') FROM log.events e
 		WHERE e.pos > $1 ORDER BY e.pos LIMIT $2`
 	begins, err := i.Begins(ctx)
-	if err == nil && after+1 < begins {
+	if err == nil && after < begins-1 {
 		err = &archive.GoneError{Begins: begins}
 	}
 	if err != nil {

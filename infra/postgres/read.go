@@ -195,7 +195,7 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, mo
 	if err := retry(ctx, read); err != nil {
 		return event.Batch{}, err
 	}
-	if after+1 < event.Position(begins) {
+	if after < event.Position(begins)-1 {
 		return event.Batch{}, &archive.GoneError{Begins: event.Position(begins)}
 	}
 	b := event.Batch{Events: events, Next: after}

@@ -56,9 +56,9 @@ func (d *draft) archiving() []*setting {
 		},
 		durations("retention.events", &d.Archive.After, 30*24*h, 0, 10*year,
 			"How old events are before they move to the `archive`, if there is one."),
-		numbers("retention.segment", &d.Archive.Segment, 1_000_000, 1000, 100_000_000,
+		numbers("retention.segment", &d.Archive.Segment, 1_000_000, 100, 100_000_000,
 			"How many events one file of the `archive` holds."),
-		numbers("retention.partition", &d.Archive.Partition, 20_000_000, 1000, 1_000_000_000,
+		numbers("retention.partition", &d.Archive.Partition, 20_000_000, 500, 1_000_000_000,
 			"How many events one partition of a Postgres log holds, of those made from now on. A partition is dropped when all of it is in the `archive`."),
 	}
 }
