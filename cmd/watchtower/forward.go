@@ -28,8 +28,9 @@ publishes, and another takes over within seconds of its death.
 Events go to the Redis stream or the NATS JetStream subject that --as names; a NATS stream
 is made where none has the subject. See docs/watermill.md for what a message holds.`
 
-// toVar keeps a broker's password out of the list of processes.
-const toVar = "WATCHTOWER_FORWARD_TO"
+// toVar keeps a broker's password out of the list of processes. It has not the prefix of
+// the settings, for it is none: other commands would refuse it.
+const toVar = "FORWARD_TO"
 
 // forwarding is what the flags say.
 type forwarding struct {

@@ -36,7 +36,7 @@ func TestForward(t *testing.T) {
 	for round := range 2 {
 		var stderr bytes.Buffer
 		cmd := exec.CommandContext(ctx, program, "forward", "--store", "embedded:"+dir, "--as", stream)
-		cmd.Env = append(cmd.Environ(), "WATCHTOWER_FORWARD_TO="+testenv.Need(t, testenv.RedisVar))
+		cmd.Env = append(cmd.Environ(), "FORWARD_TO="+testenv.Need(t, testenv.RedisVar))
 		cmd.Stderr = &stderr
 		check(t, cmd.Start())
 		name := event.Stream(fmt.Sprintf("tx-%d", round))
