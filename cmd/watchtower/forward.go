@@ -95,7 +95,7 @@ func (f forwarding) run(ctx context.Context, c config.Config, stderr io.Writer) 
 		return err
 	}
 	defer end()
-	log.Info("forwarding", "store", c.Store, "to", config.NewSecret(f.to), "topic", f.topic, "as", f.as, "group", f.group)
+	log.Info("forwarding", "store", c.Store.String(), "to", config.NewSecret(f.to), "topic", f.topic, "as", f.as, "group", f.group)
 	return forwarder.Run(ctx)
 }
 
