@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
@@ -28,48 +27,34 @@ type Canceled struct {
 func Cancel(ctx context.Context, url string, owner wallet.Key, key chain.NonceKey) (c Canceled, err error) {
 	g := key.Group()
 	url = fmt.Sprintf("%s/v1/senders/%s/groups/%s/cancel", url, owner.Address(), g)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	signature := http.Header{"Authorization": {"Signature 0x" + hex.EncodeToString(owner.Sign(group.Digest(g)))}}
+	told, err := ask(ctx, http.MethodPost, url, signature, nil)
 	if err != nil {
 		return c, err
 	}
-	req.Header.Set("Authorization", "Signature 0x"+hex.EncodeToString(owner.Sign(group.Digest(g))))
-	res, err := client().Do(req)
-	if err != nil {
-		return c, err
+	if err := told.parsed(&c); err != nil {
+		return c, fmt.Errorf("cancel: %w", err)
 	}
-	defer res.Body.Close() //nolint:errcheck // read to its end
-	answer, err := io.ReadAll(res.Body)
-	if err != nil {
-		return c, err
-	}
-	if res.StatusCode != http.StatusOK {
-		return c, fmt.Errorf("cancel answered %s: %s", res.Status, answer)
-	}
-	return c, json.Unmarshal(answer, &c)
+	return c, nil
 }
 
 // Delete asks the service to look whether a transaction's nonce is used up. It returns
 // the answer's status code, and the transaction's status or the problem's code.
 func Delete(ctx context.Context, url string, hash chain.Hash) (status int, says string, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, url+"/v1/transactions/"+hash.String(), nil)
+	told, err := ask(ctx, http.MethodDelete, url+"/v1/transactions/"+hash.String(), nil, nil)
 	if err != nil {
 		return 0, "", err
 	}
-	res, err := client().Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	defer res.Body.Close() //nolint:errcheck // read to its end
 	var answer struct {
 		Status json.RawMessage `json:"status"` // a problem's is a number
 		Code   string          `json:"code"`
 	}
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
-		return res.StatusCode, "", err
+	if err := json.Unmarshal(told.body, &answer); err != nil {
+		return told.code, "", err
 	}
 	if answer.Code != "" {
-		return res.StatusCode, answer.Code, nil
+		return told.code, answer.Code, nil
 	}
 	err = json.Unmarshal(answer.Status, &says)
-	return res.StatusCode, says, err
+	return told.code, says, err
 }

@@ -1,12 +1,10 @@
 package rig
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -56,7 +54,7 @@ type Event struct {
 // Submit posts raw transactions in one request.
 func Submit(ctx context.Context, url string, id chain.ID, raws ...[]byte) (results []Result, err error) {
 	began := time.Now()
-	var told *http.Response // once it has come whole
+	var told *reply
 	defer func() { noteSubmit(ctx, began, id, raws, told, results) }()
 	hexes := make([]string, len(raws))
 	for i, raw := range raws {
@@ -66,27 +64,12 @@ func Submit(ctx context.Context, url string, id chain.ID, raws ...[]byte) (resul
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/transactions", bytes.NewReader(body))
-	if err != nil {
+	if told, err = ask(ctx, http.MethodPost, url+"/v1/transactions", nil, body); err != nil {
 		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := client().Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close() //nolint:errcheck // read to its end
-	answer, err := io.ReadAll(res.Body)
-	if err != nil {
-		return nil, err
-	}
-	told = res
-	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("POST answered %s: %s", res.Status, answer)
 	}
 	var parsed struct{ Results []Result }
-	if err := json.Unmarshal(answer, &parsed); err != nil {
-		return nil, err
+	if err := told.parsed(&parsed); err != nil {
+		return nil, fmt.Errorf("POST: %w", err)
 	}
 	return parsed.Results, nil
 }
@@ -94,8 +77,8 @@ func Submit(ctx context.Context, url string, id chain.ID, raws ...[]byte) (resul
 // Get asks for one transaction.
 func Get(ctx context.Context, url string, hash chain.Hash) (t Transaction, err error) {
 	began := time.Now()
-	res, err := getJSON(ctx, url+"/v1/transactions/"+hash.String(), &t)
-	noteGet(ctx, began, t.ChainID, hash, res, t)
+	told, err := getJSON(ctx, url+"/v1/transactions/"+hash.String(), &t)
+	noteGet(ctx, began, t.ChainID, hash, told, t)
 	return t, err
 }
 
@@ -106,20 +89,16 @@ func Events(ctx context.Context, url string, hash chain.Hash) ([]Event, error) {
 	return parsed.Events, err
 }
 
-// getJSON returns the response too, if one came whole.
-func getJSON(ctx context.Context, url string, into any) (*http.Response, error) {
-	res, err := get(ctx, url) //nolint:bodyclose // get has read it
+// getJSON returns the answer too, if one came.
+func getJSON(ctx context.Context, url string, into any) (*reply, error) {
+	told, err := ask(ctx, http.MethodGet, url, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return nil, err
+	if err := told.parsed(into); err != nil {
+		return told, fmt.Errorf("GET %s: %w", url, err)
 	}
-	if res.StatusCode != http.StatusOK {
-		return res, fmt.Errorf("GET %s answered %s: %s", url, res.Status, body)
-	}
-	return res, json.Unmarshal(body, into)
+	return told, nil
 }
 
 // Await asks for a transaction until want is satisfied with it.

@@ -48,11 +48,11 @@ func note(ctx context.Context, began time.Time, calls ...promise.Call) {
 }
 
 // noteSubmit writes a submission down: as many calls as it has transactions.
-func noteSubmit(ctx context.Context, began time.Time, id chain.ID, raws [][]byte, res *http.Response, results []Result) {
+func noteSubmit(ctx context.Context, began time.Time, id chain.ID, raws [][]byte, told *reply, results []Result) {
 	calls := make([]promise.Call, len(raws))
 	for i, raw := range raws {
-		c := promise.Call{Kind: promise.Submit, Chain: id, Hash: chain.Keccak(raw), Result: answered(res)}
-		c.Overload, c.Later = overload(res)
+		c := promise.Call{Kind: promise.Submit, Chain: id, Hash: chain.Keccak(raw), Result: answered(told)}
+		c.Overload, c.Later = overload(told)
 		if c.Result == promise.OK {
 			switch {
 			case i >= len(results):
@@ -69,29 +69,29 @@ func noteSubmit(ctx context.Context, began time.Time, id chain.ID, raws [][]byte
 }
 
 // noteGet writes a read of a transaction down.
-func noteGet(ctx context.Context, began time.Time, id chain.ID, hash chain.Hash, res *http.Response, t Transaction) {
-	c := promise.Call{Kind: promise.Read, Chain: cmp.Or(id, TempoChain), Hash: hash, Result: answered(res), Status: tx.Status(t.Status)}
-	if res != nil && res.StatusCode == http.StatusNotFound {
+func noteGet(ctx context.Context, began time.Time, id chain.ID, hash chain.Hash, told *reply, t Transaction) {
+	c := promise.Call{Kind: promise.Read, Chain: cmp.Or(id, TempoChain), Hash: hash, Result: answered(told), Status: tx.Status(t.Status)}
+	if told != nil && told.code == http.StatusNotFound {
 		c.Result, c.Missing = promise.OK, true
 	}
-	c.Overload, c.Later = overload(res)
+	c.Overload, c.Later = overload(told)
 	note(ctx, began, c)
 }
 
 // answered sorts an answer; nil is none.
-func answered(res *http.Response) promise.Result {
+func answered(told *reply) promise.Result {
 	switch {
-	case res == nil:
+	case told == nil:
 		return promise.Unknown
-	case res.StatusCode == http.StatusOK:
+	case told.code == http.StatusOK:
 		return promise.OK
 	}
 	return promise.Refused
 }
 
-func overload(res *http.Response) (overload, later bool) {
-	if res == nil || res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable {
+func overload(told *reply) (overload, later bool) {
+	if told == nil || told.code != http.StatusTooManyRequests && told.code != http.StatusServiceUnavailable {
 		return false, false
 	}
-	return true, res.Header.Get("Retry-After") != ""
+	return true, told.header.Get("Retry-After") != ""
 }

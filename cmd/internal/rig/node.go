@@ -1,11 +1,9 @@
 package rig
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 )
 
@@ -18,17 +16,7 @@ func Call(ctx context.Context, url string, into any, method string, params ...an
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := client().Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close() //nolint:errcheck // read to its end
-	answer, err := io.ReadAll(res.Body)
+	told, err := ask(ctx, http.MethodPost, url, nil, body)
 	if err != nil {
 		return err
 	}
@@ -39,7 +27,7 @@ func Call(ctx context.Context, url string, into any, method string, params ...an
 			Message string
 		}
 	}
-	if err := json.Unmarshal(answer, &parsed); err != nil {
+	if err := json.Unmarshal(told.body, &parsed); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	if parsed.Error != nil {

@@ -40,7 +40,13 @@ type Proxy struct {
 type Delivery struct {
 	Raw []byte
 	At  time.Time
+	// Door is by which endpoint it came, where several lead to the proxy: what the
+	// request says in DoorHeader.
+	Door string
 }
+
+// DoorHeader is for endpoints that lead to one proxy to tell it which of them they are.
+const DoorHeader = "X-Door"
 
 // NewProxy starts a proxy before the node at a URL. seed decides which replies are cut.
 func NewProxy(node string, seed uint64) (*Proxy, error) {
@@ -107,21 +113,13 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	cut := p.note(body)
-	req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, p.node, bytes.NewReader(body))
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadGateway)
-		return
-	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := client().Do(req)
-	if err != nil {
+	cut := p.note(body, r.Header.Get(DoorHeader))
+	told, err := ask(r.Context(), http.MethodPost, p.node, nil, body)
+	switch {
+	case err != nil:
 		http.Error(w, "node away", http.StatusBadGateway)
 		return
-	}
-	defer res.Body.Close() //nolint:errcheck // read to its end
-	answer, err := io.ReadAll(res.Body)
-	if err != nil || cut {
+	case cut:
 		// The node has the bytes; the caller gets a connection that ends.
 		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 			_ = conn.Close()
@@ -129,12 +127,12 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(res.StatusCode)
-	_, _ = w.Write(answer) // a caller that has gone misses it
+	w.WriteHeader(told.code)
+	_, _ = w.Write(told.body) // a caller that has gone misses it
 }
 
 // note keeps what a request asks, and says whether its reply is to be cut.
-func (p *Proxy) note(body []byte) (cut bool) {
+func (p *Proxy) note(body []byte, door string) (cut bool) {
 	type call struct {
 		Method string
 		Params []json.RawMessage
@@ -156,7 +154,7 @@ func (p *Proxy) note(body []byte) (cut bool) {
 		digits := strings.TrimPrefix(strings.Trim(string(c.Params[0]), `"`), "0x")
 		if raw, err := hex.DecodeString(digits); err == nil {
 			p.sent[chain.Keccak(raw)]++
-			p.all = append(p.all, Delivery{raw, time.Now()})
+			p.all = append(p.all, Delivery{raw, time.Now(), door})
 		}
 		if p.dice.Float64() < p.cut {
 			cut = true

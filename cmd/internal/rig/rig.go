@@ -96,8 +96,7 @@ func (s *Service) Ready(ctx context.Context) error {
 			s.URL, s.Metrics = s.listening()
 		}
 		if s.URL != "" {
-			//nolint:bodyclose // get has read it
-			if res, err := get(ctx, s.URL+"/readyz"); err == nil && res.StatusCode == http.StatusOK {
+			if r, err := ask(ctx, http.MethodGet, s.URL+"/readyz", nil, nil); err == nil && r.code == http.StatusOK {
 				return nil
 			}
 		}
@@ -173,17 +172,42 @@ var client = sync.OnceValue(func() *http.Client { //nolint:gochecknoglobals // a
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 512, IdleConnTimeout: 10 * time.Second}}
 })
 
-func get(ctx context.Context, url string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+// reply is an answer that came whole.
+type reply struct {
+	code   int
+	status string // the code in words
+	header http.Header
+	body   []byte
+}
+
+// ask makes a request and reads what is answered, whatever that is.
+func ask(ctx context.Context, method, url string, header http.Header, body []byte) (*reply, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	res, err := client().Do(req)
 	if err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(res.Body)
-	res.Body.Close() //nolint:errcheck,gosec // it was read to its end
-	res.Body = io.NopCloser(bytes.NewReader(body))
-	return res, err
+	defer res.Body.Close() //nolint:errcheck // read to its end
+	r := &reply{code: res.StatusCode, status: res.Status, header: res.Header}
+	if r.body, err = io.ReadAll(res.Body); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// parsed reads the JSON of an answer that is a success.
+func (r *reply) parsed(into any) error {
+	if r.code != http.StatusOK {
+		return fmt.Errorf("answered %s: %s", r.status, r.body)
+	}
+	return json.Unmarshal(r.body, into)
 }
