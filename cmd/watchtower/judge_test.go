@@ -25,9 +25,9 @@ const judgeMost = time.Minute
 // judge ends each test that has a world: the store is verified, and log, what reached
 // nodes, what clients were told and the chain are held against the promises. The first
 // call counts: a store that goes before the world does is judged earlier.
-func (w *world) judge(t *testing.T) {
+func (w *world) judge(t *testing.T) (f promise.Figures) {
 	if t.Failed() || t.Skipped() || w.judged {
-		return
+		return f
 	}
 	w.judged = true
 	ctx, cancel := context.WithTimeout(context.Background(), judgeMost)
@@ -35,7 +35,7 @@ func (w *world) judge(t *testing.T) {
 	began := time.Now()
 	if dir, _ := w.engine(); dir != "" {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && len(w.proxy.Deliveries()) == 0 {
-			return // no service was ever started on it
+			return f // no service was ever started on it
 		}
 	}
 	store, err := w.inspect(ctx)
@@ -49,7 +49,9 @@ func (w *world) judge(t *testing.T) {
 	}
 	w.blame(t, report.Violations)
 	w.observe(t)
-	w.replay(t, ctx, store)
+	f = w.replay(t, ctx, store)
+	t.Logf("judged: %d events of %d transactions, %d sends, %d calls; first attempts %s", f.Events, f.Transactions, f.Sent, f.Calls, f.Late)
+	return f
 }
 
 // observe takes the chain down as it is now. A test that has the chain take back what it
@@ -83,19 +85,15 @@ func (w *world) inspect(ctx context.Context) (verify.Store, error) {
 
 // replay has the whole history judged, in the order in which it happened: by the one
 // clock that all the processes here have. The log's own order is kept.
-func (w *world) replay(t *testing.T, ctx context.Context, store verify.Store) {
+func (w *world) replay(t *testing.T, ctx context.Context, store verify.Store) promise.Figures {
 	t.Helper()
-	judge := promise.New(promise.Settings{
-		Decode: app.Decode, Chain: func(id chain.ID) promise.Chain {
-			if id != rig.TempoChain {
-				return nil
-			}
-			return w.ledger
-		},
-		// A frozen replica sends what it was about to send when it was frozen; and
-		// behind the proxy stand several endpoints.
-		Grace: 30 * time.Second, Skew: 50 * time.Millisecond, Rate: 20,
-	})
+	w.measure.Decode, w.measure.Chain = app.Decode, func(id chain.ID) promise.Chain {
+		if id != rig.TempoChain {
+			return nil
+		}
+		return w.ledger
+	}
+	judge := promise.New(w.measure)
 	sends, calls := w.proxy.Deliveries(), w.history.Calls()
 	until := func(at time.Time) {
 		for len(sends) > 0 || len(calls) > 0 {
@@ -104,7 +102,8 @@ func (w *world) replay(t *testing.T, ctx context.Context, store verify.Store) {
 				if !sends[0].At.Before(at) {
 					return
 				}
-				w.blame(t, judge.Sent(promise.Sent{Chain: rig.TempoChain, Node: "proxy", Raw: sends[0].Raw, At: sends[0].At}))
+				node := cmp.Or(sends[0].Door, "proxy")
+				w.blame(t, judge.Sent(promise.Sent{Chain: rig.TempoChain, Node: node, Raw: sends[0].Raw, At: sends[0].At}))
 				sends = sends[1:]
 			default:
 				if !calls[0].Ended.Before(at) {
@@ -133,7 +132,6 @@ func (w *world) replay(t *testing.T, ctx context.Context, store verify.Store) {
 		}
 	}
 	until(time.Now().Add(time.Hour))
-	w.blame(t, judge.Finish(promise.End{Now: newest}))
-	f := judge.Figures()
-	t.Logf("judged: %d events of %d transactions, %d sends, %d calls; first attempts %s", f.Events, f.Transactions, f.Sent, f.Calls, f.Late)
+	w.blame(t, judge.Finish(promise.End{Now: newest, Quiet: w.quiet}))
+	return judge.Figures()
 }

@@ -51,7 +51,6 @@ type campaign struct {
 
 	mu    sync.Mutex
 	acked map[chain.Hash]bool
-	calls []promise.Call
 	did   map[string]int // by kind of trouble
 	back  []time.Duration
 }
@@ -67,7 +66,8 @@ const replicasInTrouble = 4
 
 func newCampaign(t *testing.T, w *world, seed uint64) *campaign {
 	c := &campaign{world: w, dice: rand.New(rand.NewPCG(seed, 7)), acked: map[chain.Hash]bool{}, did: map[string]int{}}
-	w.confirmations = 10 // more than blocks are ever replaced
+	w.confirmations = 10           // more than blocks are ever replaced
+	w.measure = promise.Settings{} // the strictest
 	gates := map[string]*gate{}
 	for n, name := range []string{"a", "b"} {
 		c.leaks = append(c.leaks, &leaky{dice: rand.New(rand.NewPCG(seed, uint64(n)))})
@@ -95,7 +95,7 @@ func (c *campaign) run(t *testing.T, rounds, groups int) {
 	for _, r := range c.replicas {
 		r.Args = append(r.Args, c.flags...)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience+time.Duration(rounds)*time.Minute)
+	ctx, cancel := context.WithTimeout(c.history.Record(context.Background()), patience+time.Duration(rounds)*time.Minute)
 	defer cancel()
 	c.ctx = ctx
 	for round := range rounds {
@@ -269,21 +269,12 @@ func (c *campaign) recover(t *testing.T, s *rig.Service) {
 
 // post posts one transaction once, and notes what the client was told.
 func (c *campaign) post(i item, url string) {
-	call := promise.Call{Kind: promise.Submit, Chain: rig.TempoChain, Hash: i.Hash, Result: promise.Unknown, Began: time.Now()}
 	short, cancel := context.WithTimeout(c.ctx, 5*time.Second)
+	defer cancel()
 	results, err := rig.Submit(short, url, rig.TempoChain, i.Raw)
-	cancel()
-	call.Ended = time.Now()
-	switch {
-	case err == nil && results[0].OK:
-		call.Result = promise.OK
-	case err == nil:
-		call.Result = promise.Refused
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls = append(c.calls, call)
-	c.acked[i.Hash] = c.acked[i.Hash] || call.Result == promise.OK
+	c.acked[i.Hash] = c.acked[i.Hash] || err == nil && results[0].OK
 }
 
 // cancel has the owners of a round's subscriptions cancel them, wherever they are.
@@ -361,8 +352,8 @@ func (c *campaign) told(lost, doubled int, f promise.Figures) string {
 			acked++
 		}
 	}
-	for _, call := range c.calls {
-		if call.Result == promise.Unknown {
+	for _, call := range c.history.Calls() {
+		if call.Kind == promise.Submit && call.Result == promise.Unknown {
 			unknown++
 		}
 	}

@@ -67,7 +67,6 @@ func TestStandbyPromoted(t *testing.T) {
 			w.insist(t, payments, 8, s.URL)
 			w.delivered(t, s.URL, payments, rig.Executed)
 			w.paidOnce(t, to, len(payments))
-			acceptedOnce(t, w, s.URL, payments)
 			check(t, s.Stop(w.ctx))
 		})
 	}
