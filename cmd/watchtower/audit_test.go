@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"encoding/hex"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+)
+
+// accepted is a directory with a log of one transaction.
+func accepted(t *testing.T, hash chain.Hash) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	db, err := embedded.Open(dir, embedded.Options{})
+	must(t, err)
+	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "tester"})
+	must(t, err)
+	at := time.Unix(1_800_000_000, 0).UTC()
+	_, err = commands.Transactions{Store: db.Log(), Codec: tx.Codec()}.Handle(t.Context(), tx.Stream(42431, hash),
+		tx.Accept{Accepted: tx.Accepted{Chain: 42431, Hash: hash, Signature: chain.Secp256k1, EligibleAt: uint64(at.Unix()), Bytes: 100, RawHash: hash, At: at}}, o)
+	must(t, err)
+	must(t, db.Close())
+	return dir
+}
+
+// The commands of audit say what they find, and end as scripts expect.
+func TestAuditCommands(t *testing.T) {
+	hash := chain.Hash{7}
+	dir := accepted(t, hash)
+	audit := func(args ...string) (string, int) {
+		var out, log bytes.Buffer
+		c := command(&out, &log)
+		c.SetArgs(append([]string{"audit"}, append(args, "--store", "embedded:"+dir)...))
+		if err := c.ExecuteContext(t.Context()); err != nil {
+			return out.String() + err.Error(), exitCode(err)
+		}
+		return out.String(), 0
+	}
+	expect := func(status int, says string, args ...string) {
+		t.Helper()
+		if text, got := audit(args...); got != status || !strings.Contains(text, says) {
+			t.Errorf("audit %v ended with %d, want %d and %q: %s", args, got, status, says, text)
+		}
+	}
+	expect(0, "1  tx.accepted.v1", "show", hash.String(), "--chain", "42431")
+	expect(0, `"why": `, "show", hash.String(), "--chain", "42431", "--json")
+	expect(1, "the log knows nothing of it", "show", hash.String(), "--chain", "1")
+	expect(1, "say on which chain", "show", hash.String())
+	expect(0, `"Status": "queued"`, "replay", hash.String(), "--chain", "42431", "--version", "1")
+	expect(1, "there is no seal", "seal")
+	expect(1, "no such file", "key")
+	must(t, os.WriteFile(filepath.Join(dir, "audit.key"), []byte(hex.EncodeToString(make([]byte, 32))), 0o600))
+	const public = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29" // of 32 zeros
+	expect(0, public, "key")
+
+	expect(0, "everything fits", "verify")
+	expect(2, "there is no seal", "verify", "--key", public)
+	expect(2, "digits", "verify", "--key", "12")
+	expect(2, "no such file", "verify", "--seals", filepath.Join(dir, "nothing"))
+
+	plain, _ := audit("export")
+	gz, _ := audit("export", "--gzip")
+	unzipped, err := gzip.NewReader(strings.NewReader(gz))
+	must(t, err)
+	text, err := io.ReadAll(unzipped)
+	if err != nil || string(text) != plain || strings.Count(plain, "\n") != 1 {
+		t.Errorf("gzip: %v\n%s\n%s", err, text, plain)
+	}
+	file := filepath.Join(t.TempDir(), "log.zst")
+	expect(0, "", "export", "--zstd", "--out", file)
+	packed, err := os.Open(file)
+	must(t, err)
+	defer packed.Close() //nolint:errcheck // it was only read
+	unpacked, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1))
+	must(t, err)
+	defer unpacked.Close()
+	if text, err = io.ReadAll(unpacked); err != nil || string(text) != plain {
+		t.Errorf("zstd: %v\n%s", err, text)
+	}
+	expect(1, "file exists", "export", "--out", file)
+	expect(1, "neither jsonl nor csv", "export", "--format", "xml")
+	expect(1, "exclude each other", "export", "--gzip", "--zstd")
+
+	damage(t, dir)
+	expect(1, "position 1, tx-42431-"+hash.String()+" version 1: tx.accepted.v1 is not what was linked", "verify")
+	dir = filepath.Join(dir, "nothing")
+	expect(2, "no such file", "verify")
+}
+
+// damage alters an event behind the store's back.
+func damage(t *testing.T, dir string) {
+	t.Helper()
+	name := filepath.Join(dir, "events.db")
+	db, err := os.ReadFile(name)
+	must(t, err)
+	at := bytes.Index(db, []byte(`"bytes":100`))
+	if at < 0 {
+		t.Fatal("the event is not in the file")
+	}
+	db[at+len(`"bytes":10`)] = '1'
+	must(t, os.WriteFile(name, db, 0o600))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
