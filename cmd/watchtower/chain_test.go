@@ -56,7 +56,7 @@ func TestEviction(t *testing.T) {
 // is un-mined, delivered again, and the read model follows.
 func TestReorg(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+	allEngines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		for _, depth := range []int{1, 3, 10} {
 			t.Run(map[int]string{1: "1 block", 3: "3 blocks", 10: "10 blocks"}[depth], func(t *testing.T) {
 				t.Parallel()

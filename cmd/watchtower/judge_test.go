@@ -43,7 +43,7 @@ func (w *world) judge(t *testing.T) (f promise.Figures) {
 		t.Fatal(err)
 	}
 	defer store.Close() //nolint:errcheck // it was only read
-	report, err := verify.Run(ctx, verify.Options{Work: store, Log: store, Began: began, Now: time.Now, Again: w.inspect})
+	report, err := verify.Run(ctx, verify.Options{Work: store, Log: store, Began: began, Now: time.Now, Again: w.inspect, Sparse: w.eventsURL() != ""})
 	if err != nil {
 		t.Errorf("verify: %v", err)
 	}
@@ -79,6 +79,9 @@ func (w *world) inspect(ctx context.Context) (verify.Store, error) {
 	dir, dsn := w.engine()
 	if dir != "" {
 		return embedded.Inspect(ctx, dir)
+	}
+	if w.eventsURL() != "" {
+		return w.inspectBeside(ctx)
 	}
 	return postgres.Inspect(ctx, cmp.Or(w.direct, dsn))
 }

@@ -76,6 +76,13 @@ type world struct {
 // engines are the stores that every process test runs on, both at once: mostly they
 // wait for blocks.
 func engines(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir string) []string)) {
+	if only := os.Getenv(engineVar); only == "eventstoredb" {
+		t.Run(only, func(t *testing.T) {
+			t.Parallel()
+			test(t, eventStore)
+		})
+		return
+	}
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
 		test(t, func(_ *testing.T, dir string) []string {

@@ -10,7 +10,7 @@ import (
 // is lost, nothing is paid twice, nothing is stuck.
 func TestLostReplies(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+	allEngines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, store, "--block-time", "1")
 		w.proxy.Cut(0.03)
 		s := w.service(t)

@@ -21,6 +21,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
@@ -29,7 +30,7 @@ import (
 // are replaced, and owners cancel what is being sent. Every promise holds.
 func TestRounds(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+	allEngines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		newCampaign(t, newWorld(t, store, "--block-time", "1"), 1).run(t, 2, 12)
 	})
 }
@@ -78,6 +79,8 @@ func newCampaign(t *testing.T, w *world, seed uint64) *campaign {
 	n := replicasInTrouble
 	if dir, _ := w.engine(); dir != "" {
 		n, c.points = 1, append(c.points, embedded.CrashPoints()...) // it has one process
+	} else if w.eventsURL() != "" {
+		c.points = append(c.points, eventstoredb.CrashPoints()...)
 	} else {
 		c.points = append(c.points, postgres.CrashPoints()...)
 	}

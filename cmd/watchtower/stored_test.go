@@ -25,6 +25,9 @@ func (w *world) engine() (dir, dsn string) {
 	if dir, embedded := strings.CutPrefix(w.store[1], "embedded:"); embedded {
 		return dir, ""
 	}
+	if w.eventsURL() != "" { // what is beside the log
+		return "", w.store[3]
+	}
 	return "", w.store[1]
 }
 

@@ -59,7 +59,7 @@ func verification(stderr io.Writer) *cobra.Command {
 				return errUnchecked{err}
 			}
 			defer i.Close() //nolint:errcheck // it was only read
-			options := verify.Options{Work: i.Work, Log: i.Log, Again: i.Again, Nodes: i.Nodes, Began: began, Now: time.Now}
+			options := verify.Options{Work: i.Work, Log: i.Log, Again: i.Again, Sparse: i.Sparse, Nodes: i.Nodes, Began: began, Now: time.Now}
 			if !quiet {
 				options.Progress = progress(stderr)
 			}

@@ -28,6 +28,17 @@ func (e *awayError) Error() string {
 
 func (e *awayError) Unwrap() error { return e.why }
 
+// Timeout and Temporary make it a net.Error, as a connection's own is.
+func (e *awayError) Timeout() bool   { return false }
+func (e *awayError) Temporary() bool { return !hopeless(e.why) }
+
+// brokenError is trouble with a connection, or with who is at its other end; a net.Error.
+type brokenError struct{ error }
+
+func (e *brokenError) Unwrap() error   { return e.error }
+func (e *brokenError) Timeout() bool   { return errors.Is(e.error, errSlow) }
+func (e *brokenError) Temporary() bool { return true }
+
 // errSlow is the answer of a call that was not answered in its time.
 var errSlow = errors.New("eventstoredb: no answer in time")
 

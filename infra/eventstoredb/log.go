@@ -32,8 +32,8 @@ type Options struct {
 func CrashPoints() []string { return []string{beforeAppend, afterAppend} }
 
 const (
-	beforeAppend = "log.before-append" // nothing is sent
-	afterAppend  = "log.after-append"  // the server has answered, nobody was told
+	beforeAppend = "log.before-commit" // nothing is sent
+	afterAppend  = "log.after-commit"  // the server has answered, nobody was told
 )
 
 // Limits on calls.

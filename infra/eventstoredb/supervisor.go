@@ -254,6 +254,9 @@ func (s *supervisor) classed(ctx context.Context, c *client, err error) error {
 	if spent(err) {
 		s.retire(c, err)
 	}
+	if Transient(err) {
+		return &brokenError{err}
+	}
 	return err
 }
 

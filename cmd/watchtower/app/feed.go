@@ -70,6 +70,14 @@ func (f *Feed) open(ctx context.Context, s config.Store, log *slog.Logger) error
 		f.Log, f.Groups = opened, opened.Groups()
 		f.close = append(f.close, opened.Close)
 		return nil
+	case config.EventStoreDB: // the consumers' state is in the database
+		events, end, err := openEvents(ctx, s, log)
+		if err != nil {
+			return err
+		}
+		f.Log = events
+		f.close = append(f.close, end)
+		return nil
 	}
 	return errors.New("no other process can consume its events")
 }

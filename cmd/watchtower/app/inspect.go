@@ -21,6 +21,8 @@ type Inspection struct {
 	Nodes     map[chain.ID]verify.Node
 	// Again opens the log anew.
 	Again func(ctx context.Context) (verify.Store, error)
+	// Sparse says that its positions have gaps.
+	Sparse bool
 
 	pools []*rpc.Pool
 }
@@ -34,12 +36,15 @@ func Inspect(ctx context.Context, c config.Config, log *slog.Logger) (i Inspecti
 		}
 	}()
 	i.Again = func(ctx context.Context) (verify.Store, error) { return inspectWhole(ctx, c.Store, c.Archive) }
+	if i.Sparse = c.Store.Engine == config.EventStoreDB; i.Sparse {
+		i.Again = func(ctx context.Context) (verify.Store, error) { return inspectBeside(ctx, c, log) }
+	}
 	if i.Work, err = inspectWhole(ctx, c.Database, c.Archive); err != nil {
 		return i, fmt.Errorf("database %s: %w", c.Database, err)
 	}
 	i.Log = i.Work
 	if c.Database.String() != c.Store.String() || !c.Database.URL.Equal(c.Store.URL) {
-		if i.Log, err = inspectWhole(ctx, c.Store, c.Archive); err != nil {
+		if i.Log, err = i.Again(ctx); err != nil {
 			return i, fmt.Errorf("store %s: %w", c.Store, err)
 		}
 	}

@@ -25,6 +25,20 @@ import (
 // OpenStorage opens the configured databases and brings their schemas up to date.
 func OpenStorage(ctx context.Context, c config.Config, o StorageOptions) (Storage, error) {
 	o.partition = c.Archive.Partition
+	storage, err := openBoth(ctx, c, o)
+	if err != nil {
+		return Storage{}, err
+	}
+	if err := projections.Migrate(ctx, storage.View, migrations.View); err != nil {
+		return Storage{}, errors.Join(err, storage.Close(ctx))
+	}
+	return storage, nil
+}
+
+func openBoth(ctx context.Context, c config.Config, o StorageOptions) (Storage, error) {
+	if c.Store.Engine == config.EventStoreDB {
+		return openBeside(ctx, c, o)
+	}
 	storage, err := open(ctx, c.Store, c.Scheduler, o)
 	if err != nil {
 		return Storage{}, fmt.Errorf("store %s: %w", c.Store, err)
@@ -38,9 +52,6 @@ func OpenStorage(ctx context.Context, c config.Config, o StorageOptions) (Storag
 			return Storage{}, errors.Join(fmt.Errorf("database %s: %w", c.Database, err), storage.Close(ctx))
 		}
 		storage = split(storage, work)
-	}
-	if err := projections.Migrate(ctx, storage.View, migrations.View); err != nil {
-		return Storage{}, errors.Join(err, storage.Close(ctx))
 	}
 	return storage, nil
 }

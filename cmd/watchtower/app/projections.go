@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	segment "github.com/tempo-watchtower/watchtower/domain/archive"
@@ -85,6 +86,14 @@ func (r *ReadModels) openLog(ctx context.Context, s config.Store, a config.Archi
 		}
 		log = beside{db: db}
 		r.closes = append(r.closes, db.Close)
+	case config.EventStoreDB:
+		events, end, err := openEvents(ctx, s, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		r.Log = events // it has no archive
+		r.closes = append(r.closes, end)
+		return nil
 	default:
 		return errors.New("a log in memory is its service's alone")
 	}

@@ -44,6 +44,18 @@ func (r *resolver) check() {
 		s := r.setting("archive")
 		r.refuse(s, s.origin, "must not outlive the store, which is in memory")
 	}
+	if r.sound("store", "archive") && d.Store.Engine == EventStoreDB && d.Archive.Dir != "" {
+		s := r.setting("archive")
+		r.refuse(s, s.origin, "cannot be beside an EventStoreDB, whose log stays whole")
+	}
+	if r.sound("store", "database") && d.Store.Engine == EventStoreDB && d.Database.Engine != Postgres {
+		s := r.setting("database")
+		r.refuse(s, s.origin, "must be postgres://… beside a store that is an EventStoreDB, which keeps the log alone")
+	}
+	if r.sound("store", "database") && d.Store.Engine != EventStoreDB && d.Database.Engine == EventStoreDB {
+		s := r.setting("database")
+		r.refuse(s, s.origin, "cannot be an EventStoreDB, which keeps the log alone")
+	}
 	if s := r.setting("confirmations"); r.sound("chains", "confirmations") {
 		for _, id := range slices.Sorted(maps.Keys(d.confirmations)) {
 			if !slices.ContainsFunc(d.Chains, func(c Chain) bool { return c.ID == id }) {

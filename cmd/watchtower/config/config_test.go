@@ -284,6 +284,10 @@ func TestDerivedPlaces(t *testing.T) {
 		{[]string{"WATCHTOWER_STORE=embedded::memory:"}, Store{Engine: Memory}, Store{Engine: Memory}, "", "default"},
 		{[]string{"WATCHTOWER_STORE=postgres://u:p@h/db"}, pg, pg, "watchtower-data/vault.key", "default"},
 		{[]string{"WATCHTOWER_STORE=embedded:d", "WATCHTOWER_DATABASE=postgres://u:p@h/db"}, Store{Engine: Embedded, Dir: "d"}, pg, "d/vault.key", "env WATCHTOWER_DATABASE"},
+		{
+			[]string{"WATCHTOWER_STORE=esdb+discover://u:p@h,i:2113?tls=true", "WATCHTOWER_DATABASE=postgres://u:p@h/db"},
+			Store{Engine: EventStoreDB, URL: NewSecret("esdb+discover://u:p@h,i:2113?tls=true")}, pg, "watchtower-data/vault.key", "env WATCHTOWER_DATABASE",
+		},
 		{[]string{"WATCHTOWER_STORE=embedded:d", "WATCHTOWER_DATABASE=embedded::memory:", "WATCHTOWER_VAULT_KEY_FILE=/k"}, Store{Engine: Embedded, Dir: "d"}, Store{Engine: Memory}, "/k", "env WATCHTOWER_DATABASE"},
 	} {
 		c, settings := input{env: test.env}.mustResolve(t)

@@ -84,7 +84,7 @@ func again(t *testing.T, c Config, settings []Setting) {
 }
 
 func reveal(s Store) string {
-	if s.Engine == Postgres {
+	if s.Engine == Postgres || s.Engine == EventStoreDB {
 		return s.URL.Reveal()
 	}
 	return fmt.Sprint(s)

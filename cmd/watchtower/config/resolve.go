@@ -161,7 +161,7 @@ func (r *resolver) derive() {
 		switch d.Store.Engine {
 		case Embedded:
 			d.VaultKeyFile = filepath.Join(d.Store.Dir, "vault.key")
-		case Postgres:
+		case Postgres, EventStoreDB:
 			d.VaultKeyFile = filepath.Join("watchtower-data", "vault.key")
 		}
 	}

@@ -14,13 +14,15 @@ const (
 	Embedded Engine = "embedded" // SQLite files in a folder of this machine
 	Memory   Engine = "memory"   // nothing outlives the process
 	Postgres Engine = "postgres"
+	// EventStoreDB keeps the log, and nothing else.
+	EventStoreDB Engine = "eventstoredb"
 )
 
 // Store says where data is kept.
 type Store struct {
 	Engine Engine
 	Dir    string // of Embedded
-	URL    Secret // of Postgres
+	URL    Secret // of Postgres and EventStoreDB
 }
 
 // String is the text that names the store, with its secrets left out.
@@ -37,7 +39,8 @@ func (s Store) String() string {
 const (
 	embeddedPrefix = "embedded:"
 	memoryDir      = ":memory:"
-	storeForms     = "`embedded:DIR`, `embedded::memory:` or `postgres://…`"
+	databaseForms  = "`embedded:DIR`, `embedded::memory:` or `postgres://…`"
+	storeForms     = "`embedded:DIR`, `embedded::memory:`, `postgres://…` or `esdb://…`"
 )
 
 // parseStore reads the text form of a store. Its errors do not show the text.
@@ -60,10 +63,12 @@ func parseStore(text string) (Store, error) {
 	scheme, _, ok := strings.Cut(text, "://")
 	switch {
 	case ok && (scheme == "postgres" || scheme == "postgresql"):
-	case ok && (strings.HasPrefix(scheme, "esdb") || strings.HasPrefix(scheme, "kurrentdb")):
-		return Store{}, errors.New("names an EventStoreDB, which this version cannot use: write embedded:DIR or postgres://…")
+	case ok && (scheme == "esdb" || scheme == "esdb+discover"):
+		return parseEventStore(text)
+	case ok && (strings.HasPrefix(scheme, "kurrent") || strings.HasPrefix(scheme, "kdb")):
+		return Store{}, errors.New("must begin with esdb:// or esdb+discover://, also for a KurrentDB")
 	default:
-		return Store{}, errors.New("must be embedded:DIR, embedded::memory: or postgres://…")
+		return Store{}, errors.New("must be embedded:DIR, embedded::memory:, postgres://… or esdb://…")
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" && !u.Query().Has("host") {
@@ -71,4 +76,18 @@ func parseStore(text string) (Store, error) {
 		return Store{}, errors.New("is not a postgres:// URL with a host (special characters of a password must be percent-encoded)")
 	}
 	return Store{Engine: Postgres, URL: NewSecret(text)}, nil
+}
+
+// parseEventStore looks only whether there is a host: there may be several, which is not
+// a URL. The client reads the rest.
+func parseEventStore(text string) (Store, error) {
+	_, rest, _ := strings.Cut(text, "://")
+	hosts, _, _ := strings.Cut(rest, "?")
+	if i := strings.LastIndexByte(hosts, '@'); i >= 0 {
+		hosts = hosts[i+1:]
+	}
+	if strings.Trim(hosts, ",/") == "" || strings.ContainsAny(text, "\x00 ") {
+		return Store{}, errors.New("is not an esdb:// URL with a host (special characters of a password must be percent-encoded)")
+	}
+	return Store{Engine: EventStoreDB, URL: NewSecret(text)}, nil
 }

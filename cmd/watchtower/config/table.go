@@ -38,13 +38,15 @@ func (d *draft) places() []*setting {
 			"Whether requests need no API key, also when there are keys, and wherever the API listens. Only for a service that something else keeps strangers from."),
 		addresses("metrics-listen", &d.MetricsListen, "127.0.0.1:8421",
 			"Where `/metrics` and the operator's routes (`/admin/…`) listen; another address than `listen`. Beyond loopback the latter take an API key with the scope `admin`."),
-		d.store("store", &d.Store, "embedded:./watchtower-data", "",
-			"Where the log of events and the signed bytes are kept: what must never be lost. In the file, quote `\"embedded::memory:\"`."),
-		d.store("database", &d.Database, "", "where the store is",
-			"Where read models and the due queue are kept: what can be rebuilt from the log. It may not outlive a store in memory."),
+		d.store("store", &d.Store, "embedded:./watchtower-data", "", storeForms,
+			"Where the log of events and the signed bytes are kept: what must never be lost. In the file, quote `\"embedded::memory:\"`. "+
+				"An EventStoreDB keeps the log, and the database the signed bytes; see [eventstoredb.md](eventstoredb.md)."),
+		d.store("database", &d.Database, "", "where the store is", databaseForms,
+			"Where read models and the due queue are kept: what can be rebuilt from the log. It may not outlive a store in memory, "+
+				"and is a Postgres beside an EventStoreDB."),
 		d.redis(),
 		{
-			path: "vault-key-file", kind: text, absent: "`DIR/vault.key` beside an embedded store, `./watchtower-data/vault.key` with Postgres, none in memory",
+			path: "vault-key-file", kind: text, absent: "`DIR/vault.key` beside an embedded store, `./watchtower-data/vault.key` with Postgres or EventStoreDB, none in memory",
 			allowed: "a path",
 			doc: "The file with the key that signed bytes are sealed under: 32 secret bytes in hex. It is never in the database. " +
 				"All replicas need the same key; without it no kept transaction can be sent.",
@@ -63,9 +65,9 @@ func (d *draft) places() []*setting {
 	}
 }
 
-func (d *draft) store(path string, value *Store, standard, absent, doc string) *setting {
+func (d *draft) store(path string, value *Store, standard, absent, forms, doc string) *setting {
 	return &setting{
-		path: path, kind: text, standard: standard, absent: absent, allowed: storeForms, doc: doc,
+		path: path, kind: text, standard: standard, absent: absent, allowed: forms, doc: doc,
 		show: func() string { return value.String() },
 		read: func(text string) (err error) {
 			s, err := parseStore(text)

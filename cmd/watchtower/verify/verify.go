@@ -73,6 +73,8 @@ type Options struct {
 	// Again opens what has the signed bytes anew: what looks wrong with them is looked
 	// at once more, for a service may have been at work on it.
 	Again func(ctx context.Context) (Store, error)
+	// Sparse says that positions of the log have gaps: then none can be missed by them.
+	Sparse bool
 	// Nodes are the chains that are asked; none leaves the chain out.
 	Nodes map[chain.ID]Node
 	Now   func() time.Time

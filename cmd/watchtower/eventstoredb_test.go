@@ -1,0 +1,146 @@
+package main_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/verify"
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+)
+
+// engineVar has the process tests run on one store only, as the subtests are called:
+// those that write into a store's own tables do not fit one whose log is elsewhere.
+const engineVar = "WATCHTOWER_TEST_ENGINE"
+
+// eventStore is a log in a double of an EventStoreDB, or in the real server that is
+// given, and the rest in Postgres.
+func eventStore(t *testing.T, dir string) []string {
+	url := os.Getenv(testenv.EventStoreVar)
+	if url == "" {
+		url = eventStoreDouble(t).URL()
+	}
+	return eventStoreAt(t, dir, url)
+}
+
+func eventStoreDouble(t *testing.T) *esdbtest.Server {
+	t.Helper()
+	server, err := esdbtest.New(esdbtest.Options{})
+	check(t, err)
+	t.Cleanup(server.Stop)
+	return server
+}
+
+func eventStoreAt(t *testing.T, dir, url string) []string {
+	join := "?"
+	if strings.Contains(url, "?") {
+		join = "&"
+	}
+	return []string{
+		"--store", url + join + "streamPrefix=" + testenv.Random(6) + ".", "--database", testenv.Postgres(t),
+		"--vault-key-file", filepath.Join(dir, "vault.key"),
+	}
+}
+
+// allEngines is engines, and the event store.
+func allEngines(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir string) []string)) {
+	engines(t, test)
+	if os.Getenv(engineVar) == "" { // else engines has seen to it
+		t.Run("eventstoredb", func(t *testing.T) {
+			t.Parallel()
+			test(t, eventStore)
+		})
+	}
+}
+
+// eventsURL is where the log is, if it is in an event store.
+func (w *world) eventsURL() string {
+	if strings.HasPrefix(w.store[1], "esdb") {
+		return w.store[1]
+	}
+	return ""
+}
+
+// inspectBeside reads log and database of a world with an event store.
+func (w *world) inspectBeside(ctx context.Context) (verify.Store, error) {
+	log, err := eventstoredb.Inspect(ctx, w.eventsURL(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	_, dsn := w.engine()
+	rows, err := postgres.Inspect(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	return app.Beside{Store: rows, Log: log}, nil
+}
+
+// The event store goes away under load and comes back, loses replies and cuts reads:
+// nothing acknowledged is lost, nothing is paid twice, everything ends.
+func TestEventStoreInTrouble(t *testing.T) {
+	t.Parallel()
+	server := eventStoreDouble(t)
+	w := newWorld(t, func(t *testing.T, dir string) []string { return eventStoreAt(t, dir, server.URL()) }, "--block-time", "1")
+	s := w.service(t)
+	check(t, s.Start(w.ctx))
+	payments, to := rig.Payments(9100, 300)
+	server.Trouble(esdbtest.Trouble{Seed: 3, LoseReplies: .02, LoseAppends: .02, CutReads: .02})
+	acked := loadAnd(w.ctx, s, payments, 8, 50, func() {
+		server.Stop()
+		for health(w.ctx, s.URL) == 200 && w.ctx.Err() == nil {
+		}
+		if err := server.Start(); err != nil {
+			t.Error(err)
+		}
+	})
+	for left := payments; len(left) > 0 && w.ctx.Err() == nil; { // clients repeat what has no answer
+		again := left[:0:0]
+		for _, p := range left {
+			if !acked[p.Hash] {
+				again = append(again, p)
+			}
+		}
+		left, acked = again, load(w.ctx, s, again, 8)
+	}
+	w.delivered(t, s.URL, payments, rig.Executed)
+	server.Trouble(esdbtest.Trouble{})
+	w.paidOnce(t, to, len(payments))
+	w.recorded(t, s.URL)
+	if met := server.Met(); met.LostReplies == 0 || met.LostAppends == 0 || met.CutReads == 0 {
+		t.Errorf("too little trouble for a verdict: %+v", met)
+	}
+	check(t, s.Stop(w.ctx))
+}
+
+// Two replicas share an event store; the one that owns the work is killed, and the
+// other goes on.
+func TestEventStoreReplicaKilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eventStore, "--block-time", "1")
+	first, second := w.service(t), w.service(t)
+	check(t, first.Start(w.ctx))
+	warm, _ := rig.Payments(9200, 20)
+	load(w.ctx, first, warm, 4)
+	w.delivered(t, first.URL, warm, rig.Executed)
+	check(t, second.Start(w.ctx))
+	payments, to := rig.Payments(9201, 100)
+	half := len(payments) / 2
+	load(w.ctx, first, payments[:half], 8)
+	killed := time.Now()
+	first.Kill()
+	load(w.ctx, second, payments[half:], 8)
+	w.delivered(t, second.URL, payments, rig.Executed)
+	t.Logf("all was executed %v after the kill", time.Since(killed))
+	w.paidOnce(t, to, len(payments))
+	w.recorded(t, second.URL)
+	check(t, second.Stop(w.ctx))
+}
