@@ -15,6 +15,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
 // The test binary runs itself as a child that archives and dies.
@@ -56,8 +58,8 @@ func child() int {
 func TestKilledWhileArchiving(t *testing.T) {
 	own := append(archiver.CrashPoints(), archive.CrashPoints()...)
 	for name, points := range map[string][]string{
-		"embedded": append([]string{"archive.dropping", "archive.dropped"}, own...),
-		"postgres": append([]string{"archive.copied", "archive.dropped"}, own...),
+		"embedded": append(embedded.ArchiveCrashPoints(), own...),
+		"postgres": append(postgres.ArchiveCrashPoints(), own...),
 	} {
 		for _, point := range points {
 			t.Run(name+"/"+point, func(t *testing.T) { killed(t, name, point) })

@@ -43,7 +43,7 @@ type Options struct {
 	// AllowDataLoss has commits not wait for the disk, so that a power cut loses what
 	// was acknowledged: for the test that shows that power cuts would show it.
 	AllowDataLoss bool
-	// Crash is called at the points that [CrashPoints] names; nil does nothing.
+	// Crash is called at the points that [CrashPoints] and [ArchiveCrashPoints] name; nil does nothing.
 	Crash func(point string)
 }
 
@@ -60,7 +60,10 @@ const (
 )
 
 // CrashPoints lists the names that Options.Crash is called with.
-func CrashPoints() []string { return []string{beforeCommit, afterCommit, keysKept, dropping, dropped} }
+func CrashPoints() []string { return []string{beforeCommit, afterCommit, keysKept} }
+
+// ArchiveCrashPoints lists those that only a process comes to which archives.
+func ArchiveCrashPoints() []string { return []string{dropping, dropped} }
 
 // DB is an open directory.
 type DB struct {

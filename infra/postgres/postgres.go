@@ -43,13 +43,16 @@ type Options struct {
 	// power cut (synchronous_commit = off, fsync = off).
 	AllowDataLoss bool
 
-	// Crash, when set, is called at each of [CrashPoints]: a test ends the process there.
+	// Crash, when set, is called at each of [CrashPoints] and [ArchiveCrashPoints]: a test ends the process there.
 	Crash  func(point string)
 	Logger *slog.Logger // slog.DiscardHandler
 }
 
 // CrashPoints lists the places at which a test may end the process.
-func CrashPoints() []string { return []string{beforeCommit, afterCommit, copied, dropped} }
+func CrashPoints() []string { return []string{beforeCommit, afterCommit} }
+
+// ArchiveCrashPoints lists those that only a process comes to which archives.
+func ArchiveCrashPoints() []string { return []string{copied, dropped} }
 
 const (
 	beforeCommit = "log.before-commit" // the batch has its positions, nothing is sent
