@@ -58,6 +58,8 @@ type Node interface {
 	BlockByHash(ctx context.Context, hash chain.Hash) (chain.Block, chain.Contents, error)
 	// BlockAt returns the canonical block of a number, and its transactions' hashes.
 	BlockAt(ctx context.Context, number uint64) (chain.Block, []chain.Hash, error)
+	// BlockWhole is BlockAt with all that the block holds.
+	BlockWhole(ctx context.Context, number uint64) (chain.Block, chain.Contents, error)
 	// Receipts returns the receipts of a block's transactions among these.
 	Receipts(ctx context.Context, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error)
 	// Nonces returns, for each sequence, the next nonce the chain wants, at a block.

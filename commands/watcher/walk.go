@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
@@ -19,7 +20,15 @@ type block struct {
 // such as canceled transactions. A gap beyond gapMax is left to walk, which skips it.
 func (r *run) approach(ctx context.Context, head chain.Block) error {
 	for tip := r.tip(); !tip.IsZero(); tip = r.tip() {
-		if head.Number <= tip.Number+stretch || head.Number-tip.Number > gapMax {
+		switch {
+		case head.Number < tip.Number+aheadMin:
+			r.ahead = nil
+			return nil
+		case head.Number-tip.Number > gapMax:
+			return nil
+		}
+		r.readAhead(ctx, tip.Number+1, min(head.Number, tip.Number+stretch))
+		if head.Number <= tip.Number+stretch {
 			return nil
 		}
 		next, _, err := r.Node.BlockAt(ctx, tip.Number+stretch)
@@ -36,6 +45,47 @@ func (r *run) approach(ctx context.Context, head chain.Block) error {
 	return nil
 }
 
+// readAhead reads blocks of these numbers, several at once: one after the other they take
+// longer than a chain far away takes to make them. What was read stays until the tip has
+// passed it, so that trouble with one block costs no other. A block that could not be
+// read, or is another's by now, is read by its hash when the walk comes to it.
+func (r *run) readAhead(ctx context.Context, from, to uint64) {
+	have := map[uint64]bool{}
+	for hash, b := range r.ahead {
+		if b.Number < from {
+			delete(r.ahead, hash)
+		}
+		have[b.Number] = true
+	}
+	if r.ahead == nil {
+		r.ahead = map[chain.Hash]block{}
+	}
+	found := make([]block, to-from+1)
+	//nolint:errcheck // it never fails: what is missing is read later
+	commands.Each(len(found), aheadMax, func(i int) error {
+		if number := from + uint64(i); !have[number] { //nolint:gosec // small
+			if b, contents, err := r.Node.BlockWhole(ctx, number); err == nil {
+				found[i] = block{b, contents}
+			}
+		}
+		return nil
+	})
+	for _, b := range found {
+		if !b.IsZero() {
+			r.ahead[b.Hash] = b
+		}
+	}
+}
+
+// byHash is a block that was read ahead, or reads it.
+func (r *run) byHash(ctx context.Context, hash chain.Hash) (block, error) {
+	if b, ok := r.ahead[hash]; ok {
+		return b, nil
+	}
+	b, contents, err := r.Node.BlockByHash(ctx, hash)
+	return block{b, contents}, err
+}
+
 // walk goes from a head by parent hashes to a block that is known. It returns the
 // new blocks, lowest first, and how many of the known ones stay. No new blocks
 // means that there is nothing to take in: the head lags, or is still doubted.
@@ -49,11 +99,11 @@ func (r *run) walk(ctx context.Context, head chain.Block) (fresh []block, base i
 	}
 	next := head.Hash
 	for len(fresh) < walkMax {
-		b, contents, err := r.Node.BlockByHash(ctx, next)
+		b, err := r.byHash(ctx, next)
 		if err != nil {
 			return nil, 0, fmt.Errorf("block %s: %w", next, err)
 		}
-		fresh = append(fresh, block{b, contents})
+		fresh = append(fresh, b)
 		if i, ok := known[b.Parent]; ok {
 			slices.Reverse(fresh)
 			if r.doubts(head, i+1) {

@@ -24,6 +24,8 @@ import (
 const (
 	walkMax      = 256  // blocks walked back from a head
 	stretch      = 128  // blocks taken in at once when the head is far above
+	aheadMin     = 8    // blocks that are worth reading several at once
+	aheadMax     = 16   // of these read at once
 	gapMax       = 4096 // blocks between the known ones and a head before they are skipped
 	rowsMax      = 1000 // rows looked at in one go
 	waitingMax   = 64   // waiting sequences asked for in one block
@@ -57,14 +59,15 @@ type run struct {
 	final   chain.Block
 	doubted chain.Hash // a rival of the tip at equal height, seen once
 	orphans []orphan
-	unsaved *uint64     // the lowest number in blocks that the board does not have yet
-	told    chain.Hash  // the last head that readTip was done for
-	more    bool        // more expired than one step takes
-	asked   asked       // for the final block
-	sure    chain.Block // the last final block that was more than one endpoint's word
-	turn    turn        // where finalize goes on
-	round   round       // where readWatched goes on
-	trouble string      // what the log was told last; empty when all is well
+	unsaved *uint64              // the lowest number in blocks that the board does not have yet
+	told    chain.Hash           // the last head that readTip was done for
+	more    bool                 // more expired than one step takes
+	asked   asked                // for the final block
+	sure    chain.Block          // the last final block that was more than one endpoint's word
+	turn    turn                 // where finalize goes on
+	round   round                // where readWatched goes on
+	ahead   map[chain.Hash]block // read ahead of the walk that meets them, by approach
+	trouble string               // what the log was told last; empty when all is well
 	// unsettled are sequences in which a nonce was used and the rivals could not be
 	// settled then.
 	unsettled map[chain.Sequence]bool

@@ -107,6 +107,14 @@ func (r *Reader) BlockAt(ctx context.Context, number uint64) (chain.Block, []cha
 	return seen.block, seen.contents.Hashes, err
 }
 
+// BlockWhole is BlockAt with all that the block holds.
+func (r *Reader) BlockWhole(ctx context.Context, number uint64) (chain.Block, chain.Contents, error) {
+	seen, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (seenBlock, error) {
+		return r.read(ctx, e, quantity(number), true)
+	})
+	return seen.block, seen.contents, err
+}
+
 // block reads a block by tag or number, and the hashes of its transactions.
 func (r *Reader) block(ctx context.Context, e *endpoint, which any) (chain.Block, []chain.Hash, error) {
 	seen, err := r.read(ctx, e, which, false)
