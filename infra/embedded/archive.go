@@ -21,6 +21,14 @@ func beginsOf(conn *sqlite.Conn) (begins event.Position, err error) {
 	return begins, err
 }
 
+// gone is what is said of a read after a position where the log begins later.
+func gone(after, begins event.Position) error {
+	if begins > 1 && after < begins-1 {
+		return &archive.GoneError{Begins: begins}
+	}
+	return nil
+}
+
 // Begins is the position from which on the log is whole here; 1 while nothing was dropped.
 func (l *Log) Begins(context.Context) (event.Position, error) {
 	return event.Position(l.begins.Load()), nil

@@ -80,8 +80,8 @@ func (b *Beside) ReadAll(ctx context.Context, after event.Position, f event.Filt
 func (b *Beside) notGone(ctx context.Context, after event.Position) error {
 	return b.log.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 		begins, err := beginsOf(conn)
-		if err == nil && after+1 < begins {
-			err = &archive.GoneError{Begins: begins}
+		if err == nil {
+			err = gone(after, begins)
 		}
 		return err
 	})

@@ -140,8 +140,8 @@ func (i *Inspection) Head(ctx context.Context) (head event.Position, err error) 
 func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (page []event.Recorded, err error) {
 	defer reading(ctx, i.log)()
 	begins, err := beginsOf(i.log)
-	if err == nil && after < begins-1 {
-		err = &archive.GoneError{Begins: begins}
+	if err == nil {
+		err = gone(after, begins)
 	}
 	if err != nil {
 		return nil, err

@@ -10,7 +10,6 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
@@ -146,8 +145,8 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, ma
 		return notBeyond(conn, after)
 	})
 	// Asked last: what was missing because it was dropped is below this.
-	if begins := event.Position(l.begins.Load()); err == nil && after < begins-1 {
-		err = &archive.GoneError{Begins: begins}
+	if err == nil {
+		err = gone(after, event.Position(l.begins.Load()))
 	}
 	if err != nil {
 		return event.Batch{}, fmt.Errorf("read after position %d: %w", after, err)
