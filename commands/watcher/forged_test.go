@@ -3,6 +3,7 @@ package watcher
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -189,4 +190,32 @@ type bare struct{ Node }
 
 func (bare) Receipts(context.Context, chain.Block, []chain.Hash) (map[chain.Hash]chain.Receipt, error) {
 	return map[chain.Hash]chain.Receipt{}, nil
+}
+
+// A node shows a head on top of the true chain with a number that is far above it. It is
+// not taken in, or every true head after it would pass for one that lags.
+func TestForgedNumber(t *testing.T) {
+	w, f := newForged(t, 2)
+	raw, hash := w.accept(plain(0))
+	w.mine()
+	w.try(1)
+	before := w.run.tip()
+	for _, number := range []uint64{before.Number + 2, before.Number + gapMax/2, 1 << 20} {
+		head := f.forge(w.chain.Head(), uint64(time.Now().Unix()))
+		forged := block{Block: head}
+		forged.Number = number
+		f.head, f.blocks[head.Hash] = &forged.Block, forged
+		w.try(3)
+		if tip := w.run.tip(); tip != before {
+			t.Fatalf("took in %+v, forged as %d", tip, number)
+		}
+	}
+	f.head = nil
+	w.mine(raw)
+	w.mine()
+	w.mine()
+	w.try(2)
+	if s := w.state(hash); s.Status != tx.StatusExecuted || !s.Sealed {
+		t.Errorf("afterwards: %s, sealed %v", s.Status, s.Sealed)
+	}
 }

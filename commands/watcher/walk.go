@@ -103,8 +103,16 @@ func (r *run) walk(ctx context.Context, head chain.Block) (fresh []block, base i
 		if err != nil {
 			return nil, 0, fmt.Errorf("block %s: %w", next, err)
 		}
+		// A number that does not follow its parent's is a lie, and one that is far above
+		// would have every true head pass for one that lags.
+		if n := len(fresh); n > 0 && fresh[n-1].Number != b.Number+1 {
+			return nil, 0, fmt.Errorf("block %s says that it is %d, and its child %d", b.Hash, b.Number, fresh[n-1].Number)
+		}
 		fresh = append(fresh, b)
 		if i, ok := known[b.Parent]; ok {
+			if parent := r.blocks[i]; b.Number != parent.Number+1 {
+				return nil, 0, fmt.Errorf("block %s says that it is %d, and its parent is %d", b.Hash, b.Number, parent.Number)
+			}
 			slices.Reverse(fresh)
 			if r.doubts(head, i+1) {
 				fresh = nil
