@@ -102,6 +102,7 @@ func TestPoisonedLog(t *testing.T) {
 
 func poisoned(t *testing.T, w *world, name, data string, readers []string) {
 	w.broken[promise.P12] = "what takes the poison's place is a verdict that is sealed again"
+	w.broken[promise.P31] = "the poison is put in by hand, and so has no link"
 	s := w.service(t)
 	check(t, s.Start(w.ctx))
 	before, toBefore := rig.Payments(9700, 10)
