@@ -37,6 +37,11 @@ func main() {
 
 // run keeps the ledger until ctx ends.
 func run(ctx context.Context, store, path string, o feed.Options) (err error) {
+	defer func() {
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			err = nil // it was to end while it began
+		}
+	}()
 	source, err := examples.Open(ctx, store)
 	if err != nil {
 		return err
