@@ -124,7 +124,7 @@ func (w *world) finish(quiet bool) {
 		w.judge.fail("liveness", "%s after the trouble has ended not all is quiet: %s", quietMost, w.unquiet())
 	}
 	w.judge.tell(w.judge.promises.Finish(promise.End{
-		Now: time.Now(), Quiet: true,
+		Now: time.Now(), Quiet: true, Behind: time.Second,
 		Queue: func(id chain.ID, hash chain.Hash) (tx.Work, bool) {
 			rows, err := w.store.Find(ctx, id, []chain.Hash{hash})
 			if err != nil || len(rows) == 0 {

@@ -83,4 +83,7 @@ type End struct {
 	Quiet bool
 	// Queue finds a transaction's row in the due queue; nil leaves it out.
 	Queue func(id chain.ID, hash chain.Hash) (tx.Work, bool)
+	// Behind is how far the due queue may be behind the log while the service runs: a
+	// transaction whose last event is younger is not looked for in it.
+	Behind time.Duration
 }

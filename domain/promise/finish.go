@@ -44,7 +44,7 @@ func (j *Judge) durable() {
 func (j *Judge) notLost(l *life, e End) {
 	var row tx.Work
 	var queued bool
-	if e.Queue != nil {
+	if e.Queue != nil && e.Now.Sub(l.newestAt) >= e.Behind {
 		row, queued = e.Queue(l.key.Chain, l.key.Hash)
 		why := Queued(l.phase(), l.block, row, queued)
 		if why == "" {

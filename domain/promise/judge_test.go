@@ -144,6 +144,19 @@ func TestQueue(t *testing.T) {
 			s.finish(e)
 		}},
 		{"in another phase", promise.P2, func(s *script) { mined(s); s.finish(row(tx.Work{Phase: tx.Open}, true)) }},
+		{"in another phase, by an event of this moment", 0, func(s *script) {
+			mined(s)
+			e := row(tx.Work{Phase: tx.Open}, true)
+			e.Behind = time.Second
+			s.finish(e)
+		}},
+		{"in another phase, by an event of long ago", promise.P2, func(s *script) {
+			mined(s)
+			s.later(time.Hour)
+			e := row(tx.Work{Phase: tx.Open}, true)
+			e.Behind = time.Second
+			s.finish(e)
+		}},
 		{"on another block", promise.P2, func(s *script) {
 			mined(s)
 			s.finish(row(tx.Work{Phase: tx.Announced, Block: blockOf(2, "main")}, true))

@@ -17,6 +17,7 @@ type life struct {
 	tie      tie
 	position event.Position // of its first event
 	at       time.Time      // of its first event, by the store's clock
+	newestAt time.Time      // of its last
 
 	status    tx.Status // what its owner is told
 	verdict   tx.Status

@@ -131,6 +131,7 @@ func (j *Judge) transaction(r event.Recorded) {
 			j.live(l, r, e)
 		}
 	}
+	l.newestAt = r.At
 	if l.settled() {
 		j.close(l, r)
 	}
