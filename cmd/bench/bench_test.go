@@ -32,7 +32,7 @@ func tiny() scale {
 		runs: 1, spin: 10 * time.Millisecond, alone: 40, lives: 100,
 		scheduled: 300, oneByOne: 100, due: 10, dueFor: 2,
 		payments: 100, senders: 10, rate: 20, steadyFor: 1,
-		anvil: 20, fleet: 200,
+		anvil: 20, fleet: 200, crew: 100,
 		crowds: []int{100}, herd: 100, idleFor: 100 * time.Millisecond,
 		trials: []trial{
 			{name: "lost", payments: 40, signers: 2, cut: 0.3},

@@ -68,16 +68,16 @@ func (b *bench) together(ctx context.Context, engine string, l loads, n int) (ac
 		return 0, 0, err
 	}
 	accepted = float64(len(l.fleet)*batchSize) / time.Since(began).Seconds()
-	if err := s.node.expect(l.burst); err != nil {
+	if err := s.node.expect(l.crew); err != nil {
 		return 0, 0, err
 	}
 	if err := s.node.block(ctx); err != nil {
 		return 0, 0, err
 	}
 	began = time.Now()
-	if _, err := postTo(ctx, urls, requests(l.burst, batchSize), batchesOut); err != nil {
+	if _, err := postTo(ctx, urls, requests(l.crew, batchSize), batchesOut); err != nil {
 		return 0, 0, err
 	}
-	last, _, err := s.node.mined(ctx, l.burst)
-	return accepted, float64(len(l.burst)) / last.Sub(began).Seconds(), err
+	last, _, err := s.node.mined(ctx, l.crew)
+	return accepted, float64(len(l.crew)) / last.Sub(began).Seconds(), err
 }

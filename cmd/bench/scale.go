@@ -23,6 +23,7 @@ type scale struct {
 
 	anvil int // delivered at once by a real node
 	fleet int // accepted for later by one replica, and by several
+	crew  int // delivered by one replica, and by several: many blocks full
 
 	crowds  []int         // scheduled transactions, each number with a service of its own
 	herd    int           // becoming eligible in the same second beside each crowd
@@ -38,7 +39,7 @@ func full() scale {
 		alone: 4000, lives: 50_000,
 		scheduled: 100_000, oneByOne: 20_000, due: 150, dueFor: 20,
 		payments: 2000, senders: 10, rate: 20, steadyFor: 20,
-		anvil: 500, fleet: 20_000,
+		anvil: 500, fleet: 20_000, crew: 10_000,
 		crowds: []int{10_000, 1_000_000}, herd: 100_000, idleFor: 30 * time.Second,
 		trials: trials(),
 	}
@@ -51,7 +52,7 @@ func small() scale {
 		alone: 200, lives: 1000,
 		scheduled: 3000, oneByOne: 1000, due: 50, dueFor: 3,
 		payments: 200, senders: 10, rate: 20, steadyFor: 3,
-		anvil: 100, fleet: 2000,
+		anvil: 100, fleet: 2000, crew: 400,
 		crowds: []int{300, 3000}, herd: 500, idleFor: time.Second,
 		trials: fewer(trials()),
 	}

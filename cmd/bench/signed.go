@@ -17,6 +17,7 @@ const (
 	seriesLater = iota + 1
 	seriesDue
 	seriesBurst
+	seriesCrew
 	seriesInOrder
 	seriesSteady
 	seriesHerd
@@ -30,6 +31,7 @@ type loads struct {
 	singles, batches       [][]byte // requests, for far later
 	fleet                  [][]byte // likewise, for several replicas
 	burst, inOrder, steady []rig.Payment
+	crew                   []rig.Payment // as burst, for several replicas
 	anvil                  []rig.Payment
 }
 
@@ -55,8 +57,9 @@ func (b *bench) sign() (l loads) {
 			t.Window.After = after
 			return i, t
 		}), batchSize)
+		l.crew = sign(s.crew, independent(seriesCrew))
 	}
-	if b.wantsAny(sectionDeliver, sectionReplicas) {
+	if b.wants(sectionDeliver) {
 		l.burst = sign(s.payments, independent(seriesBurst))
 		l.inOrder = sign(s.payments, func(i int) (int, wallet.Tempo) {
 			t := payment(seriesInOrder, i%s.senders)
