@@ -21,32 +21,24 @@ func beginsOf(conn *sqlite.Conn) (begins event.Position, err error) {
 	return begins, err
 }
 
-// gone is what is said of a read after a position where the log begins later.
-func gone(after, begins event.Position) error {
-	if begins > 1 && after < begins-1 {
-		return &archive.GoneError{Begins: begins}
+// gone is what is said of a read after a position where the log begins later. It is asked
+// in the moment of the read, in every process: another one may be dropping events.
+func gone(conn *sqlite.Conn, after event.Position) error {
+	begins, err := beginsOf(conn)
+	if err == nil && begins > 1 && after < begins-1 {
+		err = &archive.GoneError{Begins: begins}
 	}
-	return nil
+	return err
 }
 
-// Begins is the position from which on the log is whole here; 1 while nothing was dropped.
-func (l *Log) Begins(context.Context) (event.Position, error) {
-	return event.Position(l.begins.Load()), nil
-}
-
-// notGone looks whether what follows a stream's version was dropped. It is asked after
-// the events were read, so that none can be dropped in between.
-func (l *Log) notGone(ctx context.Context, stream event.Stream, after event.Version) error {
-	begins := event.Position(l.begins.Load())
-	if begins <= 1 {
-		return nil
+// streamGone is likewise said where what follows a stream's version was dropped.
+func streamGone(conn *sqlite.Conn, stream event.Stream, after event.Version) error {
+	begins, err := beginsOf(conn)
+	if err != nil || begins <= 1 {
+		return err
 	}
-	return l.file.readers.read(ctx, func(conn *sqlite.Conn) error { return goneOf(conn, begins, stream, after) })
-}
-
-func goneOf(conn *sqlite.Conn, begins event.Position, stream event.Stream, after event.Version) error {
 	archived := event.Version(0)
-	err := query(conn, "SELECT archived FROM streams WHERE digest = ? AND name = ?", func(s *sqlite.Stmt) bool {
+	err = query(conn, "SELECT archived FROM streams WHERE digest = ? AND name = ?", func(s *sqlite.Stmt) bool {
 		archived = event.Version(s.ColumnInt64(0))
 		return false
 	}, digest(stream), string(stream))
@@ -54,6 +46,15 @@ func goneOf(conn *sqlite.Conn, begins event.Position, stream event.Stream, after
 		err = &archive.GoneError{Begins: begins, Stream: stream}
 	}
 	return err
+}
+
+// Begins is the position from which on the log is whole here; 1 while nothing was dropped.
+func (l *Log) Begins(ctx context.Context) (begins event.Position, err error) {
+	err = l.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
+		begins, err = beginsOf(conn)
+		return err
+	})
+	return begins, err
 }
 
 // Segments lists the archive's files, in order.
@@ -99,14 +100,16 @@ const dropEvents = 2000
 // that are not settled; their pages are used again. It returns where the log begins then,
 // and may be called again after any error.
 func (l *Log) Drop(ctx context.Context, below event.Position, rule archive.Rule) (event.Position, error) {
-	begins := event.Position(l.begins.Load())
+	begins, err := l.Begins(ctx)
+	if err != nil {
+		return 0, err
+	}
 	if below > begins {
 		// First of all readers are told; nobody misses what is removed after that.
 		err := l.write(ctx, func(conn *sqlite.Conn) error { return begin(conn, begins, below) })
 		if err != nil {
 			return begins, fmt.Errorf("drop below position %d: %w", below, err)
 		}
-		l.begins.Store(uint64(below))
 		begins = below
 		l.crash(dropping)
 	}
@@ -196,9 +199,9 @@ func dropSome(conn *sqlite.Conn, after, below event.Position, rule archive.Rule)
 // Restore puts the events from a position on, which was dropped, back into the log. They
 // have to be all up to where the log begins.
 func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2[event.Batch, error]) error {
-	begins := event.Position(l.begins.Load())
-	if from >= begins {
-		return nil
+	begins, err := l.Begins(ctx)
+	if err != nil || from >= begins {
+		return err
 	}
 	next := from
 	for batch, err := range events {
@@ -230,7 +233,7 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 	if next != begins {
 		return fmt.Errorf("the events end before position %d, the log begins at %d", next, begins)
 	}
-	err := l.write(ctx, func(conn *sqlite.Conn) error {
+	return l.write(ctx, func(conn *sqlite.Conn) error {
 		// What is here again from its first event of these on is archived up to there only.
 		err := exec(conn, `UPDATE streams SET archived = coalesce((SELECT min(e.version) - 1 FROM events e
 			WHERE e.stream = streams.no AND e.pos >= ? AND e.pos < ?), archived)
@@ -241,10 +244,6 @@ func (l *Log) Restore(ctx context.Context, from event.Position, events iter.Seq2
 		}
 		return err
 	})
-	if err == nil {
-		l.begins.Store(uint64(from))
-	}
-	return err
 }
 
 // putBack inserts an event as it was recorded, if it is not there.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
@@ -114,6 +115,73 @@ func TestFeedBesideTheService(t *testing.T) {
 	stop()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("stopped: %v", err)
+	}
+}
+
+// What the archiver has dropped is not passed over, by whichever way it is read: a consumer
+// that has not seen it is told.
+func TestFeedBehindTheArchive(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	db := open(t, dir, embedded.Options{})
+	for _, stream := range []event.Stream{"s1", "s2", "s3", "other", "another"} {
+		if _, err := db.Log().Append(ctx, stream, 0, happened(1)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := openFeed(t, dir, embedded.FeedOptions{})
+	if err := db.Log().KeepSegment(ctx, archive.Segment{First: 1, Past: 4, Name: "some"}); err != nil {
+		t.Fatal(err)
+	}
+	subscribed := 0
+	for b, err := range f.Subscribe(ctx, 0, event.Filter{}, 1) {
+		if subscribed++; subscribed > 1 { // dropped while the consumer was at work on the first
+			if gone := new(archive.GoneError); !errors.As(err, &gone) || gone.Begins != 4 {
+				t.Fatalf("subscribed, it was given %v, %v", b, err)
+			}
+			break
+		}
+		if err != nil || len(b.Events) != 1 {
+			t.Fatal(b, err)
+		}
+		if _, err := db.Log().Drop(ctx, 4, archive.Rule{{Prefix: "s"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, err := range f.ReadAll(ctx, 2, event.Filter{}, 10) {
+		if gone := new(archive.GoneError); !errors.As(err, &gone) {
+			t.Errorf("read: %v", err)
+		}
+	}
+}
+
+// Of a stream that is settled events are gone, too, for whoever goes on with it.
+func TestFeedOfAnArchivedStream(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	db := open(t, dir, embedded.Options{})
+	if _, err := db.Log().Append(ctx, "s", 0, happened(3)...); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Log().Append(ctx, "other", 0, happened(1)...); err != nil {
+		t.Fatal(err)
+	}
+	f := openFeed(t, dir, embedded.FeedOptions{})
+	if err := db.Log().KeepSegment(ctx, archive.Segment{First: 1, Past: 4, Name: "some"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Log().Drop(ctx, 4, archive.Rule{{Prefix: "s"}}); err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for _, err := range f.ReadStream(ctx, "s", 1) {
+		if gone := new(archive.GoneError); errors.As(err, &gone) && gone.Stream == "s" {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Error("a parked stream would have gone on without what is in the archive")
+	}
+	for _, err := range f.ReadStream(ctx, "s", 3) {
+		t.Errorf("after its last event: %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -47,7 +48,7 @@ func openFile(path string, c care, tables fs.FS, readers int, hooks hooks) (_ *f
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	f := &file{path: path}
-	if f.readers, err = openReaders(path, c, readers); err != nil {
+	if f.readers, err = openReaders(readers, func() (*sqlite.Conn, error) { return connectToRead(path, c) }); err != nil {
 		conn.Close() //nolint:errcheck // the first error is told
 		return nil, err
 	}
@@ -91,6 +92,18 @@ func connect(path string, c care, cacheKiB int) (*sqlite.Conn, error) {
 	return conn, nil
 }
 
+// connectToRead is for the readers of a file that this process writes.
+func connectToRead(path string, c care) (*sqlite.Conn, error) {
+	conn, err := connect(path, c, readerCacheKiB)
+	if err != nil {
+		return nil, err
+	}
+	if err := sqlitex.ExecuteTransient(conn, "PRAGMA query_only = ON", nil); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
 // migrate applies the files of a folder that have not been applied yet, in order
 // of name. user_version counts them.
 func migrate(conn *sqlite.Conn, tables fs.FS) error {
@@ -128,13 +141,10 @@ type readers struct {
 	closing chan struct{}
 }
 
-func openReaders(path string, c care, n int) (*readers, error) {
+func openReaders(n int, open func() (*sqlite.Conn, error)) (*readers, error) {
 	r := &readers{conns: make(chan *sqlite.Conn, n), closing: make(chan struct{})}
 	for range n {
-		conn, err := connect(path, c, readerCacheKiB)
-		if err == nil {
-			err = sqlitex.ExecuteTransient(conn, "PRAGMA query_only = ON", nil)
-		}
+		conn, err := open()
 		if err != nil {
 			for len(r.conns) > 0 {
 				(<-r.conns).Close() //nolint:errcheck // the first error is told
@@ -146,8 +156,8 @@ func openReaders(path string, c care, n int) (*readers, error) {
 	return r, nil
 }
 
-// read runs f with a connection. What one statement reads is of one moment.
-func (r *readers) read(ctx context.Context, f func(*sqlite.Conn) error) error {
+// read runs f with a connection. What f reads is of one moment.
+func (r *readers) read(ctx context.Context, f func(*sqlite.Conn) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -165,6 +175,10 @@ func (r *readers) read(ctx context.Context, f func(*sqlite.Conn) error) error {
 		return ctx.Err()
 	}
 	defer func() { r.conns <- conn }()
+	if err := exec(conn, "BEGIN"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, exec(conn, "COMMIT")) }()
 	return f(conn)
 }
 

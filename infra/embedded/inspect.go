@@ -57,18 +57,13 @@ func Inspect(ctx context.Context, dir string) (_ *Inspection, err error) {
 
 // freeze opens a file and begins a read of it, which lasts until the file is closed.
 func freeze(path, table string) (*sqlite.Conn, error) {
-	if _, err := os.Stat(path); err != nil {
-		return nil, err
-	}
-	conn, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
+	conn, err := openToRead(path, writerCacheKiB)
 	if err != nil {
 		return nil, err
 	}
-	conn.SetBusyTimeout(busyPatience)
-	for _, text := range []string{"PRAGMA query_only = ON", "PRAGMA temp_store = MEMORY", fmt.Sprintf("PRAGMA cache_size = -%d", writerCacheKiB), "BEGIN", "SELECT 1 FROM " + table + " LIMIT 1"} {
+	for _, text := range []string{"BEGIN", "SELECT 1 FROM " + table + " LIMIT 1"} {
 		if err := sqlitex.ExecuteTransient(conn, text, nil); err != nil {
-			conn.Close() //nolint:errcheck // the first error is told
-			return nil, err
+			return nil, errors.Join(err, conn.Close())
 		}
 	}
 	return conn, nil
@@ -139,11 +134,7 @@ func (i *Inspection) Head(ctx context.Context) (head event.Position, err error) 
 // Page is the next events of the log, at most so many; none at its end.
 func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (page []event.Recorded, err error) {
 	defer reading(ctx, i.log)()
-	begins, err := beginsOf(i.log)
-	if err == nil {
-		err = gone(after, begins)
-	}
-	if err != nil {
+	if err := gone(i.log, after); err != nil {
 		return nil, err
 	}
 	// A stream's row that is gone must not hide its events.

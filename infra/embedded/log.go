@@ -26,7 +26,6 @@ type Log struct {
 	heads map[event.Stream]head
 
 	committed atomic.Uint64 // the position up to which readers see
-	begins    atomic.Uint64 // the position from which on the log is whole
 	crash     func(point string)
 	news      news
 	closing   chan struct{}
@@ -63,11 +62,7 @@ func openLog(path string, c care, o Options) (*Log, error) {
 	}
 	// Nothing has been sent to the writer yet, so what it owns may be set here.
 	err = l.file.readers.read(context.Background(), func(conn *sqlite.Conn) (err error) {
-		if l.last, err = lastPosition(conn); err != nil {
-			return err
-		}
-		begins, err := beginsOf(conn)
-		l.begins.Store(uint64(begins))
+		l.last, err = lastPosition(conn)
 		return err
 	})
 	if err != nil {

@@ -45,7 +45,7 @@ func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.V
 			more = false
 			err := l.file.readers.read(ctx, func(conn *sqlite.Conn) error {
 				bytes := 0
-				return query(conn, `SELECT `+eventColumns+` FROM streams s CROSS JOIN events e ON e.stream = s.no
+				err := query(conn, `SELECT `+eventColumns+` FROM streams s CROSS JOIN events e ON e.stream = s.no
 					WHERE s.digest = ? AND s.name = ? AND e.version > ? ORDER BY e.version`,
 					func(s *sqlite.Stmt) bool {
 						page = append(page, scanEvent(s))
@@ -53,10 +53,11 @@ func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.V
 						more = bytes >= pageData || len(page) == pageEvents
 						return !more
 					}, digest(stream), string(stream), int64(after))
+				if err == nil {
+					err = streamGone(conn, stream, after)
+				}
+				return err
 			})
-			if err == nil {
-				err = l.notGone(ctx, stream, after)
-			}
 			if err != nil {
 				yield(event.Recorded{}, fmt.Errorf("read %s: %w", stream, err))
 				return
@@ -139,15 +140,14 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, ma
 				}
 				return true
 			}, int64(after))
-		if err != nil || scanned > 0 {
-			return err
+		if err == nil && scanned == 0 {
+			err = notBeyond(conn, after)
 		}
-		return notBeyond(conn, after)
+		if err == nil {
+			err = gone(conn, after)
+		}
+		return err
 	})
-	// Asked last: what was missing because it was dropped is below this.
-	if err == nil {
-		err = gone(after, event.Position(l.begins.Load()))
-	}
 	if err != nil {
 		return event.Batch{}, fmt.Errorf("read after position %d: %w", after, err)
 	}
@@ -159,7 +159,7 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, ma
 func notBeyond(conn *sqlite.Conn, after event.Position) error {
 	head, err := lastPosition(conn)
 	if err == nil && after > head {
-		err = fmt.Errorf("the log ends at %d: if events.db was restored from a backup, remove work.db and view.db, which are made again from it", head)
+		err = fmt.Errorf("the log ends at %d: if events.db was restored from a backup, remove work.db and view.db, which are made again from it, and feed.db, whose consumers begin again", head)
 	}
 	return err
 }
