@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -11,57 +12,174 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	domain "github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// The program publishes what is in a store, while another process writes it, and goes
-// on where it was.
-func TestForward(t *testing.T) {
-	t.Parallel()
+// published is a stream of Redis that forward fills.
+type published struct {
+	t      *testing.T
+	ctx    context.Context //nolint:containedctx // bounds the test
+	client *redis.Client
+	stream string
+}
+
+func newPublished(t *testing.T) *published {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	dir := t.TempDir()
-	db, err := embedded.Open(dir, embedded.Options{})
-	check(t, err)
-	t.Cleanup(func() { check(t, db.Close()) })
+	t.Cleanup(cancel)
 	options, err := redis.ParseURL(testenv.Need(t, testenv.RedisVar))
 	check(t, err)
 	client := redis.NewClient(options)
 	t.Cleanup(func() { client.Close() }) //nolint:errcheck // the test is over
 	stream := "forward-" + testenv.Random(8)
 	t.Cleanup(func() { client.Del(context.Background(), stream) })
+	return &published{t, ctx, client, stream}
+}
 
-	for round := range 2 {
-		var stderr bytes.Buffer
-		cmd := exec.CommandContext(ctx, program, "forward", "--store", "embedded:"+dir, "--as", stream)
-		cmd.Env = append(cmd.Environ(), "FORWARD_TO="+testenv.Need(t, testenv.RedisVar))
-		cmd.Stderr = &stderr
-		check(t, cmd.Start())
-		name := event.Stream(fmt.Sprintf("tx-%d", round))
-		for n := range 5 {
-			_, err := db.Log().Append(ctx, name, event.Version(n), event.Event{
-				ID: event.DeriveID(name, event.ID{}, n), Name: "test.happened.v1", Data: fmt.Appendf(nil, `{"n":%d}`, n),
-			})
-			check(t, err)
-		}
-		for n := int64(0); n < int64(5*(round+1)); {
-			n, err = client.XLen(ctx, stream).Result()
-			check(t, err)
-		}
-		check(t, cmd.Process.Signal(syscall.SIGTERM))
-		if err := cmd.Wait(); err != nil {
-			t.Fatalf("%v: %s", err, &stderr)
+// run forwards from a store until so many events are published. What happens meanwhile
+// is appended beside it.
+func (p *published) run(want int64, meanwhile func(), store ...string) {
+	p.t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(p.ctx, program, append([]string{"forward", "--as", p.stream}, store...)...)
+	cmd.Env = append(cmd.Environ(), "FORWARD_TO="+testenv.Need(p.t, testenv.RedisVar))
+	cmd.Stderr = &stderr
+	check(p.t, cmd.Start())
+	meanwhile()
+	for n := int64(0); n < want; {
+		var err error
+		if n, err = p.client.XLen(p.ctx, p.stream).Result(); err != nil {
+			p.t.Fatalf("%d of %d are published: %v: %s", n, want, err, &stderr)
 		}
 	}
-	entries, err := client.XRange(ctx, stream, "-", "+").Result()
-	check(t, err)
+	check(p.t, cmd.Process.Signal(syscall.SIGTERM))
+	if err := cmd.Wait(); err != nil {
+		p.t.Fatalf("%v: %s", err, &stderr)
+	}
+}
+
+// want compares the payloads, in order.
+func (p *published) want(payloads string) {
+	p.t.Helper()
+	entries, err := p.client.XRange(p.ctx, p.stream, "-", "+").Result()
+	check(p.t, err)
 	var got []string
 	for _, e := range entries {
 		got = append(got, fmt.Sprint(e.Values["payload"]))
 	}
-	if want := strings.Repeat(`{"n":0} {"n":1} {"n":2} {"n":3} {"n":4} `, 2); strings.Join(got, " ")+" " != want {
-		t.Errorf("published: %s", got)
+	if strings.Join(got, " ") != strings.TrimSpace(payloads) {
+		p.t.Errorf("published: %s", got)
 	}
+}
+
+type appends interface {
+	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)
+}
+
+// five appends five events to a new stream.
+func (p *published) five(log appends, stream event.Stream) {
+	p.t.Helper()
+	for n := range 5 {
+		_, err := log.Append(p.ctx, stream, event.Version(n), event.Event{
+			ID: event.DeriveID(stream, event.ID{}, n), Name: "test.happened.v1", Data: fmt.Appendf(nil, `{"n":%d}`, n),
+		})
+		check(p.t, err)
+	}
+}
+
+const fivePayloads = `{"n":0} {"n":1} {"n":2} {"n":3} {"n":4} `
+
+// twice forwards while events are appended, and goes on where it was.
+func (p *published) twice(log appends, store ...string) {
+	for round := range 2 {
+		p.run(int64(5*(round+1)), func() { p.five(log, event.Stream(fmt.Sprintf("tx-%d", round))) }, store...)
+	}
+	p.want(strings.Repeat(fivePayloads, 2))
+}
+
+// The program publishes what is in a store, while another process writes it, and goes
+// on where it was.
+func TestForward(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db, err := embedded.Open(dir, embedded.Options{})
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
+	newPublished(t).twice(db.Log(), "--store", "embedded:"+dir)
+}
+
+// Likewise where the log is in an event store, and what is known of consumers in the
+// database beside it.
+func TestForwardFromAnEventStore(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	store := eventStore(t, t.TempDir())[:4]
+	log, err := eventstoredb.Open(p.ctx, store[1], eventstoredb.Options{Logger: slog.New(slog.DiscardHandler)})
+	check(t, err)
+	t.Cleanup(func() { check(t, log.Close(context.Background())) })
+	db, err := postgres.Open(p.ctx, store[3], postgres.Options{})
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close(context.Background())) })
+	check(t, db.Migrate(p.ctx))
+	p.twice(log, store...)
+	out, err := exec.CommandContext(p.ctx, program, append([]string{"consumers", "list"}, store...)...).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "forward/all") || !strings.Contains(string(out), "nobody") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// A consumer that is behind the archive is told so, and goes on when it is said where
+// that is.
+func TestForwardFromTheArchive(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	dir, files := t.TempDir(), t.TempDir()
+	db, err := embedded.Open(dir, embedded.Options{})
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
+	p.five(db.Log(), "tx-0")
+	p.five(db.Log(), "tx-1")
+	segment, err := archive.NewFiles(archive.Dir(files), nil).Write(p.ctx, event.ID{1}, 1, 6, db.Log().ReadAll(p.ctx, 0, event.Filter{}, 100))
+	check(t, err)
+	check(t, db.Log().KeepSegment(p.ctx, segment))
+	_, err = db.Log().Drop(p.ctx, 6, domain.Rule{{Prefix: "tx-"}})
+	check(t, err)
+
+	told := make(chan struct{})
+	cmd := exec.CommandContext(p.ctx, program, "forward", "--as", p.stream, "--store", "embedded:"+dir)
+	cmd.Env = append(cmd.Environ(), "FORWARD_TO="+testenv.Need(t, testenv.RedisVar))
+	cmd.Stderr = &watched{text: "positions below 6 are in the archive", seen: told}
+	check(t, cmd.Start())
+	select {
+	case <-told:
+	case <-p.ctx.Done():
+		t.Error("it did not say what is missing")
+	}
+	check(t, cmd.Process.Signal(syscall.SIGTERM))
+	check(t, cmd.Wait())
+	p.want("")
+	p.run(10, func() {}, "--store", "embedded:"+dir, "--archive", "file:"+files)
+	p.want(strings.Repeat(fivePayloads, 2))
+}
+
+// watched closes a channel when a text has been written.
+type watched struct {
+	text string
+	seen chan struct{}
+	all  []byte
+	told bool
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	if w.all = append(w.all, b...); !w.told && bytes.Contains(w.all, []byte(w.text)) {
+		w.told = true
+		close(w.seen)
+	}
+	return len(b), nil
 }

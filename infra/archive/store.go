@@ -11,10 +11,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Live is a store that may have dropped the beginning of its log. Asked for what it does
-// not hold, it answers *archive.GoneError, and never as if there were nothing.
-type Live interface {
-	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)
+// Readable is a log that may have dropped its beginning. Asked for what it does not hold,
+// it answers *archive.GoneError, and never as if there were nothing.
+type Readable interface {
 	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]
 	ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
 	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
@@ -23,33 +22,48 @@ type Live interface {
 	Segments(ctx context.Context) ([]archive.Segment, error)
 }
 
-// Store is the whole log: what the files hold, and then what the store holds.
-type Store struct {
-	Live
+// Live is a store of such a log.
+type Live interface {
+	Readable
+	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)
+}
+
+// Log is the whole log, to be read: what the files hold, and then what is left of it.
+type Log struct {
+	Readable
 	files *Files
 
 	mu       sync.Mutex
 	segments []archive.Segment
 }
 
+// NewLog puts files before a log.
+func NewLog(rest Readable, files *Files) *Log { return &Log{Readable: rest, files: files} }
+
+// Store is the whole log, which is also written.
+type Store struct {
+	*Log
+	live Live
+}
+
 // NewStore puts files before a store.
-func NewStore(live Live, files *Files) *Store { return &Store{Live: live, files: files} }
+func NewStore(live Live, files *Files) *Store { return &Store{NewLog(live, files), live} }
 
 // covering lists segments that hold all below a position. It asks the store when what
 // it knows is not enough.
-func (s *Store) covering(ctx context.Context, below event.Position) ([]archive.Segment, error) {
-	s.mu.Lock()
-	known := s.segments
-	s.mu.Unlock()
+func (l *Log) covering(ctx context.Context, below event.Position) ([]archive.Segment, error) {
+	l.mu.Lock()
+	known := l.segments
+	l.mu.Unlock()
 	if len(known) == 0 || known[len(known)-1].Past < below {
-		listed, err := s.Segments(ctx)
+		listed, err := l.Segments(ctx)
 		if err != nil {
 			return nil, err
 		}
 		known = listed
-		s.mu.Lock()
-		s.segments = listed
-		s.mu.Unlock()
+		l.mu.Lock()
+		l.segments = listed
+		l.mu.Unlock()
 	}
 	next := event.Position(1)
 	for i, segment := range known {
@@ -68,20 +82,20 @@ func (s *Store) covering(ctx context.Context, below event.Position) ([]archive.S
 }
 
 // ReadAll yields batches after a position up to the head of the log.
-func (s *Store) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
-	return s.whole(ctx, after, f, most, s.Live.ReadAll)
+func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
+	return l.whole(ctx, after, f, most, l.Readable.ReadAll)
 }
 
 // Subscribe is ReadAll that never ends.
-func (s *Store) Subscribe(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
-	return s.whole(ctx, after, f, most, s.Live.Subscribe)
+func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
+	return l.whole(ctx, after, f, most, l.Readable.Subscribe)
 }
 
 type reading func(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error]
 
 // whole reads on from the store, and whenever that has dropped what comes next, from the
 // files until it has not.
-func (s *Store) whole(ctx context.Context, after event.Position, f event.Filter, most int, live reading) iter.Seq2[event.Batch, error] {
+func (l *Log) whole(ctx context.Context, after event.Position, f event.Filter, most int, live reading) iter.Seq2[event.Batch, error] {
 	return func(yield func(event.Batch, error) bool) {
 		for {
 			var gone *archive.GoneError
@@ -98,7 +112,7 @@ func (s *Store) whole(ctx context.Context, after event.Position, f event.Filter,
 				return
 			}
 			var more bool
-			if after, more = s.filed(ctx, after, gone.Begins, f, max(most, 1), yield); !more {
+			if after, more = l.filed(ctx, after, gone.Begins, f, max(most, 1), yield); !more {
 				return
 			}
 		}
@@ -106,8 +120,8 @@ func (s *Store) whole(ctx context.Context, after event.Position, f event.Filter,
 }
 
 // filed yields what the files hold after a position and below another one.
-func (s *Store) filed(ctx context.Context, after, below event.Position, f event.Filter, most int, yield func(event.Batch, error) bool) (event.Position, bool) {
-	segments, err := s.covering(ctx, below)
+func (l *Log) filed(ctx context.Context, after, below event.Position, f event.Filter, most int, yield func(event.Batch, error) bool) (event.Position, bool) {
+	segments, err := l.covering(ctx, below)
 	if err != nil {
 		yield(event.Batch{}, err)
 		return after, false
@@ -116,7 +130,7 @@ func (s *Store) filed(ctx context.Context, after, below event.Position, f event.
 		if segment.Past <= after+1 {
 			continue
 		}
-		for events, err := range s.files.Read(ctx, segment, after) {
+		for events, err := range l.files.Read(ctx, segment, after) {
 			if err != nil {
 				yield(event.Batch{}, err)
 				return after, false
@@ -151,11 +165,11 @@ func batch(events []event.Recorded, below event.Position, f event.Filter, most i
 }
 
 // ReadStream yields a stream's events after a version.
-func (s *Store) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
 	return func(yield func(event.Recorded, error) bool) {
 		for {
 			var gone *archive.GoneError
-			for r, err := range s.Live.ReadStream(ctx, stream, after) {
+			for r, err := range l.Readable.ReadStream(ctx, stream, after) {
 				if errors.As(err, &gone) {
 					break
 				}
@@ -168,7 +182,7 @@ func (s *Store) ReadStream(ctx context.Context, stream event.Stream, after event
 				return
 			}
 			var more bool
-			if after, more = s.filedStream(ctx, stream, after, gone, yield); !more {
+			if after, more = l.filedStream(ctx, stream, after, gone, yield); !more {
 				return
 			}
 		}
@@ -177,8 +191,8 @@ func (s *Store) ReadStream(ctx context.Context, stream event.Stream, after event
 
 // filedStream yields what the files hold of a stream after a version. That there is
 // something is known.
-func (s *Store) filedStream(ctx context.Context, stream event.Stream, after event.Version, gone *archive.GoneError, yield func(event.Recorded, error) bool) (event.Version, bool) {
-	segments, err := s.covering(ctx, gone.Begins)
+func (l *Log) filedStream(ctx context.Context, stream event.Stream, after event.Version, gone *archive.GoneError, yield func(event.Recorded, error) bool) (event.Version, bool) {
+	segments, err := l.covering(ctx, gone.Begins)
 	if err != nil {
 		yield(event.Recorded{}, err)
 		return after, false
@@ -188,7 +202,7 @@ func (s *Store) filedStream(ctx context.Context, stream event.Stream, after even
 		if segment.Past <= gone.First || gone.Last > 0 && segment.First > gone.Last {
 			continue
 		}
-		events, err := s.files.Stream(ctx, segment, stream, after)
+		events, err := l.files.Stream(ctx, segment, stream, after)
 		for _, r := range events {
 			if r.Version != after+1 {
 				break
@@ -213,7 +227,7 @@ func (s *Store) filedStream(ctx context.Context, stream event.Stream, after even
 // Append appends to the store. One that conflicts may be the repetition of an append
 // whose events are in the files, which the store cannot know.
 func (s *Store) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
-	appended, err := s.Live.Append(ctx, stream, expected, events...)
+	appended, err := s.live.Append(ctx, stream, expected, events...)
 	var conflict *event.ConflictError
 	if !errors.As(err, &conflict) || conflict.Actual < expected || conflict.Actual-expected < event.Version(len(events)) {
 		return appended, err
@@ -238,7 +252,7 @@ func (s *Store) Append(ctx context.Context, stream event.Stream, expected event.
 
 // gone reports whether the store has dropped what comes after a stream's version.
 func (s *Store) gone(ctx context.Context, stream event.Stream, after event.Version) bool {
-	for _, err := range s.Live.ReadStream(ctx, stream, after) {
+	for _, err := range s.live.ReadStream(ctx, stream, after) {
 		var gone *archive.GoneError
 		return errors.As(err, &gone)
 	}

@@ -18,8 +18,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Log is what is asked of an event store: embedded.Feed, and the Log of embedded.DB and
-// postgres.DB, are such. Subscribe ends with event.ErrClosed when the store is closed;
+// Log is what is asked of an event store: embedded.Feed, the Log of embedded.DB and of
+// postgres.DB, eventstoredb.Log, and archive.Log before one of these, are such. What it
+// does not hold any more it answers with an error, and never passes over. Subscribe ends with event.ErrClosed when the store is closed;
 // after any other error it is called again.
 type Log interface {
 	ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error]

@@ -26,7 +26,7 @@ func TestConsumersRole(t *testing.T) {
 	execute(t, owner, `CREATE ROLE `+role+` LOGIN PASSWORD 'w'`)
 	t.Cleanup(func() { execute(t, owner, `DROP OWNED BY `+role); execute(t, owner, `DROP ROLE `+role) })
 	for _, grant := range []string{
-		`USAGE ON SCHEMA log, feed`, `SELECT ON log.events, log.streams, log.head`, `SELECT, INSERT, UPDATE, DELETE ON feed.groups, feed.parked`,
+		`USAGE ON SCHEMA log, feed`, `SELECT ON log.events, log.streams, log.head, log.kept, log.segments`, `SELECT, INSERT, UPDATE, DELETE ON feed.groups, feed.parked`,
 	} {
 		execute(t, owner, `GRANT `+grant+` TO `+role)
 	}
@@ -53,6 +53,9 @@ func TestConsumersRole(t *testing.T) {
 	}
 	if got := stands(t, theirs.db.Log, "tx-a"); len(got) != 2 {
 		t.Errorf("%d events in the stream", len(got))
+	}
+	if _, err := theirs.db.Log.Segments(ctx); err != nil {
+		t.Error(err)
 	}
 	must(t, groups.Save(ctx, "g", c.Token, 2))
 	must(t, groups.Park(ctx, "g", c.Token, consumer.Parked{Stream: "tx-a", Version: 1, Position: 1}))

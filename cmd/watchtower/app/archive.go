@@ -35,6 +35,14 @@ func (s Storage) archived(c config.Archive, crash func(string)) (Storage, error)
 	return s, nil
 }
 
+// withFiles puts the configured archive before a log that is read beside the service.
+func withFiles(rest archive.Readable, c config.Archive) archive.Readable {
+	if c.Dir == "" {
+		return rest
+	}
+	return archive.NewLog(rest, archive.NewFiles(archive.Dir(c.Dir), nil))
+}
+
 // Archiver moves events of a storage that has an archive.
 func Archiver(s Storage, c archiver.Settings, actor event.Meta, log *slog.Logger) *archiver.Archiver {
 	return &archiver.Archiver{

@@ -30,36 +30,36 @@ type Groups interface {
 	Wish(ctx context.Context, group string, stream event.Stream, w consumer.Wish) error
 }
 
-// OpenFeed opens the log of the configured store, and the consumers' state in the
-// configured database.
+// OpenFeed opens the log of the configured store, with what is in the archive, and the
+// consumers' state in the configured database.
 func OpenFeed(ctx context.Context, c config.Config, log *slog.Logger) (f Feed, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, f.Close())
 		}
 	}()
-	if err := f.open(ctx, c.Store, log); err != nil {
+	if err := f.open(ctx, c.Store, c.Archive, log); err != nil {
 		return f, fmt.Errorf("store %s: %w", c.Store, err)
 	}
 	if c.Database.String() == c.Store.String() && c.Database.URL.Equal(c.Store.URL) {
 		return f, nil
 	}
 	events := f.Log
-	if err := f.open(ctx, c.Database, log); err != nil {
+	if err := f.open(ctx, c.Database, c.Archive, log); err != nil {
 		return f, fmt.Errorf("database %s: %w", c.Database, err)
 	}
 	f.Log = events
 	return f, nil
 }
 
-func (f *Feed) open(ctx context.Context, s config.Store, log *slog.Logger) error {
+func (f *Feed) open(ctx context.Context, s config.Store, a config.Archive, log *slog.Logger) error {
 	switch s.Engine {
 	case config.Postgres:
 		db, err := postgres.Open(ctx, s.URL.Reveal(), postgres.Options{Application: "watchtower forward", Logger: log})
 		if err != nil {
 			return err
 		}
-		f.Log, f.Groups = db.Log, db.Groups
+		f.Log, f.Groups = withFiles(db.Log, a), db.Groups
 		f.close = append(f.close, func() error { return db.Close(context.WithoutCancel(ctx)) })
 		return nil
 	case config.Embedded:
@@ -67,7 +67,7 @@ func (f *Feed) open(ctx context.Context, s config.Store, log *slog.Logger) error
 		if err != nil {
 			return err
 		}
-		f.Log, f.Groups = opened, opened.Groups()
+		f.Log, f.Groups = withFiles(opened, a), opened.Groups()
 		f.close = append(f.close, opened.Close)
 		return nil
 	case config.EventStoreDB: // the consumers' state is in the database

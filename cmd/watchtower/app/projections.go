@@ -5,11 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
-	segment "github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/group"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -70,7 +68,7 @@ func OpenReadModels(ctx context.Context, c config.Config) (r *ReadModels, err er
 }
 
 func (r *ReadModels) openLog(ctx context.Context, s config.Store, a config.Archive) error {
-	var log archive.Live
+	var log archive.Readable
 	switch s.Engine {
 	case config.Postgres:
 		db, err := postgres.Open(ctx, s.URL.Reveal(), postgres.Options{Application: "watchtower projections"})
@@ -84,7 +82,7 @@ func (r *ReadModels) openLog(ctx context.Context, s config.Store, a config.Archi
 		if err != nil {
 			return err
 		}
-		log = beside{db: db}
+		log = db
 		r.closes = append(r.closes, db.Close)
 	case config.EventStoreDB:
 		events, end, err := openEvents(ctx, s, slog.New(slog.DiscardHandler))
@@ -97,25 +95,9 @@ func (r *ReadModels) openLog(ctx context.Context, s config.Store, a config.Archi
 	default:
 		return errors.New("a log in memory is its service's alone")
 	}
-	if r.Log = log; a.Dir != "" {
-		r.Log = archive.NewStore(log, archive.NewFiles(archive.Dir(a.Dir), nil))
-	}
+	r.Log = withFiles(log, a)
 	return nil
 }
-
-// beside is a log that is read only, whole.
-type beside struct {
-	archive.Live // nil: nothing else is asked of it
-	db           *embedded.Beside
-}
-
-func (b beside) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
-	return b.db.ReadAll(ctx, after, f, most)
-}
-
-func (b beside) Head(ctx context.Context) (event.Position, error) { return b.db.Head(ctx) }
-
-func (b beside) Segments(ctx context.Context) ([]segment.Segment, error) { return b.db.Segments(ctx) }
 
 // Migrate brings the tables that serve up to date, as a service does when it starts.
 func (r *ReadModels) Migrate(ctx context.Context) error {
