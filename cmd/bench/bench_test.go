@@ -2,17 +2,23 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
@@ -21,15 +27,34 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	goleak.VerifyTestMain(m, // HTTP clients keep connections
+	dir, err := os.MkdirTemp("", "watchtower-bench-test-")
+	if err != nil {
+		panic(err)
+	}
+	build = sync.OnceValues(func() (string, error) { return rig.Build(context.Background(), dir) })
+	// CI has built everything without cgo before, and nothing here is for figures.
+	if err := os.Setenv("CGO_ENABLED", "0"); err != nil {
+		panic(err)
+	}
+	// Mostly they wait for blocks.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+		os.Exit(code)
+	}), // HTTP clients keep connections
 		goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"),
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"))
 }
 
+// build makes the service's program, once for all tests that need it.
+var build func() (program string, err error)
+
 // tiny is enough to pass through every measure.
 func tiny() scale {
 	return scale{
-		runs: 1, spin: 10 * time.Millisecond, alone: 40, lives: 100,
+		runs: 1, spin: 10 * time.Millisecond, blockTime: 250 * time.Millisecond, alone: 40, lives: 100,
 		scheduled: 300, oneByOne: 100, due: 10, dueFor: 2,
 		payments: 100, senders: 10, rate: 20, steadyFor: 1,
 		anvil: 20, fleet: 200, crew: 100,
@@ -44,61 +69,85 @@ func tiny() scale {
 
 func measure(t *testing.T, o options) *bench {
 	t.Helper()
-	o.scale, o.fanout = tiny(), 1
-	b := &bench{options: o, sheet: newSheet(), dir: t.TempDir(), say: io.Discard}
+	b := newBench(t, o)
 	if err := b.all(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-// Everything can be measured on every store there is.
-func TestEverySection(t *testing.T) {
+func newBench(t *testing.T, o options) *bench {
+	t.Helper()
+	o.scale, o.fanout = tiny(), 1
+	b := &bench{options: o, sheet: newSheet(), dir: t.TempDir(), say: io.Discard}
+	if o.profile == "" {
+		var err error
+		if b.program, err = build(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// onEach runs a test for each store there is, all at once.
+func onEach(t *testing.T, test func(t *testing.T, engine string)) {
+	t.Helper()
+	t.Parallel()
 	engines, err := chooseEngines("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := measure(t, options{engines: engines})
 	for _, engine := range engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			test(t, engine)
+		})
+	}
+}
+
+// Everything can be measured on every store there is.
+func TestEverySection(t *testing.T) {
+	onEach(t, func(t *testing.T, engine string) {
 		for _, section := range sections() {
 			if section == sectionCrowd || section == sectionPeers || section == sectionReplicas && engine == embeddedEngine ||
 				section == sectionAnvil && os.Getenv(testenv.AnvilVar) == "" {
 				continue
 			}
-			of := func(r *row) bool { return r.Section == section && (r.Store == engine || section == sectionLimits) }
-			if !slices.ContainsFunc(b.sheet.rows, of) {
-				t.Errorf("no figure of %s on %s", section, engine)
-			}
+			t.Run(section, func(t *testing.T) {
+				t.Parallel()
+				b := measure(t, options{engines: []string{engine}, only: []string{section}})
+				of := func(r *row) bool { return r.Section == section && (r.Store == engine || section == sectionLimits) }
+				if !slices.ContainsFunc(b.sheet.rows, of) {
+					t.Errorf("no figure of %s on %s", section, engine)
+				}
+				for _, r := range b.sheet.rows {
+					if r.What == "each on its own nonce key, of these eth_sendRawTransaction" && median(r.values) < 1 {
+						t.Errorf("%v sends for each transaction delivered", median(r.values))
+					}
+				}
+			})
 		}
-	}
-	for _, r := range b.sheet.rows {
-		if r.What == "each on its own nonce key, of these eth_sendRawTransaction" && median(r.values) < 1 {
-			t.Errorf("%v sends for each transaction delivered", median(r.values))
-		}
-	}
+	})
 }
 
 // The crowds are measured only when they are asked for, being large.
 func TestCrowds(t *testing.T) {
-	engines, err := chooseEngines("")
-	if err != nil {
-		t.Fatal(err)
+	if (options{}).wants(sectionCrowd) {
+		t.Error("crowds are measured unasked")
 	}
-	b := measure(t, options{engines: engines, only: []string{sectionCrowd}})
-	for _, engine := range engines {
+	onEach(t, func(t *testing.T, engine string) {
+		b := measure(t, options{engines: []string{engine}, only: []string{sectionCrowd}})
 		of := func(r *row) bool {
 			return r.Section == sectionCrowd && r.Store == engine && strings.HasSuffix(r.What, "lateness of the last")
 		}
 		if !slices.ContainsFunc(b.sheet.rows, of) {
 			t.Errorf("no lateness on %s", engine)
 		}
-	}
-	if (options{}).wants(sectionCrowd) {
-		t.Error("crowds are measured unasked")
-	}
+	})
 }
 
 func TestProfileIsLeft(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	measure(t, options{engines: []string{embeddedEngine}, only: []string{sectionAccept}, profile: dir})
 	for _, name := range []string{"embedded-accept-single.pprof", "embedded-accept-batch.pprof"} {
@@ -186,10 +235,8 @@ func TestFlags(t *testing.T) {
 
 // What is not taken is an error, and not a high rate.
 func TestRefusalsAreNoAcceptances(t *testing.T) {
-	b := &bench{options: options{scale: tiny(), fanout: 1}, dir: t.TempDir(), say: io.Discard}
-	if err := b.build(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
+	b := newBench(t, options{})
 	s, err := b.serve(t.Context(), embeddedEngine)
 	if err != nil {
 		t.Fatal(err)

@@ -189,7 +189,7 @@ func (b *bench) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if b.wantsAny(sectionAccept, sectionEligible, sectionDeliver, sectionSteady, sectionAnvil, sectionReplicas, sectionCrowd, sectionPeers) {
+	if b.program == "" && b.wantsAny(sectionAccept, sectionEligible, sectionDeliver, sectionSteady, sectionAnvil, sectionReplicas, sectionCrowd, sectionPeers) {
 		if err := b.build(ctx); err != nil {
 			return err
 		}

@@ -16,9 +16,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// blockTime is the pause between blocks.
-const blockTime = time.Second
-
 // node is a simulated Tempo chain behind some endpoints, which count the calls and
 // note when they were handed what. It lives in this process.
 type node struct {
@@ -35,8 +32,9 @@ type node struct {
 	blocks chan struct{}               // closed and replaced with each block
 }
 
-// startNode starts a chain with so many endpoints, all of which show the same.
-func startNode(ctx context.Context, doors int) (*node, error) {
+// startNode starts a chain with so many endpoints, all of which show the same, and with
+// a block at each interval.
+func startNode(ctx context.Context, doors int, blockTime time.Duration) (*node, error) {
 	n := &node{known: map[chain.Hash]chain.Signed{}, made: map[uint64]time.Time{}, blocks: make(chan struct{})}
 	n.Chain = chaintest.New(chaintest.Options{Chain: rig.TempoChain, Decode: n.decode})
 	mining, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -51,7 +49,7 @@ func startNode(ctx context.Context, doors int) (*node, error) {
 		n.doors, n.urls, n.servers = append(n.doors, door), append(n.urls, "http://"+listener.Addr().String()), append(n.servers, server)
 		n.parts.Go(func() { server.Serve(listener) }) //nolint:errcheck // always that it was closed
 	}
-	n.parts.Go(func() { n.mine(mining) })
+	n.parts.Go(func() { n.mine(mining, blockTime) })
 	return n, nil
 }
 
@@ -91,7 +89,7 @@ func (n *node) decode(raw []byte) (chain.Signed, error) {
 	return tempo.Decode(raw)
 }
 
-func (n *node) mine(ctx context.Context) {
+func (n *node) mine(ctx context.Context, blockTime time.Duration) {
 	tick := time.NewTicker(blockTime)
 	defer tick.Stop()
 	for {
@@ -139,14 +137,14 @@ func (n *node) minedAt(hash chain.Hash) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// stillness is how many blocks may pass without any of the payments before it is
-// said that they are stuck.
-const stillness = 60
+// stillness is how long blocks may come without any of the payments before it is said
+// that they are stuck.
+const stillness = time.Minute
 
 // mined waits until all payments are in blocks, and returns when the last was and
 // the number of its block.
 func (n *node) mined(ctx context.Context, payments []rig.Payment) (last time.Time, number uint64, err error) {
-	open, still := payments, 0
+	open, still := payments, time.Now()
 	for len(open) > 0 {
 		var left []rig.Payment
 		for _, p := range open {
@@ -158,13 +156,13 @@ func (n *node) mined(ctx context.Context, payments []rig.Payment) (last time.Tim
 				last = at
 			}
 		}
-		if still++; len(left) < len(open) {
-			still = 0
+		if len(left) < len(open) {
+			still = time.Now()
 		}
 		if open = left; len(open) == 0 {
 			break
 		}
-		if still > stillness {
+		if time.Since(still) > stillness {
 			return last, 0, fmt.Errorf("%d of %d payments are not mined, %s for one", len(open), len(payments), open[0].Hash)
 		}
 		if err := n.block(ctx); err != nil {

@@ -14,38 +14,40 @@ import (
 // What others were put through, we come through, however small it is made.
 func TestPeers(t *testing.T) {
 	testenv.Need(t, testenv.AnvilVar)
-	engines, err := chooseEngines("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := measure(t, options{engines: engines, only: []string{sectionPeers}})
-	want := 0
-	for _, engine := range engines {
-		for _, trial := range tiny().trials {
-			if trial.replicas == 0 || engine == postgresEngine {
-				want++
-			}
-		}
-	}
-	if len(b.shown) != want {
-		t.Errorf("%d trials were made, want %d", len(b.shown), want)
-	}
-	for _, s := range b.shown {
-		if err := s.wrong(); err != nil {
-			t.Error(err)
-		}
-		if s.Samples == 0 || s.Mined == 0 || s.Accepted == 0 || s.Calls < 1 {
-			t.Errorf("not all was measured: %+v", s)
-		}
-	}
 	if (options{}).wants(sectionPeers) {
 		t.Error("the trials are made unasked")
 	}
+	onEach(t, func(t *testing.T, engine string) {
+		for _, made := range tiny().trials {
+			if made.replicas > 0 && engine != postgresEngine {
+				continue
+			}
+			t.Run(made.name, func(t *testing.T) {
+				t.Parallel()
+				b := newBench(t, options{engines: []string{engine}, only: []string{sectionPeers}})
+				b.scale.trials = []trial{made}
+				if err := b.all(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if len(b.shown) != 1 {
+					t.Fatalf("%d trials were made", len(b.shown))
+				}
+				s := b.shown[0]
+				if err := s.wrong(); err != nil {
+					t.Error(err)
+				}
+				if s.Samples == 0 || s.Mined == 0 || s.Accepted == 0 || s.Calls < 1 {
+					t.Errorf("not all was measured: %+v", s)
+				}
+			})
+		}
+	})
 }
 
 // A payment that is not there, and one that is there twice, are noticed; and the program
 // fails for what went wrong.
 func TestWrongIsNoticed(t *testing.T) {
+	t.Parallel()
 	anvil, err := server.NewAnvil(testenv.Need(t, testenv.AnvilVar))
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ type scale struct {
 	// spin is how long each measure of pure computing takes.
 	spin time.Duration
 
+	blockTime time.Duration // the pause between blocks of the simulated chain
+
 	alone int // appends by one caller
 	lives int // transactions in the log, four events each, by 256 callers
 
@@ -35,7 +37,7 @@ type scale struct {
 // full is what figures are told from.
 func full() scale {
 	return scale{
-		runs: 3, spin: time.Second,
+		runs: 3, spin: time.Second, blockTime: time.Second,
 		alone: 4000, lives: 50_000,
 		scheduled: 100_000, oneByOne: 20_000, due: 150, dueFor: 20,
 		payments: 2000, senders: 10, rate: 20, steadyFor: 20,
@@ -48,7 +50,7 @@ func full() scale {
 // small takes about half a minute and shows that everything works.
 func small() scale {
 	return scale{
-		runs: 1, spin: 100 * time.Millisecond,
+		runs: 1, spin: 100 * time.Millisecond, blockTime: time.Second,
 		alone: 200, lives: 1000,
 		scheduled: 3000, oneByOne: 1000, due: 50, dueFor: 3,
 		payments: 200, senders: 10, rate: 20, steadyFor: 3,

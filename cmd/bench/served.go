@@ -35,7 +35,7 @@ func (b *bench) serve(ctx context.Context, engine string) (s *served, err error)
 	if s.place, err = b.fresh(ctx, engine); err != nil {
 		return s, err
 	}
-	if s.node, err = startNode(ctx, b.fanout); err != nil {
+	if s.node, err = startNode(ctx, b.fanout, b.scale.blockTime); err != nil {
 		return s, err
 	}
 	s.Service = &rig.Service{
