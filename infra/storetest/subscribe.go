@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
@@ -103,7 +101,7 @@ func catchUp(t *testing.T, o Opened[Log]) {
 		events, at = append(events, live...), a.Position
 	}
 	all, _ := everything(t, s, event.Filter{}, 100)
-	if diff := cmp.Diff(all, events); diff != "" {
+	if diff := differ(all, events); diff != "" {
 		t.Error("the subscription saw something else than stands:", diff)
 	}
 }
@@ -172,7 +170,7 @@ func besideWriters(t *testing.T, o Opened[Log]) {
 				want = append(want, e)
 			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := differ(want, got); diff != "" {
 			t.Errorf("reader %d after %d saw something else than stands (%d of %d): %.2000s", r, starts[r], len(got), len(want), diff)
 		}
 	}
