@@ -24,12 +24,27 @@ const (
 	saysHeld    // it has the block that holds the transaction, and no receipt of it (yet): ask again
 )
 
+// subject is what a word is about. An endpoint may know all of one and nothing of
+// another.
+type subject string
+
+const (
+	ofReceipts subject = "receipts"
+	ofNonces   subject = "nonces"
+	ofKeys     subject = "access keys"
+	ofBlocks   subject = "blocks"
+	ofFinality subject = "finality"
+)
+
 const (
 	// agreeWithin bounds how long others are waited for.
 	agreeWithin = 1500 * time.Millisecond
 	// agreePause is the pause before an endpoint is asked again that has not come so
 	// far: what one node shows, its neighbours show some moments later.
 	agreePause = 75 * time.Millisecond
+	// missedFor is how long endpoints that are out of rotation are waited for: a liar who
+	// is alone for a moment, because the others stumble, must not be believed in it.
+	missedFor = time.Minute
 	// bareFor is for how long an endpoint is not waited for that had a block all the
 	// time and never the receipts: it keeps none.
 	bareFor = time.Minute
@@ -37,13 +52,17 @@ const (
 
 // borneOut makes sure that what an endpoint said is not its word alone: of the other
 // healthy ones, as many have to agree as configured. check asks one of them. Where
-// nobody else is healthy, or all others decline, its word is all there is.
+// nobody else has had a word on such a thing for a minute, or all others decline, its
+// word is all there is.
 //
 // Those who differ from the majority are blamed. When e is not borne out, reads leave
 // it, and the error says that nothing is known yet.
-func (p *Pool) borneOut(ctx context.Context, e *endpoint, what string, check func(ctx context.Context, other *endpoint) say) error {
+func (p *Pool) borneOut(ctx context.Context, e *endpoint, about subject, what string, check func(ctx context.Context, other *endpoint) say) error {
 	others := p.witnesses(e)
 	need := min(p.config.Agree-1, len(others))
+	if missed := p.missed(e); need < min(p.config.Agree-1, len(others)+missed) && p.aloneFor(about) < missedFor {
+		return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d are healthy, %d are not)", what, errAlone, len(others), missed)}
+	}
 	if need <= 0 {
 		return nil
 	}
@@ -66,7 +85,9 @@ func (p *Pool) borneOut(ctx context.Context, e *endpoint, what string, check fun
 		case <-next.C:
 			h.callNext()
 		case heard := <-h.said:
-			h.hear(heard)
+			if h.hear(heard); heard.say == saysYes || heard.say == saysNo {
+				p.heardOf(about)
+			}
 		}
 		switch {
 		case len(h.agreed) >= need && len(h.agreed)+1 > len(h.differed):
@@ -90,12 +111,12 @@ func (p *Pool) borneOut(ctx context.Context, e *endpoint, what string, check fun
 
 // allBearOut is borneOut for what another has told than the endpoint that is read from,
 // which is asked too: reads may have left the other since.
-func (p *Pool) allBearOut(ctx context.Context, what string, check func(ctx context.Context, other *endpoint) say) error {
+func (p *Pool) allBearOut(ctx context.Context, about subject, what string, check func(ctx context.Context, other *endpoint) say) error {
 	e := p.reader()
 	if len(p.witnesses(e)) > 0 && p.config.Agree > 1 && check(ctx, e) != saysYes {
 		return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w", what, errAlone)}
 	}
-	return p.borneOut(ctx, e, what, check)
+	return p.borneOut(ctx, e, about, what, check)
 }
 
 // hearing is the asking of witnesses: the best first, another when one takes longer
@@ -207,6 +228,40 @@ func (p *Pool) accuse(liars []*endpoint, what string) {
 	for _, e := range liars {
 		p.blame(e, contradiction("%s: most endpoints say otherwise", what))
 	}
+}
+
+// missed is how many endpoints beside e are out of rotation. Who is distrusted, or
+// serves another chain, is not missed.
+func (p *Pool) missed(e *endpoint) (n int) {
+	for _, other := range p.endpoints {
+		switch state := p.state(other); {
+		case other == e, state == Healthy, state == Distrusted, state == Foreign:
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// aloneFor is for how long nobody beside the speaker has had a word on a subject,
+// counted from when one was wanted.
+func (p *Pool) aloneFor(about subject) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.config.Now()
+	since, known := p.alone[about]
+	if !known {
+		since = now
+		p.alone[about] = now
+	}
+	return now.Sub(since)
+}
+
+// heardOf notes that somebody else had a word on a subject.
+func (p *Pool) heardOf(about subject) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.alone, about)
 }
 
 // witnesses are the healthy endpoints beside e, those that have come furthest first.

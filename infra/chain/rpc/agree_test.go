@@ -197,7 +197,8 @@ func TestNoNonceOnOneWord(t *testing.T) {
 // Those that decline to say have no say; those that lag are waited for.
 func TestBearingOutWithoutWitnesses(t *testing.T) {
 	raw, hash := plain(alice, key5, 0)
-	c := newCourt(t, 2, nil)
+	clock := newTimer()
+	c := newCourt(t, 2, func(c *Config) { c.Now = clock.now })
 	b := mine(t, c.Chain, raw)
 	ask := func() error {
 		c.read()
@@ -220,8 +221,12 @@ func TestBearingOutWithoutWitnesses(t *testing.T) {
 	for range 3 {
 		c.pool.blame(c.pool.endpoints[1], errors.New("down"))
 	}
+	if err := ask(); !errors.Is(err, errAlone) {
+		t.Errorf("the other has been away for a moment: %v", err)
+	}
+	clock.advance(missedFor)
 	if err := ask(); err != nil {
-		t.Errorf("nobody else is healthy: %v", err)
+		t.Errorf("nobody else has been healthy for a while: %v", err)
 	}
 }
 

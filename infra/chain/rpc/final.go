@@ -61,9 +61,9 @@ func (r *Reader) ShownFinal(ctx context.Context, final chain.Block) error {
 	told := r.final
 	r.mu.Unlock()
 	if told.block == final {
-		return r.pool.borneOut(ctx, told.by, what, check)
+		return r.pool.borneOut(ctx, told.by, ofFinality, what, check)
 	}
-	return r.pool.allBearOut(ctx, what, check)
+	return r.pool.allBearOut(ctx, ofFinality, what, check)
 }
 
 // sameFinal asks an endpoint whether a block is final. One that has not come so far is

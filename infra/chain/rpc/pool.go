@@ -25,8 +25,9 @@ type Pool struct {
 	surveyErr error
 
 	mu      sync.Mutex
-	genesis chain.Hash // zero until pinned
-	reading *endpoint  // the endpoint reads stick to; nil before the first
+	genesis chain.Hash            // zero until pinned
+	reading *endpoint             // the endpoint reads stick to; nil before the first
+	alone   map[subject]time.Time // since when nobody but the speaker had a word that was wanted
 
 	asking chan struct{} // holds one for each client's call under way
 }
@@ -43,7 +44,7 @@ func Open(ctx context.Context, config Config) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{config: config, endpoints: endpoints, genesis: config.Genesis, pinning: make(chan struct{}, 1), asking: make(chan struct{}, proxied)}
+	p := &Pool{config: config, endpoints: endpoints, genesis: config.Genesis, alone: map[subject]time.Time{}, pinning: make(chan struct{}, 1), asking: make(chan struct{}, proxied)}
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	err = p.survey(ctx)
 	if ctx.Err() != nil {

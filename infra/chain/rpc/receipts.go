@@ -25,7 +25,7 @@ func (r *Reader) Receipts(ctx context.Context, block chain.Block, hashes []chain
 	if err != nil || len(found) == 0 {
 		return found, err
 	}
-	if err := r.pool.borneOut(ctx, by, fmt.Sprintf("receipts in block %s", block.Hash), r.sameReceipts(block, found)); err != nil {
+	if err := r.pool.borneOut(ctx, by, ofReceipts, fmt.Sprintf("receipts in block %s", block.Hash), r.sameReceipts(block, found)); err != nil {
 		r.forget(block.Hash)
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (r *Reader) shown(ctx context.Context, e *endpoint, hash chain.Hash, all []
 	if same >= r.pool.config.Agree {
 		return nil
 	}
-	return r.pool.borneOut(ctx, e, fmt.Sprintf("receipt of %s in block %s", hash, receipt.Block.Hash), r.sameReceipts(receipt.Block, map[chain.Hash]chain.Receipt{hash: receipt}))
+	return r.pool.borneOut(ctx, e, ofReceipts, fmt.Sprintf("receipt of %s in block %s", hash, receipt.Block.Hash), r.sameReceipts(receipt.Block, map[chain.Hash]chain.Receipt{hash: receipt}))
 }
 
 // errBehind means that an endpoint has not come to the block in question.

@@ -10,7 +10,7 @@ import (
 )
 
 // Among the witnesses is one that will never say: its node keeps no receipts, or
-// cannot read them. It keeps nobody from being believed, for good.
+// cannot read them. It keeps nobody from being believed for more than a minute.
 func TestWitnessesWithoutReceipts(t *testing.T) {
 	for name, answer := range map[string]string{
 		"keeps none":         `"result":null`,
@@ -23,13 +23,15 @@ func TestWitnessesWithoutReceipts(t *testing.T) {
 		for _, n := range []int{2, 3} {
 			t.Run(fmt.Sprintf("%s, %d endpoints", name, n), func(t *testing.T) {
 				t.Parallel()
-				c := newCourt(t, n, nil)
+				clock := newTimer()
+				c := newCourt(t, n, func(c *Config) { c.Now = clock.now })
 				raw, hash := plain(alice, key5, 0)
 				other, otherHash := plain(bob, key5, 0)
 				b := mine(t, c.Chain, raw, other)
 				c.liar.replace(t, "eth_getTransactionReceipt", answer)
 				var err error
 				for range 6 {
+					clock.advance(missedFor / 4)
 					_, err = c.pool.Reader().Receipts(t.Context(), b, []chain.Hash{hash})
 					if err == nil {
 						break
@@ -39,6 +41,7 @@ func TestWitnessesWithoutReceipts(t *testing.T) {
 					t.Errorf("one receipt: %v", err)
 				}
 				for range 6 {
+					clock.advance(missedFor / 4)
 					if _, err = c.pool.Reader().FindReceipt(t.Context(), hash, b); err == nil {
 						break
 					}
@@ -48,6 +51,7 @@ func TestWitnessesWithoutReceipts(t *testing.T) {
 				}
 				c.liar.replace(t, "eth_getBlockReceipts", answer)
 				for range 6 {
+					clock.advance(missedFor / 4)
 					if _, err = c.pool.Reader().Receipts(t.Context(), b, []chain.Hash{hash, otherHash}); err == nil {
 						break
 					}
@@ -75,13 +79,15 @@ func TestWitnessesWithoutState(t *testing.T) {
 		for _, n := range []int{2, 3} {
 			t.Run(fmt.Sprintf("%s, %d endpoints", name, n), func(t *testing.T) {
 				t.Parallel()
-				c := newCourt(t, n, nil)
+				clock := newTimer()
+				c := newCourt(t, n, func(c *Config) { c.Now = clock.now })
 				raw, _ := plain(alice, chain.NonceKey{}, 0)
 				b := mine(t, c.Chain, raw)
 				c.liar.replace(t, "eth_getTransactionCount", answer)
 				var got []uint64
 				var err error
 				for range 6 {
+					clock.advance(missedFor / 4)
 					if got, err = c.pool.Reader().Nonces(t.Context(), b, []chain.Sequence{{Chain: id, Sender: alice}}); err == nil {
 						break
 					}
