@@ -10,13 +10,13 @@ import (
 const SeatVar = "WATCHTOWER_WORLD_SEAT"
 
 // alone prepares this process for a world: one processor, and no collector but when
-// the world calls it, so that nothing but the world decides who runs next. undo undoes
-// what can be undone.
+// the world calls it, so that nothing but the world decides who runs next.
 func alone() (undo func()) {
-	calm()
+	excite := calm()
 	percent, processors := debug.SetGCPercent(-1), runtime.GOMAXPROCS(1)
 	return func() {
 		debug.SetGCPercent(percent)
 		runtime.GOMAXPROCS(processors)
+		excite()
 	}
 }

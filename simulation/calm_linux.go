@@ -18,36 +18,60 @@ import (
 // has the lowest number but one.
 //
 // Without it a world is still lived through as it should be; it may only differ from
-// what another run of it was.
-func calm() {
-	entries, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return
+// what another run of it was. undo lets all threads run anywhere again: what this process
+// starts later runs where the thread does that starts it.
+func calm() (undo func()) {
+	all := threads()
+	if len(all) < 2 {
+		return func() {}
 	}
-	threads := make([]int, 0, len(entries))
-	for _, e := range entries {
-		if n, err := strconv.Atoi(e.Name()); err == nil {
-			threads = append(threads, n)
+	const schedOther, schedIdle = 0, 5 // sched(7)
+	watchdog := all[1]
+	schedule(watchdog, schedIdle)
+	var before unix.CPUSet
+	one, ok := seat(&before)
+	if ok {
+		sit(&one)
+	}
+	return func() {
+		schedule(watchdog, schedOther)
+		if ok {
+			sit(&before)
 		}
 	}
-	if slices.Sort(threads); len(threads) < 2 {
-		return
-	}
-	if seat, ok := seat(); ok {
-		for _, n := range threads {
-			unix.SchedSetaffinity(n, &seat) //nolint:errcheck // see above; new threads are where their makers are
-		}
-	}
-	const schedIdle = 5 // SCHED_IDLE, sched(7)
-	var priority int32
-	//nolint:errcheck,gosec // see above
-	unix.Syscall(unix.SYS_SCHED_SETSCHEDULER, uintptr(threads[1]), schedIdle, uintptr(unsafe.Pointer(&priority)))
 }
 
-// seat is the processor to live on, among those that this process may use.
-func seat() (one unix.CPUSet, ok bool) {
-	var all unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &all); err != nil || all.Count() < 2 {
+// threads are the numbers of this process's threads, in order.
+func threads() (all []int) {
+	entries, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil {
+			all = append(all, n)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// sit has all threads run on these processors only. New ones run where their makers do.
+func sit(on *unix.CPUSet) {
+	for _, n := range threads() {
+		unix.SchedSetaffinity(n, on) //nolint:errcheck // see calm
+	}
+}
+
+func schedule(thread int, policy uintptr) {
+	var priority int32
+	//nolint:errcheck,gosec // see calm
+	unix.Syscall(unix.SYS_SCHED_SETSCHEDULER, uintptr(thread), policy, uintptr(unsafe.Pointer(&priority)))
+}
+
+// seat is the processor to live on, among all that this process may use.
+func seat(all *unix.CPUSet) (one unix.CPUSet, ok bool) {
+	if err := unix.SchedGetaffinity(0, all); err != nil || all.Count() < 2 {
 		return one, false
 	}
 	var numbers []int

@@ -3,4 +3,4 @@
 package simulation
 
 // calm is for Linux.
-func calm() {}
+func calm() (undo func()) { return func() {} }

@@ -71,6 +71,40 @@ func (l lives) replay(ctx context.Context, p simulation.Plan, times int) error {
 	return nil
 }
 
+// kept is a world in which a promise was broken, in a file.
+type kept struct {
+	Found string // what was wrong, in a sentence
+	Plan  simulation.Plan
+}
+
+// again lives through worlds that are kept in files. It fails if a promise is broken in
+// one of them, now.
+func (l lives) again(ctx context.Context, files []string) error {
+	var all []error
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		var world kept
+		if err := json.Unmarshal(text, &world); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if world.Found == "" {
+			return fmt.Errorf("%s does not say what was found", name)
+		}
+		r, err := l.live(ctx, world.Plan)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		fmt.Fprintf(l.out, "%s: %s\n", name, line(r)) //nolint:errcheck // for people
+		if len(r.Violations) > 0 {
+			all = append(all, fmt.Errorf("%s: a promise is broken: %s", name, r.Violations[0]))
+		}
+	}
+	return errors.Join(all...)
+}
+
 // explain makes a world in which a promise was broken small, and says what it is.
 func (l lives) explain(ctx context.Context, r simulation.Report, o options) error {
 	promise, _, _ := strings.Cut(r.Violations[0], ":")
@@ -83,10 +117,7 @@ func (l lives) explain(ctx context.Context, r simulation.Report, o options) erro
 		}
 		return still
 	})
-	text, err := json.MarshalIndent(struct {
-		Found string
-		Plan  simulation.Plan
-	}{r.Violations[0], small}, "", "  ")
+	text, err := json.MarshalIndent(kept{r.Violations[0], small}, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -2,10 +2,14 @@
 // processors, each in a process of its own. It ends with the first in which a promise
 // is broken, having made that world as small as it can; else it says what was lived
 // through, and fails if something did not happen in any of the worlds that should have.
+//
+//	worlds [flags]          worlds that are made up
+//	worlds [flags] FILE...  those that -keep has left, or anybody else
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -31,6 +35,7 @@ type options struct {
 	binary  string
 	keep    string
 	require bool
+	kept    []string
 }
 
 func main() {
@@ -43,10 +48,11 @@ func main() {
 	flag.Float64Var(&o.each, "each", 2, "simulated hours with faults, of each world")
 	flag.IntVar(&o.procs, "procs", runtime.NumCPU(), "worlds at once")
 	flag.IntVar(&o.replays, "replays", 0, "live through the first world so many times, and through no other")
-	flag.StringVar(&o.binary, "binary", "", "the tests of ./simulation, built by go test -c; empty: build them")
+	flag.StringVar(&o.binary, "binary", "", "the tests of ./simulation, which are built there if there is no such file; empty: for this time")
 	flag.StringVar(&o.keep, "keep", "", "a folder for the smallest world in which a promise was broken")
 	flag.BoolVar(&o.require, "require", false, "fail if something did not happen that should have in some world")
 	flag.Parse()
+	o.kept = flag.Args()
 	if err := run(ctx, o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "worlds:", err)
 		os.Exit(1) //nolint:gocritic // stop has nothing to do any more
@@ -60,16 +66,22 @@ func run(ctx context.Context, o options, out io.Writer) error {
 			return err
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // it is temporary
-		if o.binary, err = build(ctx, dir); err != nil {
-			return err
-		}
+		o.binary = filepath.Join(dir, "simulation.test")
 	}
 	binary, err := filepath.Abs(o.binary)
 	if err != nil {
 		return err
 	}
+	if _, err := os.Stat(binary); errors.Is(err, os.ErrNotExist) {
+		if err := build(ctx, binary); err != nil {
+			return err
+		}
+	}
 	l := lives{binary: binary, out: out}
-	if o.replays > 0 {
+	switch {
+	case len(o.kept) > 0:
+		return l.again(ctx, o.kept)
+	case o.replays > 0:
 		return l.replay(ctx, simulation.Expand(o.seed, o.each), o.replays)
 	}
 	if o.worlds == 0 {
