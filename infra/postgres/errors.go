@@ -72,9 +72,12 @@ func refused(err error) bool {
 	return errors.As(err, &server) && server.SeverityUnlocalized == "ERROR"
 }
 
-// classed gives an error the class that the ports speak of.
+// classed gives an error the class that the ports speak of. A pool that is closed cancels
+// those of its connections that are being made, which nothing else does: a caller whose
+// context ends does not wait for them.
 func classed(err error) error {
-	if errors.Is(err, puddle.ErrClosedPool) {
+	var connect *pgconn.ConnectError
+	if errors.Is(err, puddle.ErrClosedPool) || errors.As(err, &connect) && errors.Is(err, context.Canceled) {
 		return event.ErrClosed
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/puddle/v2"
 	"pgregory.net/rapid"
 
@@ -60,6 +61,32 @@ func TestErrorClasses(t *testing.T) {
 	}
 	if err := classed(fmt.Errorf("acquire: %w", puddle.ErrClosedPool)); !errors.Is(err, event.ErrClosed) {
 		t.Error("a closed pool is", err)
+	}
+}
+
+// Who waits for a connection while the pool is closed is told that, and nothing of a
+// context of his that ended.
+func TestClosedWhileConnecting(t *testing.T) {
+	config, err := pgxpool.ParseConfig("postgres://nobody@127.0.0.1:1/nothing?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialing := make(chan struct{})
+	config.ConnConfig.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		close(dialing)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan error, 1)
+	go func() { told <- retry(t.Context(), func() error { return pool.Ping(t.Context()) }) }()
+	<-dialing
+	pool.Close()
+	if err := <-told; !errors.Is(err, event.ErrClosed) {
+		t.Error("a pool that is closed while it connects is", err)
 	}
 }
 
