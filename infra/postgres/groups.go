@@ -17,29 +17,15 @@ import (
 // again after trouble with the connection.
 type Groups struct{ pool *pgxpool.Pool }
 
-// The clock is read while the row is locked; see acquireLease.
-const claimGroup = `
-INSERT INTO feed.groups AS g (name, holder, token, until)
-VALUES ($1, $2, 1, clock_timestamp() + $3)
-ON CONFLICT (name) DO UPDATE SET
-  holder = excluded.holder,
-  token = CASE WHEN g.holder = excluded.holder AND g.until > clock_timestamp() AND g.until <= clock_timestamp() + $4 THEN g.token ELSE g.token + 1 END,
-  until = clock_timestamp() + $3
-WHERE g.holder = excluded.holder OR g.until <= clock_timestamp() OR g.until > clock_timestamp() + $4
-RETURNING token, pos`
+const claimGroup = `INSERT INTO feed.groups` + takeRight + `, pos`
 
 // Claim takes or renews the right to a group's events for ttl. held is false while
 // another holder's runs. The token grows with each new holder, and when one comes back
 // after its claim has lapsed.
 func (s *Groups) Claim(ctx context.Context, group, holder string, ttl time.Duration) (c consumer.Claim, held bool, err error) {
 	var token, pos int64
-	err = retry(ctx, func() error {
-		return s.pool.QueryRow(ctx, claimGroup, group, holder, ttl, ttl+leaseSlack).Scan(&token, &pos)
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return consumer.Claim{}, false, nil
-	}
-	return consumer.Claim{Token: uint64(token), Position: event.Position(pos)}, err == nil, err
+	held, err = take(ctx, s.pool, claimGroup, group, holder, ttl, &token, &pos)
+	return consumer.Claim{Token: uint64(token), Position: event.Position(pos)}, held, err
 }
 
 // Yield gives a claim up at once; not holding it is no error.

@@ -13,11 +13,11 @@ import (
 // the disk: a token that was given must never be given again.
 type Leases struct{ pool *pgxpool.Pool }
 
-// The clock is read while the row is locked, and not at the statement's start: after
-// a wait for the lock, now() is in the past. A lease that runs for longer than any is
-// taken for was given before the clock was set back, and nobody may wait for it.
-const acquireLease = `
-INSERT INTO work.leases AS l (name, holder, token, until)
+// takeRight takes or renews a right: a row that one holder has until a time. The clock is
+// read while the row is locked, and not at the statement's start: after a wait for the
+// lock, now() is in the past. A right that runs for longer than any is taken for was given
+// before the clock was set back, and nobody may wait for it.
+const takeRight = ` AS l (name, holder, token, until)
 VALUES ($1, $2, 1, clock_timestamp() + $3)
 ON CONFLICT (name) DO UPDATE SET
   holder = excluded.holder,
@@ -26,15 +26,24 @@ ON CONFLICT (name) DO UPDATE SET
 WHERE l.holder = excluded.holder OR l.until <= clock_timestamp() OR l.until > clock_timestamp() + $4
 RETURNING token`
 
+const acquireLease = `INSERT INTO work.leases` + takeRight
+
+// take runs a statement of [takeRight] for ttl and scans what it returns; held is false
+// while another holder's right runs.
+func take(ctx context.Context, pool *pgxpool.Pool, sql, name, holder string, ttl time.Duration, into ...any) (held bool, err error) {
+	err = retry(ctx, func() error { return pool.QueryRow(ctx, sql, name, holder, ttl, ttl+leaseSlack).Scan(into...) })
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Acquire takes or renews a lease for ttl. The token grows with each new holder, and
 // when a holder comes back after its lease has lapsed.
 func (s *Leases) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, held bool, err error) {
 	var n int64
-	err = retry(ctx, func() error { return s.pool.QueryRow(ctx, acquireLease, name, holder, ttl, ttl+leaseSlack).Scan(&n) })
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, false, nil
-	}
-	return uint64(n), err == nil, err
+	held, err = take(ctx, s.pool, acquireLease, name, holder, ttl, &n)
+	return uint64(n), held, err
 }
 
 // Release gives a lease up at once; not holding it is no error. The row stays, for
