@@ -98,15 +98,7 @@ func (s storage) page(ctx context.Context, after event.Position, f event.Filter,
 }
 
 func (s storage) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
-		for {
-			b, err := s.page(ctx, after, f, most)
-			if !yield(b, err) || err != nil || b.Live {
-				return
-			}
-			after = b.Next
-		}
-	}
+	return event.Pages(after, func(after event.Position) (event.Batch, error) { return s.page(ctx, after, f, most) })
 }
 
 // Subscribe waits for the head to move on, and hears of it late. Trouble with the

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 )
@@ -145,4 +146,22 @@ type Batch struct {
 	Events []Recorded
 	Next   Position
 	Live   bool
+}
+
+// Pages reads batch after batch, each where the one before has ended, up to the head of
+// the log. An error is the last that comes.
+func Pages(after Position, read func(after Position) (Batch, error)) iter.Seq2[Batch, error] {
+	return func(yield func(Batch, error) bool) {
+		for {
+			b, err := read(after)
+			if err != nil {
+				yield(Batch{}, err)
+				return
+			}
+			if !yield(b, nil) || b.Live {
+				return
+			}
+			after = b.Next
+		}
+	}
 }

@@ -74,19 +74,7 @@ func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.V
 
 // ReadAll yields batches up to the head of the log.
 func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
-		for {
-			b, err := l.page(ctx, after, f, max)
-			if err != nil {
-				yield(event.Batch{}, err)
-				return
-			}
-			if !yield(b, nil) || b.Live {
-				return
-			}
-			after = b.Next
-		}
-	}
+	return event.Pages(after, func(after event.Position) (event.Batch, error) { return l.page(ctx, after, f, max) })
 }
 
 // Subscribe yields batches for ever. Once live, it yields a batch for every

@@ -215,15 +215,7 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, mo
 
 // ReadAll yields batches after a position up to the log's head.
 func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
-		for {
-			b, err := l.page(ctx, after, f, max)
-			if !yield(b, err) || err != nil || b.Live {
-				return
-			}
-			after = b.Next
-		}
-	}
+	return event.Pages(after, func(after event.Position) (event.Batch, error) { return l.page(ctx, after, f, max) })
 }
 
 func scanEvents(rows pgx.Rows, into []event.Recorded) ([]event.Recorded, error) {

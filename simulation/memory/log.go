@@ -104,19 +104,10 @@ func (s *Store) ReadStream(ctx context.Context, stream event.Stream, after event
 
 // ReadAll yields batches up to the head of the log.
 func (s *Store) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
-	return func(yield func(event.Batch, error) bool) {
-		for {
-			b, _, err := s.Page(ctx, after, f, most)
-			if err != nil {
-				yield(event.Batch{}, err)
-				return
-			}
-			if !yield(b, nil) || b.Live {
-				return
-			}
-			after = b.Next
-		}
-	}
+	return event.Pages(after, func(after event.Position) (event.Batch, error) {
+		b, _, err := s.Page(ctx, after, f, most)
+		return b, err
+	})
 }
 
 const pageMax = 1000 // events in one batch
