@@ -1,36 +1,69 @@
 // Package examples holds three small programs that consume Watchtower's events, and what
-// they have in common: the opening of a store. See docs/watermill.md.
+// they have in common: how they begin and end. See docs/watermill.md.
 package examples
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// Source is a store's events, and what is known of those who consume them.
-type Source struct {
-	Log    feed.Log
-	Groups feed.Groups
-	Close  func() error
+// Main runs a program until it is told to end, and ends the process if it fails.
+func Main(name string, run func(ctx context.Context) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		slog.Error(name, "err", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // what was deferred has been done
+	}
 }
 
-// Open opens a store by the URL of its Postgres, or by the folder of an embedded one. The
-// service may be at work on it.
-func Open(ctx context.Context, store string) (Source, error) {
+// Run has a subscriber to a store's events consumed until ctx ends. The store is the URL
+// of its Postgres, or the folder of an embedded one; the service may be at work on it.
+// That ctx ends while this begins is no error.
+func Run(ctx context.Context, store string, o feed.Options, consume func(*feed.Subscriber) error) (err error) {
+	defer func() {
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			err = nil
+		}
+	}()
+	end, err := open(ctx, store, &o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	o.Logger = slog.Default()
+	subscriber, err := feed.New(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, subscriber.Close()) }()
+	return consume(subscriber)
+}
+
+// open opens a store for a subscriber.
+func open(ctx context.Context, store string, o *feed.Options) (end func() error, err error) {
 	if strings.HasPrefix(store, "postgres://") || strings.HasPrefix(store, "postgresql://") {
 		db, err := postgres.Open(ctx, store, postgres.Options{Application: "example"})
 		if err != nil {
-			return Source{}, err
+			return nil, err
 		}
-		return Source{db.Log, db.Groups, func() error { return db.Close(context.WithoutCancel(ctx)) }}, nil
+		o.Log, o.Groups = db.Log, db.Groups
+		return func() error { return db.Close(context.WithoutCancel(ctx)) }, nil
 	}
 	f, err := embedded.OpenFeed(store, embedded.FeedOptions{})
 	if err != nil {
-		return Source{}, err
+		return nil, err
 	}
-	return Source{f, f.Groups(), f.Close}, nil
+	o.Log, o.Groups = f, f.Groups()
+	return f.Close, nil
 }

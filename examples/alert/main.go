@@ -6,15 +6,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -28,50 +24,37 @@ func main() {
 	store := flag.String("store", "./watchtower-data", "a Postgres URL, or the folder of an embedded store")
 	all := flag.Bool("all", false, "also what was before this program was first started")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *store, os.Stdout, feed.Options{Group: "alert", FromEnd: !*all}); err != nil {
-		slog.Error("alert", "err", err)
-		stop()
-		os.Exit(1) //nolint:gocritic // what was deferred has been done
-	}
+	examples.Main("alert", func(ctx context.Context) error {
+		return run(ctx, *store, os.Stdout, feed.Options{Group: "alert", FromEnd: !*all})
+	})
 }
 
 // topic is what may be worth a line.
 const topic = "name:tx.mined.,tx.rejected.,tx.expired.,tx.stale_by_nonce.,tx.reorged.,tx.finality_violated."
 
 // run says what happens until ctx ends.
-func run(ctx context.Context, store string, to io.Writer, o feed.Options) (err error) {
-	source, err := examples.Open(ctx, store)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, source.Close()) }()
-	o.Log, o.Groups, o.Logger = source.Log, source.Groups, slog.Default()
-	subscriber, err := feed.New(o)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, subscriber.Close()) }()
-	messages, err := subscriber.Subscribe(ctx, topic)
-	if err != nil {
-		return err
-	}
-	teller := teller{to: to, codec: tx.Codec()}
-	var lanes sync.WaitGroup
-	for range 4 { // lines of different transactions need not wait for each other
-		lanes.Go(func() {
-			for m := range messages {
-				if err := teller.tell(m); err != nil {
-					feed.Nack(m, err)
-					continue
+func run(ctx context.Context, store string, to io.Writer, o feed.Options) error {
+	return examples.Run(ctx, store, o, func(s *feed.Subscriber) error {
+		messages, err := s.Subscribe(ctx, topic)
+		if err != nil {
+			return err
+		}
+		teller := teller{to: to, codec: tx.Codec()}
+		var lanes sync.WaitGroup
+		for range 4 { // lines of different transactions need not wait for each other
+			lanes.Go(func() {
+				for m := range messages {
+					if err := teller.tell(m); err != nil {
+						feed.Nack(m, err)
+						continue
+					}
+					m.Ack()
 				}
-				m.Ack()
-			}
-		})
-	}
-	lanes.Wait()
-	return nil
+			})
+		}
+		lanes.Wait()
+		return nil
+	})
 }
 
 // teller writes one line at a time.

@@ -10,9 +10,6 @@ import (
 	"errors"
 	"flag"
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -26,43 +23,25 @@ func main() {
 	store := flag.String("store", "./watchtower-data", "a Postgres URL, or the folder of an embedded store")
 	path := flag.String("ledger", "ledger.db", "the ledger's database")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *store, *path, feed.Options{Group: "ledger"}); err != nil {
-		slog.Error("ledger", "err", err)
-		stop()
-		os.Exit(1) //nolint:gocritic // what was deferred has been done
-	}
+	examples.Main("ledger", func(ctx context.Context) error {
+		return run(ctx, *store, *path, feed.Options{Group: "ledger"})
+	})
 }
 
 // run keeps the ledger until ctx ends.
-func run(ctx context.Context, store, path string, o feed.Options) (err error) {
-	defer func() {
-		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			err = nil // it was to end while it began
+func run(ctx context.Context, store, path string, o feed.Options) error {
+	return examples.Run(ctx, store, o, func(s *feed.Subscriber) (err error) {
+		ledger, err := OpenLedger(ctx, path)
+		if err != nil {
+			return err
 		}
-	}()
-	source, err := examples.Open(ctx, store)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, source.Close()) }()
-	ledger, err := OpenLedger(ctx, path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, ledger.Close()) }()
-
-	o.Log, o.Groups, o.Logger = source.Log, source.Groups, slog.Default()
-	subscriber, err := feed.New(o)
-	if err != nil {
-		return err
-	}
-	router, err := message.NewRouter(message.RouterConfig{}, watermill.NewSlogLogger(slog.Default()))
-	if err != nil {
-		return err
-	}
-	router.AddMiddleware(feed.Causes, middleware.Recoverer)
-	router.AddNoPublisherHandler("ledger", "stream:tx-", subscriber, ledger.Handle)
-	return router.Run(ctx) // closes the subscriber at its end
+		defer func() { err = errors.Join(err, ledger.Close()) }()
+		router, err := message.NewRouter(message.RouterConfig{}, watermill.NewSlogLogger(slog.Default()))
+		if err != nil {
+			return err
+		}
+		router.AddMiddleware(feed.Causes, middleware.Recoverer)
+		router.AddNoPublisherHandler("ledger", "stream:tx-", s, ledger.Handle)
+		return router.Run(ctx) // closes the subscriber at its end
+	})
 }
