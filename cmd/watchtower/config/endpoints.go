@@ -61,7 +61,7 @@ func (d *draft) nodes() []*setting {
 		numbers("endpoints.max-lag", &e.MaxLag, 10, 1, 10_000,
 			"How many blocks an endpoint may be behind the others, and half of how many it may be ahead of all of them, before it is out of rotation."),
 		numbers("endpoints.agree", &e.Agree, 2, 1, endpointsMax,
-			"How many endpoints have to say the same of a receipt, a used nonce or a final block before it counts, as far as so many have been healthy within the last minute. 1 believes whichever is read from."),
+			"How many endpoints have to say the same of a receipt, a used nonce or a final block before it counts, as far as so many are healthy, or were a moment ago. 1 believes whichever is read from."),
 		numbers("endpoints.rate", &e.Budget.Rate, 0, 0, rateMax,
 			"How many JSON-RPC calls per second one endpoint is asked by this process, those in a batch counted one by one; 0 sets no bound. "+
 				"This and the next three may be set for each endpoint in the list of chains."),

@@ -28,6 +28,14 @@ const (
 // another.
 type subject string
 
+// patience is for how long those are waited for who might have a word on it.
+func (s subject) patience() time.Duration {
+	if s == ofReceipts || s == ofKeys {
+		return missedBrief
+	}
+	return missedFor
+}
+
 const (
 	ofReceipts subject = "receipts"
 	ofNonces   subject = "nonces"
@@ -44,7 +52,9 @@ const (
 	agreePause = 75 * time.Millisecond
 	// missedFor is how long endpoints that are out of rotation are waited for: a liar who
 	// is alone for a moment, because the others stumble, must not be believed in it.
-	missedFor = time.Minute
+	// What somebody waits for, and what the chain may take back, waits less.
+	missedFor   = time.Minute
+	missedBrief = 5 * time.Second
 	// bareFor is for how long an endpoint is not waited for that had a block all the
 	// time and never the receipts: it keeps none.
 	bareFor = time.Minute
@@ -52,15 +62,15 @@ const (
 
 // borneOut makes sure that what an endpoint said is not its word alone: of the other
 // healthy ones, as many have to agree as configured. check asks one of them. Where
-// nobody else has had a word on such a thing for a minute, or all others decline, its
-// word is all there is.
+// nobody else has borne out such a thing for a while, or all others decline, its word is
+// all there is.
 //
 // Those who differ from the majority are blamed. When e is not borne out, reads leave
 // it, and the error says that nothing is known yet.
 func (p *Pool) borneOut(ctx context.Context, e *endpoint, about subject, what string, check func(ctx context.Context, other *endpoint) say) error {
 	others := p.witnesses(e)
 	need := min(p.config.Agree-1, len(others))
-	if missed := p.missed(e); need < min(p.config.Agree-1, len(others)+missed) && p.aloneFor(about) < missedFor {
+	if missed := p.missed(e); need < min(p.config.Agree-1, len(others)+missed) && p.aloneFor(about) < about.patience() {
 		return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d are healthy, %d are not)", what, errAlone, len(others), missed)}
 	}
 	if need <= 0 {
@@ -85,7 +95,7 @@ func (p *Pool) borneOut(ctx context.Context, e *endpoint, about subject, what st
 		case <-next.C:
 			h.callNext()
 		case heard := <-h.said:
-			if h.hear(heard); heard.say == saysYes || heard.say == saysNo {
+			if h.hear(heard); heard.say == saysYes {
 				p.heardOf(about)
 			}
 		}
@@ -243,8 +253,8 @@ func (p *Pool) missed(e *endpoint) (n int) {
 	return n
 }
 
-// aloneFor is for how long nobody beside the speaker has had a word on a subject,
-// counted from when one was wanted.
+// aloneFor is for how long nobody has borne a word on a subject out, counted from when
+// that was wanted.
 func (p *Pool) aloneFor(about subject) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -257,7 +267,7 @@ func (p *Pool) aloneFor(about subject) time.Duration {
 	return now.Sub(since)
 }
 
-// heardOf notes that somebody else had a word on a subject.
+// heardOf notes that somebody has borne out a word on a subject.
 func (p *Pool) heardOf(about subject) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

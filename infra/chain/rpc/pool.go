@@ -27,7 +27,7 @@ type Pool struct {
 	mu      sync.Mutex
 	genesis chain.Hash            // zero until pinned
 	reading *endpoint             // the endpoint reads stick to; nil before the first
-	alone   map[subject]time.Time // since when nobody but the speaker had a word that was wanted
+	alone   map[subject]time.Time // since when nobody has borne out a word that was to be
 
 	asking chan struct{} // holds one for each client's call under way
 }
