@@ -3,6 +3,7 @@ package feed_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,4 +58,57 @@ func (g *outage) Park(ctx context.Context, group string, token uint64, p consume
 		return errors.New("the database is away")
 	}
 	return g.Groups.Park(ctx, group, token, p)
+}
+
+// mute cannot give a claim up, and tells what is saved.
+type mute struct {
+	feed.Groups
+
+	saved chan event.Position
+}
+
+func (g *mute) Yield(context.Context, string, uint64) error {
+	return errors.New("the database is away")
+}
+
+func (g *mute) Save(ctx context.Context, group string, token uint64, to event.Position) error {
+	defer func() { g.saved <- to }()
+	return g.Groups.Save(ctx, group, token, to)
+}
+
+// cut is a log whose first subscription ends with trouble behind the first events.
+type cut struct {
+	feed.Log
+
+	done atomic.Bool
+}
+
+func (l *cut) Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
+	return func(yield func(event.Batch, error) bool) {
+		for b, err := range l.Log.Subscribe(ctx, after, f, max) {
+			if !yield(b, err) {
+				return
+			}
+			if len(b.Events) > 0 && l.done.CompareAndSwap(false, true) {
+				yield(event.Batch{}, errors.New("the connection broke"))
+				return
+			}
+		}
+	}
+}
+
+// A new group begins at the end of the log once, and not again when it comes back after
+// trouble with the claim that it had.
+func TestFromEndOnce(t *testing.T) {
+	s := newStage(t)
+	o := s.options("g")
+	groups := &mute{s.feed.Groups(), make(chan event.Position, 100)}
+	o.FromEnd, o.Log, o.Groups = true, &cut{Log: s.db.Log()}, groups
+	_, messages := s.subscribe(o, feed.All)
+	<-groups.saved // it has begun, and there was nothing
+	s.happened("tx-a", 0, 1)
+	first, _ := next(t, messages)
+	if again, o := next(t, messages); o.Version != 1 || again.UUID != first.UUID {
+		t.Errorf("version %d comes, and what was not acked does not", o.Version)
+	}
 }

@@ -96,6 +96,19 @@ func (s *stage) subscribe(o feed.Options, topic string) (*feed.Subscriber, <-cha
 	return sub, messages
 }
 
+// consume has a group that is given everything.
+func (s *stage) consume(group string) (*feed.Subscriber, <-chan *message.Message) {
+	s.t.Helper()
+	return s.subscribe(s.options(group), feed.All)
+}
+
+// ack takes the next message and acks it.
+func ack(t testing.TB, messages <-chan *message.Message) {
+	t.Helper()
+	m, _ := next(t, messages)
+	m.Ack()
+}
+
 // next is the next message.
 func next(t testing.TB, messages <-chan *message.Message) (*message.Message, feed.Origin) {
 	t.Helper()

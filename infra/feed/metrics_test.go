@@ -66,10 +66,9 @@ func TestMetrics(t *testing.T) {
 	other, idle := s.subscribe(s.options("h"), "name:none.")
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(sub, other) // two groups, one registry
-	m, _ := next(t, messages)
-	m.Ack()
+	ack(t, messages)
 	for range 2 {
-		m, _ = next(t, messages)
+		m, _ := next(t, messages)
 		m.Nack()
 	}
 	want := map[string]float64{

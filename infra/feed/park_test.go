@@ -74,7 +74,7 @@ func nothing(t *testing.T, acked <-chan feed.Origin) {
 func TestNack(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 2)
-	_, messages := s.subscribe(s.options("g"), feed.All)
+	_, messages := s.consume("g")
 	var ids []string
 	for range 4 {
 		m, o := next(t, messages)
@@ -162,8 +162,7 @@ func TestMostParked(t *testing.T) {
 	if len(s.parked("g")) != 2 || tries["tx-c"] != 16 {
 		t.Errorf("parked %v, tries %v", s.parked("g"), tries)
 	}
-	m, _ := next(t, messages)
-	m.Ack()
+	ack(t, messages)
 	eventually(t, "the checkpoint", func() bool { return s.position("g", feed.All) == 3 })
 }
 
@@ -210,11 +209,9 @@ func TestUpcast(t *testing.T) {
 		t.Errorf("%v %s", m.Metadata, m.Payload)
 	}
 	m.Ack()
-	m, _ = next(t, messages)
-	m.Ack()
+	ack(t, messages)
 	s.happened("tx-c", 0, 2) // of which the second cannot
-	m, _ = next(t, messages)
-	m.Ack()
+	ack(t, messages)
 	eventually(t, "it is parked", func() bool { p := s.parked("g"); return len(p) == 1 && p[0].Version == 2 })
 }
 

@@ -20,7 +20,7 @@ import (
 func TestMessage(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 2)
-	_, messages := s.subscribe(s.options("g"), feed.All)
+	_, messages := s.consume("g")
 	m, o := next(t, messages)
 	if diff := cmp.Diff(feed.Origin{Stream: "tx-a", Version: 1, Position: 1, Name: "test.happened.v1"}, o); diff != "" {
 		t.Error(diff)
@@ -60,7 +60,7 @@ func TestOrderOfStreams(t *testing.T) {
 			s.happened(event.Stream(fmt.Sprintf("tx-%d", i)), v, 5)
 		}
 	}
-	_, messages := s.subscribe(s.options("g"), feed.All)
+	_, messages := s.consume("g")
 	last := map[event.Stream]event.Version{}
 	var acks sync.WaitGroup
 	for range streams * each {
@@ -107,20 +107,19 @@ func TestTopics(t *testing.T) {
 func TestGoesOn(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 3)
-	sub, messages := s.subscribe(s.options("g"), feed.All)
-	m, _ := next(t, messages)
-	m.Ack()
+	sub, messages := s.consume("g")
+	ack(t, messages)
 	_, o := next(t, messages) // whoever has it dies
 	must(t, sub.Close())
 	ended(t, messages)
 	if at := s.position("g", feed.All); at != 1 || o.Version != 2 {
 		t.Errorf("the checkpoint is %d", at)
 	}
-	_, messages = s.subscribe(s.options("g"), feed.All)
+	_, messages = s.consume("g")
 	if _, again := next(t, messages); again != o {
 		t.Errorf("it goes on with %v", again)
 	}
-	_, messages = s.subscribe(s.options("another"), feed.All)
+	_, messages = s.consume("another")
 	if _, o := next(t, messages); o.Version != 1 {
 		t.Errorf("another group begins with version %d", o.Version)
 	}
@@ -130,7 +129,7 @@ func TestGoesOn(t *testing.T) {
 func TestCloseWaitsForAcks(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 1)
-	sub, messages := s.subscribe(s.options("g"), feed.All)
+	sub, messages := s.consume("g")
 	m, _ := next(t, messages)
 	go func() {
 		<-m.Context().Done()
@@ -151,14 +150,12 @@ func TestCloseWaitsForAcks(t *testing.T) {
 func TestTakeover(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 1)
-	first, one := s.subscribe(s.options("g"), feed.All)
-	m, _ := next(t, one)
-	m.Ack()
-	_, other := s.subscribe(s.options("g"), feed.All)
+	first, one := s.consume("g")
+	ack(t, one)
+	_, other := s.consume("g")
 	eventually(t, "the checkpoint", func() bool { return s.position("g", feed.All) == 1 })
 	s.happened("tx-a", 1, 1)
-	m, _ = next(t, one)
-	m.Ack()
+	ack(t, one)
 	must(t, first.Close())
 	s.happened("tx-a", 2, 1)
 	if _, o := next(t, other); o.Version != 3 {
@@ -198,8 +195,7 @@ func TestBackPressure(t *testing.T) {
 		acked.Add(1)
 	}
 	for acked.Load() < 50 {
-		m, _ := next(t, messages)
-		m.Ack()
+		ack(t, messages)
 		acked.Add(1)
 	}
 	eventually(t, "the checkpoint", func() bool { return s.position("g", feed.All) == 50 })
@@ -222,9 +218,8 @@ func TestFromEnd(t *testing.T) {
 func TestStoreCloses(t *testing.T) {
 	s := newStage(t)
 	s.happened("tx-a", 0, 1)
-	_, messages := s.subscribe(s.options("g"), feed.All)
-	m, _ := next(t, messages)
-	m.Ack()
+	_, messages := s.consume("g")
+	ack(t, messages)
 	must(t, s.db.Close())
 	ended(t, messages)
 }

@@ -28,6 +28,7 @@ type subscription struct {
 	holder string
 	out    chan *message.Message
 	log    *slog.Logger
+	begun  bool // the group is new, and its beginning is saved
 
 	delivered, acked, nacked, parks atomic.Uint64
 	position, head                  atomic.Uint64
@@ -57,13 +58,14 @@ func (s *subscription) run(ctx context.Context) {
 func (s *subscription) hold(ctx context.Context, claim consumer.Claim, asked time.Time) (err error) {
 	s.log.Info("consumer group won", "position", uint64(claim.Position))
 	defer func() { err = errors.Join(err, s.yield(ctx, claim.Token)) }()
-	if claim == (consumer.Claim{Token: 1}) && s.o.FromEnd { // the first claim ever
+	if claim == (consumer.Claim{Token: 1}) && s.o.FromEnd && !s.begun { // the first claim ever
 		if claim.Position, err = s.o.Log.Head(ctx); err != nil {
 			return err
 		}
 		if err := s.o.Groups.Save(ctx, s.name, claim.Token, claim.Position); err != nil {
 			return err
 		}
+		s.begun = true // or what comes while that claim still runs would be passed over
 	}
 	parked, err := s.o.Groups.Parked(ctx, s.name)
 	if err != nil {
