@@ -224,9 +224,23 @@ func TestBearingOutWithoutWitnesses(t *testing.T) {
 	if err := ask(); !errors.Is(err, errAlone) {
 		t.Errorf("the other has been away for a moment: %v", err)
 	}
-	clock.advance(missedFor)
+	clock.advance(missedBrief)
 	if err := ask(); err != nil {
 		t.Errorf("nobody else has been healthy for a while: %v", err)
+	}
+	nonces := func() error {
+		_, err := c.pool.Reader().Nonces(t.Context(), b, []chain.Sequence{{Chain: id, Sender: alice, Key: key5}})
+		return err
+	}
+	if err := nonces(); !errors.Is(err, errAlone) {
+		t.Errorf("a used nonce, on one word: %v", err)
+	}
+	if clock.advance(missedBrief); !errors.Is(nonces(), errAlone) {
+		t.Error("a used nonce, on the word of one who has been alone for moments")
+	}
+	clock.advance(missedFor)
+	if err := nonces(); err != nil {
+		t.Errorf("a used nonce, nobody else has been healthy for a while: %v", err)
 	}
 }
 

@@ -43,9 +43,9 @@ type Config struct {
 	// MaxLag is how many blocks behind the others an endpoint may be, and half of how
 	// many it may be ahead of all others. Default 10.
 	MaxLag uint64
-	// Agree is how many endpoints, as far as so many have been healthy within the last
-	// minute, have to say the same of a receipt, a used nonce or a final block before it
-	// counts. Default 2; 1 trusts whichever is read from.
+	// Agree is how many endpoints, as far as so many are healthy or were a moment ago,
+	// have to say the same of a receipt, a used nonce or a final block before it counts.
+	// Default 2; 1 trusts whichever is read from.
 	Agree int
 	// DeriveWebSocket makes endpoints without a WebSocket URL use their own with
 	// the scheme ws or wss.
