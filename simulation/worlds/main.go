@@ -39,6 +39,13 @@ type options struct {
 }
 
 func main() {
+	if archive := os.Getenv(runtimeVar); archive != "" {
+		if err := tool(archive, os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, "worlds:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var o options

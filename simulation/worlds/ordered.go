@@ -8,15 +8,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // lots are where Go's runtime leaves an order to chance on purpose, so that nobody relies
 // on it: which of several timers of one instant rings first, where the time is made up,
 // and which of several channels a select takes that are ready at once. A world in which
-// several attempts have one deadline would be another each time. The runtime is not
-// changed: the compiler is given other texts for two of its files (go help build,
-// -overlay).
+// several attempts have one deadline would be another each time. The runtime that is
+// installed is not changed: the compiler is given other texts for two of its files (go help
+// build, -overlay).
 var lots = []struct{ file, old, new string }{ //nolint:gochecknoglobals // constant
 	{"src/runtime/time.go", "t.rand = cheaprand()\n", "t.rand = 0\n"},
 	{"src/runtime/select.go", "j := cheaprandn(uint32(norder + 1))\n", "j := uint32(norder)\n"},
@@ -34,6 +35,7 @@ func build(ctx context.Context, binary string) (err error) {
 		return fmt.Errorf("where Go is: %w", err)
 	}
 	replace := map[string]string{}
+	var names []string
 	for _, l := range lots {
 		at := filepath.Join(strings.TrimSpace(string(root)), filepath.FromSlash(l.file))
 		text, err := os.ReadFile(at)
@@ -44,6 +46,7 @@ func build(ctx context.Context, binary string) (err error) {
 			return fmt.Errorf("%s has %d times, not once: %s", at, n, l.old)
 		}
 		replace[at] = filepath.Join(dir, filepath.Base(l.file))
+		names = append(names, replace[at]+"=>$GOROOT/"+l.file) // as the compiler names what is installed
 		if err := os.WriteFile(replace[at], []byte(strings.Replace(string(text), l.old, l.new, 1)), 0o600); err != nil {
 			return err
 		}
@@ -56,10 +59,49 @@ func build(ctx context.Context, binary string) (err error) {
 	if err := os.WriteFile(at, overlay, 0o600); err != nil {
 		return err
 	}
-	making := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", at, "-o", binary, "github.com/tempo-watchtower/watchtower/simulation") //nolint:gosec // our own
-	making.Stderr = os.Stderr
+	flags := fmt.Sprintf("-gcflags=runtime='-trimpath=%s'", strings.Join(names, ";"))
+	list := exec.CommandContext(ctx, "go", "list", "-export", "-overlay", at, flags, "-f", "{{.Export}}", "runtime") //nolint:gosec // our own
+	list.Stderr = os.Stderr
+	made, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("build a runtime: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	making := exec.CommandContext(ctx, "go", "test", "-c", "-toolexec", "'"+self+"'", "-o", binary, "github.com/tempo-watchtower/watchtower/simulation") //nolint:gosec // our own
+	making.Env, making.Stderr = append(os.Environ(), runtimeVar+"="+strings.TrimSpace(string(made))), os.Stderr
 	if err := making.Run(); err != nil {
 		return fmt.Errorf("build the worlds: %w", err)
 	}
 	return nil
+}
+
+// runtimeVar names the file with the other runtime to a process of this program that the
+// go command starts in place of its tools (go help build, -toolexec).
+const runtimeVar = "WATCHTOWER_WORLD_RUNTIME"
+
+// tool runs a tool of the go command as it was to be run, but has the linker take the
+// other runtime. So it is the only package that is compiled anew, and the linker refuses
+// it if it looks any different to the others.
+func tool(archive string, line []string) error {
+	if at := slices.Index(line, "-importcfg"); strings.HasPrefix(filepath.Base(line[0]), "link") && at >= 0 {
+		packages, err := os.ReadFile(line[at+1])
+		if err != nil {
+			return err
+		}
+		all := strings.SplitAfter(string(packages), "\n")
+		n := slices.IndexFunc(all, func(text string) bool { return strings.HasPrefix(text, "packagefile runtime=") })
+		if n < 0 {
+			return fmt.Errorf("%s names no runtime", line[at+1])
+		}
+		all[n] = "packagefile runtime=" + archive + "\n"
+		if err := os.WriteFile(line[at+1], []byte(strings.Join(all, "")), 0o600); err != nil { // the go command's own, for this once
+			return err
+		}
+	}
+	cmd := exec.Command(line[0], line[1:]...) //nolint:gosec,noctx // what the go command would run, and ends
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return cmd.Run()
 }
