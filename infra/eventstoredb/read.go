@@ -152,6 +152,9 @@ func place(after event.Position) esdb.AllPosition {
 func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
 	return func(yield func(event.Batch, error) bool) {
 		head, err := l.Head(ctx)
+		if err == nil && after > head {
+			err = errBehind
+		}
 		if err != nil {
 			yield(event.Batch{Next: after}, err)
 			return

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"math"
 	"time"
@@ -198,6 +200,9 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, mo
 	if after < event.Position(begins)-1 {
 		return event.Batch{}, &archive.GoneError{Begins: event.Position(begins)}
 	}
+	if after > event.Position(head) {
+		return event.Batch{}, fmt.Errorf("read after position %d: %w, which ends at %d", after, errBeyond, head)
+	}
 	b := event.Batch{Events: events, Next: after}
 	if n := len(events); n > 0 {
 		b.Next = events[n-1].Position
@@ -212,6 +217,11 @@ func (l *Log) page(ctx context.Context, after event.Position, f event.Filter, mo
 	b.Live = b.Next >= event.Position(head)
 	return b, nil
 }
+
+// errBeyond refuses a position that this log has not reached: whoever has it read another
+// log, perhaps of a server that has lost its end, and would miss in silence what is
+// appended up to there.
+var errBeyond = errors.New("the position is not of this log")
 
 // ReadAll yields batches after a position up to the log's head.
 func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {

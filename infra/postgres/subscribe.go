@@ -43,7 +43,7 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 				yield(event.Batch{}, err)
 				return
 			}
-			if gone := new(archive.GoneError); errors.As(err, &gone) {
+			if gone := new(archive.GoneError); errors.As(err, &gone) || errors.Is(err, errBeyond) {
 				yield(event.Batch{}, err)
 				return
 			}

@@ -35,6 +35,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened[Log]) {
 		{"read all filtered", readAllFiltered},
 		{"filter prefixes are literal", literalPrefixes},
 		{"head", head},
+		{"a position beyond the head is refused", beyondHead},
 		{"subscription goes from history to live", catchUp},
 		{"subscriptions beside sixteen writers", besideWriters},
 		{"subscription moves over what it filters", subscribeFiltered},
@@ -364,7 +365,7 @@ func neighbours(t *testing.T, o Opened[Log]) {
 // early conflicts and goes again.
 func runOnOneStream(t *testing.T, o Opened[Log]) {
 	ctx, s := soon(t), o.Port
-	const n = 200
+	const n = 60
 	var all sync.WaitGroup
 	for i := range n {
 		e := facts(1)

@@ -250,3 +250,20 @@ func head(t *testing.T, o Opened[Log]) {
 		t.Fatalf("a read to the end stops at %d, the head is %d", next, at)
 	}
 }
+
+// beyondHead reads after a position that the log has not reached. Whoever has it read
+// another log: if that were the end, what is appended up to there would be passed over.
+func beyondHead(t *testing.T, o Opened[Log]) {
+	s := o.Port
+	a, err := s.Append(soon(t), "one", 0, facts(2)...)
+	check(t, err)
+	for _, f := range []event.Filter{{}, {Streams: []string{"o"}}, {Names: []string{"test."}}} {
+		var refused error
+		for _, err := range s.ReadAll(soon(t), a.Position+1, f, 10) {
+			refused = err
+		}
+		if refused == nil {
+			t.Errorf("%v: a read beyond the head came to a good end", f)
+		}
+	}
+}
