@@ -238,6 +238,7 @@ func TestCrashPoints(t *testing.T) {
 // TestLongReader has another program read on and on, as a backup does. Appends go
 // on; an erasure says that it is not finished, and finishes when tried afterwards.
 func TestLongReader(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	db := open(t, dir, embedded.Options{})
 	row := crashPayload("one")
@@ -258,7 +259,7 @@ func TestLongReader(t *testing.T) {
 	big := crashEvents("big")
 	big[0].Data = make([]byte, event.MaxEventBytes)
 	slowest := time.Duration(0)
-	for i := range 300 { // 75 MiB: over the bound that the writer keeps
+	for i := range 270 { // 67 MiB: over the bound that the writer keeps
 		start := time.Now()
 		if _, err := db.Log().Append(t.Context(), "big", event.Version(3*i), big...); err != nil {
 			t.Fatal(err)
@@ -291,12 +292,13 @@ func TestLongReader(t *testing.T) {
 
 // TestLogInBounds writes more than the write-ahead log may hold.
 func TestLogInBounds(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	db := open(t, dir, embedded.Options{})
 	big := crashEvents("big")
 	big[0].Data = make([]byte, event.MaxEventBytes)
 	most := int64(0)
-	for i := range 640 { // 160 MiB
+	for i := range 320 { // 80 MiB
 		if _, err := db.Log().Append(t.Context(), "big", event.Version(3*i), big...); err != nil {
 			t.Fatal(err)
 		}
