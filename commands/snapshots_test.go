@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func (r *rows) Snapshot(_ context.Context, stream event.Stream) (event.Snapshot,
 	}
 	s.Data = bytes.Clone(s.Data)
 	ok, err := r.mishap(&s)
-	if ok && err == nil && cmp.Equal(s, r.kept[stream]) {
+	if ok && err == nil && reflect.DeepEqual(s, r.kept[stream]) {
 		r.answers++
 	}
 	return s, ok, err
@@ -153,8 +154,8 @@ func TestSnapshotsDecideNothing(t *testing.T) {
 					t.Fatalf("%s: %v, version %d, not %d", name, err, got.Version, want.Version)
 				}
 				facts, err := got.State.Decide(c)
-				if diff := cmp.Diff(wantFacts, facts); diff != "" || fmt.Sprint(err) != fmt.Sprint(wantErr) {
-					t.Fatalf("%s: %T decides (%v, not %v): %s", name, c, err, wantErr, diff)
+				if !reflect.DeepEqual(wantFacts, facts) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+					t.Fatalf("%s: %T decides (%v, not %v): %s", name, c, err, wantErr, cmp.Diff(wantFacts, facts))
 				}
 			}
 			o := commands.Origin{ID: event.ID{byte(now.Unix()), byte(now.Unix() >> 8)}}
