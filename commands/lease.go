@@ -21,21 +21,33 @@ type Owner struct {
 // for work and given the lease up.
 func (o Owner) Own(ctx context.Context, name string, work func(ctx context.Context) error) {
 	for ctx.Err() == nil {
-		asked := time.Now()
-		_, held, err := o.Leases.Acquire(ctx, name, o.Holder, o.TTL)
+		held, err := o.Once(ctx, name, func(ctx context.Context) error {
+			o.Log.Info("lease won", "lease", name)
+			return work(ctx)
+		})
 		switch {
-		case err != nil && ctx.Err() == nil:
-			o.Log.Warn("lease not reached", "lease", name, "err", err)
+		case err == nil || ctx.Err() != nil:
 		case held:
-			o.hold(ctx, name, asked, work)
+			o.Log.Warn("owned work ended", "lease", name, "err", err)
+		default:
+			o.Log.Warn("lease not reached", "lease", name, "err", err)
 		}
 		_ = Pause(ctx, o.Renew) // the loop asks the context
 	}
 }
 
+// Once runs work if the lease can be had now, waits for its end, and gives the lease up.
+// held is false while another has it. Work whose lease is lost has its context ended.
+func (o Owner) Once(ctx context.Context, name string, work func(ctx context.Context) error) (held bool, err error) {
+	asked := time.Now()
+	if _, held, err = o.Leases.Acquire(ctx, name, o.Holder, o.TTL); err != nil || !held {
+		return false, err
+	}
+	return true, o.hold(ctx, name, asked, work)
+}
+
 // hold runs work until it ends, the lease is lost, or ctx ends.
-func (o Owner) hold(ctx context.Context, name string, asked time.Time, work func(ctx context.Context) error) {
-	o.Log.Info("lease won", "lease", name)
+func (o Owner) hold(ctx context.Context, name string, asked time.Time, work func(ctx context.Context) error) error {
 	working, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- work(working) }()
@@ -58,14 +70,12 @@ func (o Owner) hold(ctx context.Context, name string, asked time.Time, work func
 	if running {
 		err = <-ended
 	}
-	if err != nil && ctx.Err() == nil {
-		o.Log.Warn("owned work ended", "lease", name, "err", err)
-	}
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.TTL)
 	defer cancel()
 	if err := o.Leases.Release(release, name, o.Holder); err != nil {
 		o.Log.Warn("lease not released, it will lapse", "lease", name, "err", err)
 	}
+	return err
 }
 
 // renewed asks for the lease again. lost is true when another has it, or when it

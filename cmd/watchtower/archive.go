@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"text/tabwriter"
 	"time"
 
@@ -115,21 +116,20 @@ func verifyArchive(stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// withArchiver opens the configured store for as long as do takes.
-func withArchiver(cmd *cobra.Command, stderr io.Writer, do func(ctx context.Context, a *archiver.Archiver) error) (err error) {
+// withArchiver opens the configured store for as long as do takes. It is at work alone,
+// also beside a service, unless it only looks.
+func withArchiver(cmd *cobra.Command, stderr io.Writer, looks bool, do func(ctx context.Context, a *archiver.Archiver) error) error {
 	c, err := archiveConfig(cmd)
 	if err != nil {
 		return err
 	}
-	log := logger(c, stderr)
-	storage, err := app.OpenStorage(cmd.Context(), c, app.StorageOptions{Log: log, Crash: crash()})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, storage.Close(context.WithoutCancel(cmd.Context()))) }()
-	a := app.Archiver(storage, app.SettingsOf(c).Archive, operator(), log)
-	a.Crash = crash()
-	return do(cmd.Context(), a)
+	return withStorage(cmd, c, stderr, func(ctx context.Context, s app.Storage, log *slog.Logger) error {
+		a := app.Archiver(s, c, operator(), log, crash())
+		if looks {
+			return do(ctx, a)
+		}
+		return a.Alone(ctx, func(ctx context.Context) error { return do(ctx, a) })
+	})
 }
 
 func runArchive(stderr io.Writer) *cobra.Command {
@@ -140,7 +140,7 @@ func runArchive(stderr io.Writer) *cobra.Command {
 	dry := cmd.Flags().Bool("dry-run", false, "say what would be done, and do nothing")
 	config.Flags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return withArchiver(cmd, stderr, func(ctx context.Context, a *archiver.Archiver) error {
+		return withArchiver(cmd, stderr, *dry, func(ctx context.Context, a *archiver.Archiver) error {
 			out := cmd.OutOrStdout()
 			if *dry {
 				return planned(ctx, out, a)
@@ -196,7 +196,7 @@ func restoreArchive(stderr io.Writer) *cobra.Command {
 		if *from == 0 {
 			return errors.New("--from names no position: they begin with 1")
 		}
-		return withArchiver(cmd, stderr, func(ctx context.Context, a *archiver.Archiver) error {
+		return withArchiver(cmd, stderr, *dry, func(ctx context.Context, a *archiver.Archiver) error {
 			first, begins, err := a.Restorable(ctx, event.Position(*from))
 			if err != nil {
 				return err

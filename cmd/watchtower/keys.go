@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os/user"
 	"strings"
 	"text/tabwriter"
@@ -33,7 +34,7 @@ func keys(stderr io.Writer) *cobra.Command {
 }
 
 // withKeys opens the configured store for as long as do takes.
-func withKeys(cmd *cobra.Command, stderr io.Writer, do func(ctx context.Context, keys commands.Keys) error) (err error) {
+func withKeys(cmd *cobra.Command, stderr io.Writer, do func(ctx context.Context, keys commands.Keys) error) error {
 	c, _, err := resolve(cmd)
 	if err != nil {
 		return err
@@ -41,12 +42,20 @@ func withKeys(cmd *cobra.Command, stderr io.Writer, do func(ctx context.Context,
 	if c.Store.Engine == config.Memory {
 		return errors.New("a store in memory holds no keys")
 	}
-	storage, err := app.OpenStorage(cmd.Context(), c, app.StorageOptions{Log: logger(c, stderr)})
+	return withStorage(cmd, c, stderr, func(ctx context.Context, s app.Storage, _ *slog.Logger) error {
+		return do(ctx, app.Keys(s.Log))
+	})
+}
+
+// withStorage opens a configuration's store, as a service does, for as long as do takes.
+func withStorage(cmd *cobra.Command, c config.Config, stderr io.Writer, do func(ctx context.Context, s app.Storage, log *slog.Logger) error) (err error) {
+	log := logger(c, stderr)
+	storage, err := app.OpenStorage(cmd.Context(), c, app.StorageOptions{Log: log, Crash: crash()})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, storage.Close(context.WithoutCancel(cmd.Context()))) }()
-	return do(cmd.Context(), app.Keys(storage.Log))
+	return do(cmd.Context(), storage, log)
 }
 
 // operator says in events who was at the command line.

@@ -51,9 +51,13 @@ type Settings struct {
 	Segment int           // positions in one
 }
 
-// Archiver moves events. One replica at a time runs it, by lease; two at once would do
-// the same twice.
+// Lease is what whoever moves events, or puts them back, has to hold: two at once would
+// do the same twice, or undo what the other does.
+const Lease = "archive"
+
+// Archiver moves events.
 type Archiver struct {
+	Owner    commands.Owner // of the lease
 	Log      commands.Store // all of it, segments included
 	Store    Store
 	Files    Files
@@ -62,11 +66,15 @@ type Archiver struct {
 	Random   io.Reader
 	Logger   *slog.Logger
 	Actor    event.Meta
+	// Told is called after each pass of Run with what there is then, Failed with what a
+	// pass failed with. Both may be nil.
+	Told   func(Standing)
+	Failed func(error)
 	// Crash is called at the points of [CrashPoints]; nil does nothing.
 	Crash func(point string)
 
 	verified map[archive.Digest]bool // segments read back by this process
-	dropped  bool                    // whether it has looked once for what a crash left
+	dropped  event.Position          // below which this process has had all dropped that could be
 }
 
 // CrashPoints lists the places at which a test may end the process.
@@ -84,16 +92,68 @@ func Rule() archive.Rule {
 // pause is between two looks for what has become old enough.
 const pause = time.Minute
 
-// Run moves what becomes old enough until ctx ends.
-func (a *Archiver) Run(ctx context.Context) error {
-	for {
-		if _, err := a.Pass(ctx, false); err != nil {
+// Run moves what becomes old enough until ctx ends. It has the lease for each pass anew,
+// so that an operator's command comes in between.
+func (a *Archiver) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		_, err := a.Owner.Once(ctx, Lease, func(ctx context.Context) error {
+			_, err := a.Pass(ctx, false)
+			return errors.Join(err, a.tell(ctx))
+		})
+		if err != nil && ctx.Err() == nil {
+			a.Logger.Warn("events not archived, tried again later", "pause", pause, "err", err)
+			if a.Failed != nil {
+				a.Failed(err)
+			}
+		}
+		_ = commands.Pause(ctx, pause) // the loop asks the context
+	}
+}
+
+// Alone does something with the lease. It waits for whoever has that, as long as ctx lasts.
+func (a *Archiver) Alone(ctx context.Context, do func(ctx context.Context) error) error {
+	for waits := false; ; waits = true {
+		held, err := a.Owner.Once(ctx, Lease, do)
+		if held || err != nil {
 			return err
 		}
-		if err := commands.Pause(ctx, pause); err != nil {
+		if !waits {
+			a.Logger.Info("another process is at the archive: waiting until it is done")
+		}
+		if err := commands.Pause(ctx, a.Owner.Renew); err != nil {
 			return err
 		}
 	}
+}
+
+// Standing is what there is of the archive, for operators.
+type Standing struct {
+	Past     event.Position // the first position in no segment
+	Begins   event.Position // where the store's log begins
+	Segments int
+	Bytes    uint64 // of their files
+	Due      int    // segments that could be made, and are not
+}
+
+// tell hands on how the archive stands.
+func (a *Archiver) tell(ctx context.Context) error {
+	if a.Told == nil || ctx.Err() != nil {
+		return nil
+	}
+	state, err := a.State(ctx)
+	if err != nil {
+		return err
+	}
+	due, err := a.Due(ctx, state)
+	if err != nil {
+		return err
+	}
+	now := Standing{Past: state.Past(), Begins: max(state.Begins, 1), Segments: len(state.Segments), Due: len(due)}
+	for _, s := range state.Segments {
+		now.Bytes += s.Bytes
+	}
+	a.Told(now)
+	return nil
 }
 
 // Report is what a pass did, or would do.
@@ -139,7 +199,7 @@ func (a *Archiver) Pass(ctx context.Context, again bool) (report Report, err err
 	if err := a.list(ctx, state); err != nil {
 		return report, err
 	}
-	if state, err = a.drop(ctx, state, again, len(report.Stored) > 0); err != nil {
+	if state, err = a.drop(ctx, state, again); err != nil {
 		return report, err
 	}
 	report.Begins, report.Held = max(state.Begins, 1), state.Held
@@ -241,15 +301,15 @@ func (a *Archiver) list(ctx context.Context, state archive.State) error {
 }
 
 // drop has the store drop what is recorded and sound, and records where its log begins.
-func (a *Archiver) drop(ctx context.Context, state archive.State, again, fresh bool) (archive.State, error) {
-	if state.Held && !again || a.dropped && !fresh && !again {
+func (a *Archiver) drop(ctx context.Context, state archive.State, again bool) (archive.State, error) {
+	below := state.Past()
+	if !again && (state.Held || below <= a.dropped) {
 		return state, nil
 	}
 	begins, err := a.Store.Begins(ctx)
 	if err != nil {
 		return state, err
 	}
-	below := state.Past()
 	for _, s := range state.Segments {
 		if s.Past <= begins || a.verified[s.Hash] {
 			continue
@@ -262,7 +322,7 @@ func (a *Archiver) drop(ctx context.Context, state archive.State, again, fresh b
 	if begins, err = a.Store.Drop(ctx, below, Rule()); err != nil {
 		return state, err
 	}
-	a.dropped = true
+	a.dropped = below
 	if begins <= 1 {
 		return state, nil
 	}

@@ -34,6 +34,7 @@ type Metrics struct {
 	stuck        *prometheus.GaugeVec
 	stages       stages
 	queue        queue
+	archive      archive
 }
 
 // New registers the metrics, and those of the Go runtime and the process.
@@ -41,6 +42,7 @@ func New(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.makeStages()
 	m.makeQueue()
+	m.makeArchive()
 	// Buckets in seconds: from what an append takes to what an owner waits for.
 	fast := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	m.httpRequests = m.counter("http_requests_total", "HTTP requests answered.", "route", "method", "code")

@@ -209,13 +209,15 @@ type Handlers struct {
 	TrustedProxies []netip.Prefix
 }
 
+// owner takes leases for this process.
+func (s Settings) owner(leases commands.Leases, log *slog.Logger) commands.Owner {
+	return commands.Owner{Leases: leases, Holder: s.Holder, TTL: s.OwnerTTL, Renew: s.OwnerRenew, Log: log}
+}
+
 // parts lists everything that runs beside the listeners. Each returns when its
 // context ends.
 func (a *App) parts() []func(context.Context) {
-	owner := commands.Owner{
-		Leases: a.ports.Storage.Leases, Holder: a.settings.Holder,
-		TTL: a.settings.OwnerTTL, Renew: a.settings.OwnerRenew, Log: a.ports.Log,
-	}
+	owner := a.settings.owner(a.ports.Storage.Leases, a.ports.Log)
 	own := func(name string, work func(context.Context) error) func(context.Context) {
 		return func(ctx context.Context) { owner.Own(ctx, name, a.reader(name, work)) }
 	}
@@ -237,7 +239,7 @@ func (a *App) parts() []func(context.Context) {
 		parts = append(parts, a.hear, own("redis", a.rebuild))
 	}
 	if a.ports.Storage.Archive != nil {
-		parts = append(parts, own(archiveOwner, a.archiver().Run))
+		parts = append(parts, a.archiver().Run)
 	}
 	for _, part := range a.retention().Parts() {
 		parts = append(parts, own(part.Name, part.Run))

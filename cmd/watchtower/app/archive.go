@@ -13,10 +13,8 @@ import (
 	domain "github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
+	"github.com/tempo-watchtower/watchtower/infra/metrics"
 )
-
-// archiveOwner names the archiver's lease.
-const archiveOwner = "archive"
 
 // archived puts the configured archive before the log.
 func (s Storage) archived(c config.Archive, crash func(string)) (Storage, error) {
@@ -43,18 +41,31 @@ func withFiles(rest archive.Readable, c config.Archive) archive.Readable {
 	return archive.NewLog(rest, archive.NewFiles(archive.Dir(c.Dir), nil))
 }
 
-// Archiver moves events of a storage that has an archive.
-func Archiver(s Storage, c archiver.Settings, actor event.Meta, log *slog.Logger) *archiver.Archiver {
+// Archiver moves events of a storage that has an archive, for an operator.
+func Archiver(s Storage, c config.Config, actor event.Meta, log *slog.Logger, crash func(string)) *archiver.Archiver {
+	settings := SettingsOf(c)
+	settings.Holder = holder()
 	return &archiver.Archiver{
-		Log: s.Log, Store: s.Archived, Files: s.Archive, Settings: c,
-		Now: time.Now, Random: rand.Reader, Logger: log, Actor: actor,
+		Owner: settings.owner(s.Leases, log),
+		Log:   s.Log, Store: s.Archived, Files: s.Archive, Settings: settings.Archive,
+		Now: time.Now, Random: rand.Reader, Logger: log, Actor: actor, Crash: crash,
 	}
 }
 
+// archiver moves them for the service.
 func (a *App) archiver() *archiver.Archiver {
-	moving := Archiver(a.ports.Storage, a.settings.Archive, event.Meta{Actor: "archiver"}, a.ports.Log)
-	moving.Log, moving.Now, moving.Random, moving.Crash = a.store, a.ports.Now, a.ports.Random, a.ports.Crash
-	return moving
+	p := a.ports
+	return &archiver.Archiver{
+		Owner: a.settings.owner(p.Storage.Leases, p.Log),
+		Log:   a.store, Store: p.Storage.Archived, Files: p.Storage.Archive, Settings: a.settings.Archive,
+		Now: p.Now, Random: p.Random, Logger: p.Log, Actor: event.Meta{Actor: "archiver"}, Crash: p.Crash,
+		Told: func(s archiver.Standing) {
+			p.Metrics.Archive(metrics.Archive{
+				Last: uint64(s.Past - 1), Begins: uint64(s.Begins), Segments: s.Segments, Bytes: s.Bytes, Due: s.Due,
+			})
+		},
+		Failed: func(error) { p.Metrics.ArchiveFailed() },
+	}
 }
 
 // Segments are those of the configured store, and their files, while a service may be

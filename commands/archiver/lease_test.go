@@ -1,0 +1,75 @@
+package archiver_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/archiver"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/archive"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+)
+
+// Whoever puts events back is alone: a service's archiver leaves them until it is done,
+// and goes on afterwards. What it does and what it fails at is told.
+func TestOneAtATime(t *testing.T) {
+	db, err := embedded.Open(t.TempDir(), embedded.Options{AllowDataLoss: true})
+	check(t, err)
+	defer func() { check(t, db.Close()) }()
+	shelf := t.TempDir()
+	replica := func(holder string) *archiver.Archiver {
+		a := archiving(db.Log(), archive.NewFiles(archive.Dir(shelf), nil))
+		a.Owner = commands.Owner{Leases: db.Work(), Holder: holder, TTL: time.Minute, Renew: time.Millisecond, Log: slog.New(slog.DiscardHandler)}
+		return a
+	}
+	service, operator := replica("service"), replica("operator")
+	fill(t, service, 20)
+	told, failed := make(chan archiver.Standing, 1), make(chan error, 1)
+	service.Told, service.Failed = func(s archiver.Standing) { told <- s }, func(err error) { failed <- err }
+
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan struct{})
+	check(t, operator.Alone(t.Context(), func(context.Context) error {
+		held, err := service.Owner.Once(t.Context(), archiver.Lease, func(context.Context) error { return nil })
+		if held || err != nil {
+			t.Errorf("both have the lease: %v", err)
+		}
+		return nil
+	}))
+	go func() { service.Run(ctx); close(ran) }()
+	s := <-told
+	if s.Segments < 5 || int(s.Past-1) != s.Segments*part || s.Begins != s.Past || s.Due != 0 || s.Bytes == 0 {
+		t.Errorf("told of %+v", s)
+	}
+	check(t, operator.Alone(t.Context(), func(ctx context.Context) error { // whose lease is free between two passes
+		_, err := operator.Restore(ctx, 1)
+		return err
+	}))
+	stop()
+	<-ran
+
+	// What cannot be done is told of as well.
+	check(t, os.RemoveAll(shelf))
+	check(t, os.WriteFile(shelf, nil, 0o600))
+	from := len(streamOf(t, service, "group-1"))
+	for i := range 2 * part {
+		_, err := service.Log.Append(t.Context(), "group-1", event.Version(from+i), event.Event{ID: event.ID{3, byte(i)}, Name: "group.joined.v1", Data: []byte(`{}`)})
+		check(t, err)
+	}
+	ctx, stop = context.WithCancel(t.Context())
+	ran = make(chan struct{})
+	go func() { service.Run(ctx); close(ran) }()
+	if s := <-told; s.Due == 0 {
+		t.Errorf("a segment that cannot be written is not due: %+v", s)
+	}
+	if err := <-failed; err == nil || errors.Is(err, context.Canceled) {
+		t.Error("failed with", err)
+	}
+	stop()
+	<-ran
+}

@@ -1,0 +1,40 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// archive is the figures of the archive of old events. Nothing is shown without one.
+type archive struct {
+	last, begins, segments, bytes, due *prometheus.GaugeVec
+	failures                           *prometheus.CounterVec
+}
+
+func (m *Metrics) makeArchive() {
+	m.archive = archive{
+		last:     m.gauge("archive_last_position", "Position of the last event that is in a segment of the archive."),
+		begins:   m.gauge("archive_begins_position", "Position from which on the store's log is whole; below it, the archive is read."),
+		segments: m.gauge("archive_segments", "Segments of the archive."),
+		bytes:    m.gauge("archive_bytes", "Size of the archive's segments."),
+		due:      m.gauge("archive_due_segments", "Segments that are old enough to be made, and were not."),
+		failures: m.counter("archive_failures_total", "Passes of the archiver that failed; each is tried again."),
+	}
+}
+
+// Archive is how the archive stands after a pass of the archiver.
+type Archive struct {
+	Last, Begins  uint64
+	Segments, Due int
+	Bytes         uint64
+}
+
+// Archive notes how the archive stands.
+func (m *Metrics) Archive(a Archive) {
+	m.archive.last.WithLabelValues().Set(float64(a.Last))
+	m.archive.begins.WithLabelValues().Set(float64(a.Begins))
+	m.archive.segments.WithLabelValues().Set(float64(a.Segments))
+	m.archive.bytes.WithLabelValues().Set(float64(a.Bytes))
+	m.archive.due.WithLabelValues().Set(float64(a.Due))
+	m.archive.failures.WithLabelValues() // a figure from the first pass on
+}
+
+// ArchiveFailed counts a pass that failed.
+func (m *Metrics) ArchiveFailed() { m.archive.failures.WithLabelValues().Inc() }
