@@ -240,6 +240,25 @@ func TestNATSDuplicates(t *testing.T) {
 	}
 }
 
+// A stream that somebody removes is made again.
+func TestNATSStreamGone(t *testing.T) {
+	url := fmt.Sprintf("nats://127.0.0.1:%d", newNATS(t).port)
+	publisher, err := broker.Open(soon(t), url, broker.Options{})
+	must(t, err)
+	t.Cleanup(func() { must(t, publisher.Close()) })
+	must(t, publisher.Publish("events", message.NewMessage("1", []byte("{}"))))
+	conn, err := nats.Connect(url)
+	must(t, err)
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	must(t, err)
+	must(t, js.DeleteStream(soon(t), "events"))
+	if err := publisher.Publish("events", message.NewMessage("2", []byte("{}"))); err == nil {
+		t.Error("published to no stream")
+	}
+	must(t, publisher.Publish("events", message.NewMessage("2", []byte("{}"))))
+}
+
 func TestOpenRefuses(t *testing.T) {
 	for _, url := range []string{"kafka://x", "", "redis://user:secret@127.0.0.1:1/x", "nats://127.0.0.1:1", "redis://127.0.0.1:1", "redis://:se%cret@x"} {
 		p, err := broker.Open(soon(t), url, broker.Options{})

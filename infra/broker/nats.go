@@ -26,7 +26,9 @@ type natsPublisher struct {
 }
 
 func openNATS(ctx context.Context, to string, o Options) (message.Publisher, error) {
-	conn, err := nats.Connect(to, nats.Name("watchtower"), nats.Timeout(dialTimeout), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait))
+	// Without a buffer: what was given up, and perhaps published by another process since,
+	// is not sent when the connection is back.
+	conn, err := nats.Connect(to, nats.Name("watchtower"), nats.Timeout(dialTimeout), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectBufSize(-1))
 	if err != nil {
 		return nil, fmt.Errorf("broker: NATS does not answer: %w", err)
 	}
@@ -59,10 +61,18 @@ func (p *natsPublisher) Publish(topic string, messages ...*message.Message) erro
 		}
 		m.Metadata.Set(nats.MsgIdHdr, m.UUID)
 		if err := p.Publisher.Publish(topic, m); err != nil {
+			p.forget(topic)
 			return err
 		}
 	}
 	return nil
+}
+
+// forget has the topic's stream looked for again: somebody may have removed it.
+func (p *natsPublisher) forget(topic string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.known, topic)
 }
 
 // makeStream sees to it that a stream keeps what is published to a topic.
