@@ -61,28 +61,28 @@ func TestUnique(t *testing.T) {
 // What is asked for is found by an index, and no table is read whole for it.
 func TestQueriesUseIndexes(t *testing.T) {
 	sender, group := new(senderOf(6)), &chain.GroupID{15: 2}
-	for name, tt := range map[string]struct {
-		filters transactions.Filters
-		index   string
-	}{
-		"everything":        {transactions.Filters{}, "transactions_position"},
-		"a sender":          {transactions.Filters{Sender: sender}, "transactions_sender"},
-		"a sender's group":  {transactions.Filters{Sender: sender, Group: group}, "transactions_sender_group"},
-		"a group":           {transactions.Filters{Group: group}, "transactions_group"},
-		"a sender's others": {transactions.Filters{Sender: sender, Ungrouped: true}, "transactions_sender"},
-		"a rare status":     {transactions.Filters{Statuses: []tx.Status{tx.StatusRetry}}, "transactions_status"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			engines(t, func(t *testing.T, view func(t *testing.T) *sql.DB) {
-				db := migrate(t, view(t))
-				fill(t, db)
+	engines(t, func(t *testing.T, view func(t *testing.T) *sql.DB) {
+		db := migrate(t, view(t))
+		fill(t, db)
+		for name, tt := range map[string]struct {
+			filters transactions.Filters
+			index   string
+		}{
+			"everything":        {transactions.Filters{}, "transactions_position"},
+			"a sender":          {transactions.Filters{Sender: sender}, "transactions_sender"},
+			"a sender's group":  {transactions.Filters{Sender: sender, Group: group}, "transactions_sender_group"},
+			"a group":           {transactions.Filters{Group: group}, "transactions_group"},
+			"a sender's others": {transactions.Filters{Sender: sender, Ungrouped: true}, "transactions_sender"},
+			"a rare status":     {transactions.Filters{Statuses: []tx.Status{tx.StatusRetry}}, "transactions_status"},
+		} {
+			t.Run(name, func(t *testing.T) {
 				explained := explain(t, db, tt.filters)
 				if !strings.Contains(explained, tt.index+" ") || strings.Contains(explained, "Seq Scan") || strings.Contains(explained, "SCAN transactions \n") {
 					t.Errorf("not by %s:\n%s", tt.index, explained)
 				}
 			})
-		})
-	}
+		}
+	})
 }
 
 // explain says how a list is made, in the engine's words.
