@@ -146,13 +146,8 @@ func (k Kind) write(text []byte, value any) []byte {
 	panic(fmt.Sprintf("projections: a column of %T", value)) // holder makes no other
 }
 
-// Dump writes a model's rows, as they are at one moment, table by table, a line each.
-func Dump(ctx context.Context, db *sql.DB, m Model, to io.Writer) error {
-	snapshot, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
-	if err != nil {
-		return err
-	}
-	defer snapshot.Rollback() //nolint:errcheck // it only reads
+// Dump writes a model's rows, as a snapshot has them, table by table, a line each.
+func Dump(ctx context.Context, snapshot *sql.Tx, m Model, to io.Writer) error {
 	for _, t := range m.Tables {
 		var failed error
 		for _, row := range t.Rows(ctx, snapshot, "", &failed) {

@@ -39,10 +39,10 @@ type Loader interface {
 	Take() ([]bulk.Change, error)
 }
 
-// names are those of tables.
-func names(tables []Table) []string {
-	all := make([]string, len(tables))
-	for i, t := range tables {
+// TableNames are those of its tables.
+func (m Model) TableNames() []string {
+	all := make([]string, len(m.Tables))
+	for i, t := range m.Tables {
 		all[i] = t.Name
 	}
 	return all

@@ -123,10 +123,7 @@ func (p *place) open(ctx context.Context) (o opened, err error) {
 
 // shadow opens the shadow of a read model there.
 func (p *place) shadow(ctx context.Context, m projections.Model) (projections.Shadow, error) {
-	tables := make([]string, len(m.Tables))
-	for i, t := range m.Tables {
-		tables[i] = t.Name
-	}
+	tables := m.TableNames()
 	if p.engine == embeddedEngine {
 		return embedded.OpenShadow(ctx, filepath.Join(p.dir, "data"), m.Name, tables)
 	}

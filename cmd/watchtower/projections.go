@@ -44,11 +44,7 @@ func listModels() *cobra.Command {
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "name\ttables\twhat it shows") //nolint:errcheck // Flush tells
 			for _, m := range app.Models() {
-				var tables []string
-				for _, t := range m.Tables {
-					tables = append(tables, t.Name)
-				}
-				fmt.Fprintf(w, "%s\t%s\t%s\n", m.Name, strings.Join(tables, ", "), m.About) //nolint:errcheck // Flush tells
+				fmt.Fprintf(w, "%s\t%s\t%s\n", m.Name, strings.Join(m.TableNames(), ", "), m.About) //nolint:errcheck // Flush tells
 			}
 			return w.Flush()
 		},
@@ -105,9 +101,12 @@ func stateOf(ctx context.Context, r *app.ReadModels, m projections.Model) (s mod
 	s.Head = max(s.Head, s.Position)
 	s.Lag = uint64(s.Head - s.Position)
 	shadow, err := r.Shadow(ctx, m)
+	if errors.Is(err, event.ErrBusy) {
+		s.Busy = true
+		return s, nil
+	}
 	if err != nil {
-		s.Busy = true // its process has it
-		return s, nil //nolint:nilerr // that is what it says
+		return s, err
 	}
 	at, there, err := shadow.At(ctx)
 	if there {
@@ -320,7 +319,7 @@ func dumpModels() *cobra.Command {
 			return withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
 				out := bufio.NewWriter(cmd.OutOrStdout())
 				for _, m := range models {
-					if err := projections.Dump(ctx, r.View, m, out); err != nil {
+					if err := r.Dump(ctx, m, out); err != nil {
 						return err
 					}
 				}

@@ -46,4 +46,6 @@ var (
 	// ErrMoved says that a checkpoint is not where its reader thought: another
 	// reader of the same name has moved it. Nothing was written.
 	ErrMoved = errors.New("checkpoint moved by another reader")
+	// ErrBusy says that another process is at work on what only one at a time may have.
+	ErrBusy = errors.New("another process is at work on it")
 )

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
 // lock takes the directory for this process, until the file is closed or the
@@ -49,7 +51,7 @@ func lockShadow(name string) (*os.File, error) {
 		return f, nil
 	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = errors.New("another process is at work on it")
+		err = event.ErrBusy
 	}
 	return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
 }

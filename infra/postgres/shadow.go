@@ -62,7 +62,7 @@ func OpenShadow(ctx context.Context, url, reader string, tables []string, migrat
 	var got bool
 	err = s.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, hashtext($2))`, shadowLock, reader).Scan(&got)
 	if err == nil && !got {
-		err = fmt.Errorf("another process is at work on the shadow of %s", reader)
+		err = fmt.Errorf("the shadow of %s: %w", reader, event.ErrBusy)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -397,6 +397,20 @@ func OpenView(url string) (*sql.DB, error) {
 		return nil, err
 	}
 	return stdlib.OpenDB(*withParams(withParams(config, shadowSettings), map[string]string{"search_path": liveSchema})), nil
+}
+
+// Snapshot begins to read tables that serve, as they are at one moment. They are locked
+// before that, as reading does: those that a swap puts in their place would have no rows
+// at that moment.
+func Snapshot(ctx context.Context, view *sql.DB, tables []string) (*sql.Tx, error) {
+	dbtx, err := view.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := dbtx.ExecContext(ctx, `LOCK TABLE `+strings.Join(tables, ", ")+` IN ACCESS SHARE MODE`); err != nil {
+		return nil, errors.Join(err, dbtx.Rollback())
+	}
+	return dbtx, nil
 }
 
 // code is the server's, empty for other errors.

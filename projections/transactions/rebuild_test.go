@@ -1,11 +1,14 @@
 package transactions_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -328,6 +331,10 @@ func TestOneRebuild(t *testing.T) {
 			return embedded.OpenShadow(t.Context(), db.Dir(), transactions.Name, nil)
 		}
 		twice(t, open)
+		check(t, os.Mkdir(filepath.Join(db.Dir(), "rebuild-other.lock"), 0o700))
+		if _, err := embedded.OpenShadow(t.Context(), db.Dir(), "other", nil); err == nil || errors.Is(err, event.ErrBusy) {
+			t.Errorf("a lock that cannot be had from anybody: %v", err)
+		}
 	})
 	t.Run("postgres", func(t *testing.T) {
 		url := testenv.Postgres(t)
@@ -337,11 +344,47 @@ func TestOneRebuild(t *testing.T) {
 	})
 }
 
+// What is read from end to end is not swapped for other tables meanwhile.
+func TestSnapshotIsHeld(t *testing.T) {
+	url := testenv.Postgres(t)
+	db, err := postgres.Open(t.Context(), url, postgres.Options{})
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close(context.Background())) })
+	check(t, db.Migrate(t.Context()))
+	live := migrate(t, db.View())
+	h := newHistory(t)
+	h.live(t, 1)
+	h.project(t, live)
+	view, err := postgres.OpenView(url)
+	check(t, err)
+	t.Cleanup(func() { check(t, view.Close()) })
+	snapshot, err := postgres.Snapshot(t.Context(), view, transactions.Model(tx.Codec()).TableNames())
+	check(t, err)
+	const swap = `LOCK TABLE transactions IN ACCESS EXCLUSIVE MODE NOWAIT`
+	try := func() error {
+		dbtx, err := live.BeginTx(t.Context(), nil)
+		check(t, err)
+		defer dbtx.Rollback() //nolint:errcheck // nothing is to stay
+		_, err = dbtx.ExecContext(t.Context(), swap)
+		return err
+	}
+	if err := try(); err == nil || !strings.Contains(err.Error(), "could not obtain lock") {
+		t.Errorf("while the tables are read: %v", err)
+	}
+	var lines bytes.Buffer
+	check(t, projections.Dump(t.Context(), snapshot, transactions.Model(tx.Codec()), &lines))
+	if strings.Count(lines.String(), "\n") != 1 {
+		t.Errorf("dumped %s", &lines)
+	}
+	check(t, snapshot.Rollback())
+	check(t, try())
+}
+
 func twice[S shadow](t *testing.T, open func() (S, error)) {
 	t.Helper()
 	first, err := open()
 	check(t, err)
-	if _, err := open(); err == nil || !strings.Contains(err.Error(), "another process") {
+	if _, err := open(); !errors.Is(err, event.ErrBusy) {
 		t.Errorf("the second: %v", err)
 	}
 	check(t, first.Close())

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
@@ -104,12 +105,25 @@ func (r *ReadModels) Migrate(ctx context.Context) error {
 	return projections.Migrate(ctx, r.View, migrations.View)
 }
 
-// Shadow opens a read model's. One process at a time has it.
-func (r *ReadModels) Shadow(ctx context.Context, m projections.Model) (Shadow, error) {
-	tables := make([]string, len(m.Tables))
-	for i, t := range m.Tables {
-		tables[i] = t.Name
+// Dump writes a read model's rows as they are at one moment, a line each.
+func (r *ReadModels) Dump(ctx context.Context, m projections.Model, to io.Writer) error {
+	var snapshot *sql.Tx
+	var err error
+	if r.database.Engine == config.Embedded {
+		snapshot, err = r.View.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	} else {
+		snapshot, err = postgres.Snapshot(ctx, r.View, m.TableNames())
 	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.Name, err)
+	}
+	defer snapshot.Rollback() //nolint:errcheck // it only reads
+	return projections.Dump(ctx, snapshot, m, to)
+}
+
+// Shadow opens a read model's. One process at a time has it: event.ErrBusy.
+func (r *ReadModels) Shadow(ctx context.Context, m projections.Model) (Shadow, error) {
+	tables := m.TableNames()
 	if r.database.Engine == config.Embedded {
 		return orNoShadow(embedded.OpenShadow(ctx, r.database.Dir, m.Name, tables))
 	}
