@@ -151,7 +151,7 @@ func TestMostParked(t *testing.T) {
 		s.happened(stream, 0, 1)
 	}
 	o := s.options("g")
-	o.Lanes, o.Retries, o.MostParked = 1, 1, 2
+	o.Lanes, o.Retries, o.MostParked, o.TTL = 1, 1, 2, patience // nothing comes again because a claim has lapsed
 	_, messages := s.subscribe(o, feed.All)
 	tries := map[event.Stream]int{}
 	for range 20 {
