@@ -97,7 +97,7 @@ func (w *world) rebuiltAlike(t *testing.T) {
 // killed.
 func (w *world) projections(t *testing.T, env []string, args ...string) (out string, status int) {
 	t.Helper()
-	cmd := exec.CommandContext(w.ctx, program, append(append([]string{"projections"}, args...), w.store[:2]...)...)
+	cmd := exec.CommandContext(w.ctx, program, append(append([]string{"projections"}, args...), w.store...)...)
 	cmd.Env = append(os.Environ(), env...)
 	var both bytes.Buffer
 	var stdout bytes.Buffer
