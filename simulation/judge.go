@@ -28,10 +28,11 @@ type judge struct {
 	left                        map[chain.Hash]bool // blocks that were replaced
 	final                       uint64              // the highest block that was final
 	before                      map[event.Stream]tx.Event
+	unwanted                    map[event.Stream]bool // canceled by their owners
 }
 
 func newJudge(w *world) *judge {
-	j := &judge{world: w, decode: decodeOnce(), codec: tx.Codec(), left: map[chain.Hash]bool{}, before: map[event.Stream]tx.Event{}}
+	j := &judge{world: w, decode: decodeOnce(), codec: tx.Codec(), left: map[chain.Hash]bool{}, before: map[event.Stream]tx.Event{}, unwanted: map[event.Stream]bool{}}
 	p := w.plan
 	clocks := time.Second
 	if p.Store.Jump > 0 {
@@ -111,15 +112,17 @@ func (j *judge) notable(s event.Stream, fact tx.Event) {
 	some := j.world.some
 	switch e := fact.(type) {
 	case tx.Mined:
-		switch j.before[s].(type) {
-		case tx.Reorged:
+		if _, after := j.before[s].(tx.Reorged); after {
 			some["un-mined, then mined again"]++
-		case tx.CanceledLocally:
+		}
+		if j.unwanted[s] {
 			some["mined after a cancel"]++
 		}
 		if e.Receipt.Status == 0 {
 			some["mined and reverted"]++
 		}
+	case tx.CanceledLocally:
+		j.unwanted[s] = true
 	case tx.Reorged:
 		some["verdict withdrawn"]++
 	case tx.Expired:
