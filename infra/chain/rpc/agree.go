@@ -28,9 +28,10 @@ const (
 // another.
 type subject string
 
-// patience is for how long those are waited for who might have a word on it.
-func (s subject) patience() time.Duration {
-	if s == ofReceipts || s == ofKeys {
+// patience is for how long those are waited for who might have a word on it: not long,
+// if none of them has ever shown that it is there.
+func (s subject) patience(seen bool) time.Duration {
+	if !seen || s == ofReceipts || s == ofKeys {
 		return missedBrief
 	}
 	return missedFor
@@ -70,7 +71,7 @@ const (
 func (p *Pool) borneOut(ctx context.Context, e *endpoint, about subject, what string, check func(ctx context.Context, other *endpoint) say) error {
 	others := p.witnesses(e)
 	need := min(p.config.Agree-1, len(others))
-	if missed := p.missed(e); need < min(p.config.Agree-1, len(others)+missed) && p.aloneFor(about) < about.patience() {
+	if missed, seen := p.missed(e); need < min(p.config.Agree-1, len(others)+missed) && p.aloneFor(about) < about.patience(seen) {
 		return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d are healthy, %d are not)", what, errAlone, len(others), missed)}
 	}
 	if need <= 0 {
@@ -240,17 +241,20 @@ func (p *Pool) accuse(liars []*endpoint, what string) {
 	}
 }
 
-// missed is how many endpoints beside e are out of rotation. Who is distrusted, or
-// serves another chain, is not missed.
-func (p *Pool) missed(e *endpoint) (n int) {
+// missed is how many endpoints beside e are out of rotation, and whether any of them
+// has been seen since we began. Who is distrusted, or serves another chain, is not missed.
+func (p *Pool) missed(e *endpoint) (n int, seen bool) {
 	for _, other := range p.endpoints {
 		switch state := p.state(other); {
 		case other == e, state == Healthy, state == Distrusted, state == Foreign:
-		default:
-			n++
+			continue
 		}
+		n++
+		other.mu.Lock()
+		seen = seen || other.identity.known
+		other.mu.Unlock()
 	}
-	return n
+	return n, seen
 }
 
 // aloneFor is for how long nobody has borne a word on a subject out, counted from when
