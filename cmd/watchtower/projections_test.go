@@ -97,7 +97,13 @@ func (w *world) rebuiltAlike(t *testing.T) {
 // killed.
 func (w *world) projections(t *testing.T, env []string, args ...string) (out string, status int) {
 	t.Helper()
-	cmd := exec.CommandContext(w.ctx, program, append(append([]string{"projections"}, args...), w.store...)...)
+	return w.command(t, env, append([]string{"projections"}, args...)...)
+}
+
+// command runs any of the program's commands on the world's store; status as above.
+func (w *world) command(t *testing.T, env []string, args ...string) (out string, status int) {
+	t.Helper()
+	cmd := exec.CommandContext(w.ctx, program, append(args, w.store...)...)
 	cmd.Env = append(os.Environ(), env...)
 	var both bytes.Buffer
 	var stdout bytes.Buffer
