@@ -76,10 +76,12 @@ func (g *mute) Save(ctx context.Context, group string, token uint64, to event.Po
 	return g.Groups.Save(ctx, group, token, to)
 }
 
-// cut is a log whose first subscription ends with trouble behind the first events.
+// cut is a log whose first subscription ends with trouble behind the first events, once
+// somebody has seen them.
 type cut struct {
 	feed.Log
 
+	seen chan struct{}
 	done atomic.Bool
 }
 
@@ -90,6 +92,10 @@ func (l *cut) Subscribe(ctx context.Context, after event.Position, f event.Filte
 				return
 			}
 			if len(b.Events) > 0 && l.done.CompareAndSwap(false, true) {
+				select {
+				case <-l.seen:
+				case <-ctx.Done():
+				}
 				yield(event.Batch{}, errors.New("the connection broke"))
 				return
 			}
@@ -103,11 +109,13 @@ func TestFromEndOnce(t *testing.T) {
 	s := newStage(t)
 	o := s.options("g")
 	groups := &mute{s.feed.Groups(), make(chan event.Position, 100)}
-	o.FromEnd, o.Log, o.Groups = true, &cut{Log: s.db.Log()}, groups
+	log := &cut{Log: s.db.Log(), seen: make(chan struct{})}
+	o.FromEnd, o.Log, o.Groups = true, log, groups
 	_, messages := s.subscribe(o, feed.All)
 	<-groups.saved // it has begun, and there was nothing
 	s.happened("tx-a", 0, 1)
 	first, _ := next(t, messages)
+	close(log.seen)
 	if again, o := next(t, messages); o.Version != 1 || again.UUID != first.UUID {
 		t.Errorf("version %d comes, and what was not acked does not", o.Version)
 	}
