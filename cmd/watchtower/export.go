@@ -78,24 +78,28 @@ func export(stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// write exports to standard output or a file, compressed or not.
-func (e exporting) write(ctx context.Context, stdout io.Writer, log auditor.Source, sel auditor.Selection) (written uint64, err error) {
-	to := stdout
-	if e.out != "" {
-		f, err := os.OpenFile(e.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return 0, err
-		}
-		defer func() { err = errors.Join(err, f.Sync(), f.Close()) }()
-		to = f
+// write exports to standard output or a file.
+func (e exporting) write(ctx context.Context, stdout io.Writer, log auditor.Source, sel auditor.Selection) (uint64, error) {
+	if e.out == "" {
+		return e.writeTo(ctx, stdout, log, sel)
 	}
+	f, err := os.OpenFile(e.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	written, err := e.writeTo(ctx, f, log, sel)
+	return written, errors.Join(err, f.Sync(), f.Close())
+}
+
+// writeTo exports, compressed or not.
+func (e exporting) writeTo(ctx context.Context, to io.Writer, log auditor.Source, sel auditor.Selection) (uint64, error) {
 	const buffer = 1 << 20
 	buffered := bufio.NewWriterSize(to, buffer)
 	packed, err := e.packer(buffered)
 	if err != nil {
 		return 0, err
 	}
-	written, err = auditor.Export(ctx, log, sel, packed)
+	written, err := auditor.Export(ctx, log, sel, packed)
 	return written, errors.Join(err, packed.Close(), buffered.Flush())
 }
 
