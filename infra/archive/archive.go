@@ -54,11 +54,11 @@ type index struct {
 	blocks []block
 }
 
-// forget drops what is known of segments of a name.
-func (f *Files) forget(string) {
+// forget drops what is known of a segment.
+func (f *Files) forget(hash archive.Digest) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	clear(f.known)
+	delete(f.known, hash)
 }
 
 // opened is a segment that is being read. It is one reader's.
@@ -307,7 +307,7 @@ func (o *opened) find(stream event.Stream) (blocks []uint32, err error) {
 // Verify reads a segment whole, from the shelf and not from memory, and checks that it
 // is the one that was recorded, and that it holds every position of its range once.
 func (f *Files) Verify(ctx context.Context, s archive.Segment) error {
-	f.forget(s.Name)
+	f.forget(s.Hash)
 	return f.each(ctx, s, func(o *opened, z *zstd.Decoder) (bool, error) {
 		if got := o.segment(s.Name, s.Hash); got != s {
 			return false, named(s.Name, fmt.Errorf("%w: its header speaks of %+v, recorded was %+v", archive.ErrDamaged, got, s))

@@ -48,7 +48,6 @@ func (f *Files) Write(ctx context.Context, store event.ID, first, past event.Pos
 		return archive.Segment{}, err
 	}
 	f.crash("archive.named")
-	f.forget(name)
 	if err := f.Verify(ctx, segment); err != nil {
 		return archive.Segment{}, fmt.Errorf("read back: %w", err)
 	}
