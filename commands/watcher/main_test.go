@@ -183,7 +183,10 @@ func newWorld(t *testing.T, confirmations uint64) *world {
 		Chain: moderato, Decode: chaintest.DecodePlain, Now: w.clock.now, Rules: chaintest.Rules{Finality: finality},
 	})
 	t.Cleanup(w.chain.Close)
-	config := rpc.Config{Chain: moderato, Confirmations: confirmations, Probe: time.Hour}
+	config := rpc.Config{
+		Chain: moderato, Confirmations: confirmations, Probe: time.Hour,
+		Hedge: time.Minute, HeadTimeout: time.Minute, CallTimeout: time.Minute, // calls are counted: none twice on a slow machine
+	}
 	for _, name := range []string{"a", "b"} {
 		w.nodes[name] = w.chain.Node(name)
 		server := httptest.NewServer(w.nodes[name])

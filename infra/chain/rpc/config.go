@@ -33,6 +33,10 @@ type Config struct {
 	// HeadTimeout bounds one read of a head or a block. Endpoints that are usually
 	// quick get less, but at least a second. Default 2.5 s.
 	HeadTimeout time.Duration
+	// Hedge is how long at least an endpoint is waited for before another is asked as
+	// well: four times its usual latency, if that is longer, up to 600 ms.
+	// Default 250 ms.
+	Hedge time.Duration
 	// Poll is how often Heads signals without a subscription. Default 500 ms.
 	Poll time.Duration
 	// PollSubscribed is how often it signals beneath a live one. Default 3 s.
@@ -81,6 +85,7 @@ func (c Config) withDefaults() Config {
 	orElse(&c.SendTimeout, 4*time.Second)
 	orElse(&c.CallTimeout, 8*time.Second)
 	orElse(&c.HeadTimeout, 2500*time.Millisecond)
+	orElse(&c.Hedge, 250*time.Millisecond)
 	orElse(&c.Poll, 500*time.Millisecond)
 	orElse(&c.PollSubscribed, 3*time.Second)
 	orElse(&c.Probe, 5*time.Second)
@@ -114,7 +119,7 @@ func (c Config) validate() error {
 		return errors.New("a WebSocket URL needs connections of our own")
 	case len(c.Endpoints) == 0:
 		return fmt.Errorf("chain %d has no endpoint", c.Chain)
-	case c.Fanout < 0 || c.Agree < 0 || c.SendTimeout < 0 || c.CallTimeout < 0 || c.HeadTimeout < 0 || c.Poll < 0 || c.PollSubscribed < 0 || c.Probe < 0:
+	case c.Fanout < 0 || c.Agree < 0 || c.SendTimeout < 0 || c.CallTimeout < 0 || c.HeadTimeout < 0 || c.Hedge < 0 || c.Poll < 0 || c.PollSubscribed < 0 || c.Probe < 0:
 		return errors.New("counts and durations must not be negative")
 	}
 	for i, e := range c.Endpoints {

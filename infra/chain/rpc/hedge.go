@@ -9,15 +9,14 @@ import (
 // may take: what is much longer than usual is taken for a node that hangs.
 const (
 	hedgeFactor    = 4
-	hedgeFirst     = 250 * time.Millisecond // then another is asked as well
-	hedgeLast      = 600 * time.Millisecond
+	hedgeLast      = 600 * time.Millisecond // then another is asked as well
 	patienceFactor = 8
 	patienceFirst  = time.Second // then its answer is given up, if it is light
 )
 
 // hedge is how long an endpoint is waited for before another is asked as well.
 func (p *Pool) hedge(e *endpoint) time.Duration {
-	return min(max(hedgeFactor*e.usual(), hedgeFirst), hedgeLast)
+	return max(min(hedgeFactor*e.usual(), hedgeLast), p.config.Hedge)
 }
 
 // fewCalls are so few that they should be answered as soon as one.
@@ -31,7 +30,7 @@ func (p *Pool) patience(e *endpoint, calls []call) time.Duration {
 			return p.config.CallTimeout
 		}
 	}
-	return min(max(patienceFactor*e.usual(), patienceFirst), p.config.HeadTimeout, p.config.CallTimeout)
+	return min(max(patienceFactor*e.usual(), patienceFirst, p.config.Hedge), p.config.HeadTimeout, p.config.CallTimeout)
 }
 
 // hedged reads from the endpoint that is read from, and from the best of the others

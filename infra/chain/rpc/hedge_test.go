@@ -70,7 +70,7 @@ func TestReadsAreGivenUpSoonerThanHeavyOnes(t *testing.T) {
 		usual         time.Duration
 		hedge, blocks time.Duration
 	}{
-		{0, hedgeFirst, patienceFirst},
+		{0, 250 * time.Millisecond, patienceFirst},
 		{100 * time.Millisecond, 400 * time.Millisecond, patienceFirst},
 		{200 * time.Millisecond, hedgeLast, 1600 * time.Millisecond},
 		{2 * time.Second, hedgeLast, 2500 * time.Millisecond},
