@@ -86,6 +86,7 @@ type following struct {
 // the client can go on from there.
 func (f *following) run(ctx context.Context) (ended string, err error) {
 	const gone, slow = "client has gone", "client is too slow"
+	defer f.Tail.Listen()()
 	heartbeat := time.NewTicker(f.Limits.StreamSilence)
 	defer heartbeat.Stop()
 	more := make(chan struct{}) // always says go

@@ -19,37 +19,44 @@ func (b *bench) replicas(ctx context.Context, engine string, l loads) error {
 	if engine != postgresEngine {
 		return nil // an embedded store is one process's
 	}
-	var alone struct{ accepted, mined float64 }
+	var alone rates
 	for _, n := range []int{1, fleet} {
-		accepted, mined, err := b.together(ctx, engine, l, n)
+		of := func(what, unit string) figure {
+			return figure{Section: sectionReplicas, Store: engine, What: fmt.Sprintf("%d replicas: %s", n, what), Unit: unit}
+		}
+		got, err := b.together(ctx, engine, l, n, of)
 		if err != nil {
 			return fmt.Errorf("%d replicas: %w", n, err)
 		}
-		of := func(what string, against float64) figure {
-			f := figure{Section: sectionReplicas, Store: engine, What: fmt.Sprintf("%d replicas: %s", n, what), Unit: "tx/s"}
+		rate := func(what string, one, against float64) {
+			f := of(what, "tx/s")
 			if n > 1 {
 				f.Yardstick, f.Against, f.Goal = "one replica", against, goal{AtLeast: against}
 			}
-			return f
+			b.sheet.note(f, one)
 		}
-		b.sheet.note(of(fmt.Sprintf("accepted in batches of %d", batchSize), alone.accepted), accepted)
-		b.sheet.note(of("mined, each on its own nonce key", alone.mined), mined)
-		alone.accepted, alone.mined = accepted, mined
+		rate(fmt.Sprintf("accepted in batches of %d", batchSize), got.accepted, alone.accepted)
+		rate("mined, each on its own nonce key", got.mined, alone.mined)
+		alone = got
 	}
 	return nil
 }
 
-// together measures n replicas: acceptances a second, and payments mined a second.
-func (b *bench) together(ctx context.Context, engine string, l loads, n int) (accepted, mined float64, err error) {
+// rates are transactions a second.
+type rates struct{ accepted, mined float64 }
+
+// together measures n replicas: how many they accept, and how many they have mined.
+func (b *bench) together(ctx context.Context, engine string, l loads, n int, of func(what, unit string) figure) (got rates, err error) {
 	s, err := b.serve(ctx, engine)
 	if err != nil {
-		return 0, 0, err
+		return got, err
 	}
 	defer func() { err = errors.Join(err, s.end(ctx)) }()
 	urls := []string{s.URL}
 	for i := 1; i < n; i++ {
 		another := &rig.Service{
-			Program: s.Program, Args: s.Args, Env: s.Env, Log: filepath.Join(s.place.dir, fmt.Sprintf("log-%d", i)),
+			Program: s.Program, Args: s.Args, Log: filepath.Join(s.place.dir, fmt.Sprintf("log-%d", i)),
+			Env: []string{fmt.Sprintf("%s=%s-%d", controlVar, filepath.Join(s.place.dir, "control"), i)}, // of the profiled one only
 		}
 		defer func() {
 			stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
@@ -59,25 +66,38 @@ func (b *bench) together(ctx context.Context, engine string, l loads, n int) (ac
 		starting, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		if err := another.Start(starting); err != nil {
-			return 0, 0, err
+			return got, err
 		}
-		urls = append(urls, another.URL)
+		urls, s.meter.services = append(urls, another.URL), append(s.meter.services, another.Pid())
 	}
-	began := time.Now()
-	if _, err := postTo(ctx, urls, l.fleet, 2*batchesOut); err != nil {
-		return 0, 0, err
+	took, used, err := s.phase(ctx, fmt.Sprintf("accept-%d", n), func(ctx context.Context) error {
+		_, err := postTo(ctx, urls, l.fleet, 2*batchesOut)
+		return err
+	})
+	if err != nil {
+		return got, err
 	}
-	accepted = float64(len(l.fleet)*batchSize) / time.Since(began).Seconds()
+	accepted := float64(len(l.fleet) * batchSize)
+	b.cpu(func(what, unit string) figure { return of("accepted"+what, unit) }, used, accepted)
+	if err := s.until(ctx, health.caughtUp); err != nil {
+		return got, err
+	}
 	if err := s.node.expect(l.crew); err != nil {
-		return 0, 0, err
+		return got, err
 	}
 	if err := s.node.block(ctx); err != nil {
-		return 0, 0, err
+		return got, err
 	}
-	began = time.Now()
-	if _, err := postTo(ctx, urls, requests(l.crew, batchSize), batchesOut); err != nil {
-		return 0, 0, err
-	}
-	last, _, err := s.node.mined(ctx, l.crew)
-	return accepted, float64(len(l.crew)) / last.Sub(began).Seconds(), err
+	began := time.Now()
+	var last time.Time
+	_, used, err = s.phase(ctx, fmt.Sprintf("mine-%d", n), func(ctx context.Context) error {
+		if _, err := postTo(ctx, urls, requests(l.crew, batchSize), batchesOut); err != nil {
+			return err
+		}
+		last, _, err = s.node.mined(ctx, l.crew)
+		return err
+	})
+	mined := float64(len(l.crew))
+	b.cpu(func(what, unit string) figure { return of("mined"+what, unit) }, used, mined)
+	return rates{accepted / took.Seconds(), mined / last.Sub(began).Seconds()}, err
 }

@@ -24,7 +24,7 @@ type scale struct {
 	steadyFor int // seconds
 
 	anvil int // delivered at once by a real node
-	fleet int // accepted for later by one replica, and by several
+	fleet int // accepted for later by one replica, and by several: long enough for each to be warm
 	crew  int // delivered by one replica, and by several: many blocks full
 
 	crowds  []int         // scheduled transactions, each number with a service of its own
@@ -41,7 +41,7 @@ func full() scale {
 		alone: 4000, lives: 50_000,
 		scheduled: 100_000, oneByOne: 20_000, due: 150, dueFor: 20,
 		payments: 2000, senders: 10, rate: 20, steadyFor: 20,
-		anvil: 500, fleet: 20_000, crew: 10_000,
+		anvil: 500, fleet: 80_000, crew: 10_000,
 		crowds: []int{10_000, 1_000_000}, herd: 100_000, idleFor: 30 * time.Second,
 		trials: trials(),
 	}

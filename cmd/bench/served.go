@@ -51,7 +51,7 @@ func (b *bench) serve(ctx context.Context, engine string) (s *served, err error)
 	if err := s.Start(starting); err != nil {
 		return s, err
 	}
-	s.meter, err = newMeter(ctx, s.Pid(), engine)
+	s.meter, err = newMeter(ctx, engine, s.Pid())
 	return s, err
 }
 

@@ -44,12 +44,13 @@ func (s spent) shares() (idle, others float64) {
 
 // meter reads what is spent off /proc. Where there is none, all is zero.
 type meter struct {
-	service    int // process number
-	postmaster int // of the Postgres server, if it is here; else 0
+	services   []int         // process numbers
+	gone       time.Duration // what those used that ended before
+	postmaster int           // process number of the Postgres server, if it is here; else 0
 }
 
-func newMeter(ctx context.Context, service int, engine string) (meter, error) {
-	m := meter{service: service}
+func newMeter(ctx context.Context, engine string, services ...int) (meter, error) {
+	m := meter{services: services}
 	if engine != postgresEngine {
 		return m, nil
 	}
@@ -72,8 +73,11 @@ func newMeter(ctx context.Context, service int, engine string) (meter, error) {
 func (m meter) read() spent {
 	var s spent
 	s.busy, s.idle = readProcessors()
-	if p, ok := readProcess(m.service); ok {
-		s.service = p.used
+	s.service = m.gone
+	for _, pid := range m.services {
+		if p, ok := readProcess(pid); ok {
+			s.service += p.used
+		}
 	}
 	if p, ok := readProcess(os.Getpid()); ok {
 		s.bench = p.used

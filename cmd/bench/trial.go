@@ -29,14 +29,13 @@ type stand struct {
 	services []*rig.Service
 	urls     []string // of the services, for good
 	client   *http.Client
-	meters   []meter
+	meter    meter
 	seen     *sightings
 	all      []transfer
 
-	buried time.Duration // processor time of a service that was killed
-	away   atomic.Bool   // while the service is not there
-	back   time.Duration // from its start until it was ready
-	ends   []func(context.Context) error
+	away atomic.Bool   // while the service is not there
+	back time.Duration // from its start until it was ready
+	ends []func(context.Context) error
 }
 
 // try runs one trial.
@@ -59,10 +58,10 @@ func (b *bench) try(ctx context.Context, engine string, t trial) (s shown, err e
 	defer watcher.Wait()
 	defer stop()
 
-	before, began := st.spent(), time.Now()
+	before, began := st.meter.read(), time.Now()
 	l := st.load(ctx)
 	st.seen.all(ctx, l.accepted())
-	used := st.spent().since(before)
+	used := st.meter.read().since(before)
 	s = shown{Run: t.name, Store: engine, Samples: len(l.finals), Cuts: st.proxy.Cuts(), Back: st.back}
 	s.Idle, s.Others = used.shares()
 	l.tell(&s, st, began)
@@ -103,6 +102,7 @@ func (st *stand) open(ctx context.Context, b *bench, engine, program string) (er
 	}
 	st.ends = append(st.ends, func(context.Context) error { return st.proxy.Close() })
 	st.seen = &sightings{url: st.anvil.URL(), at: map[chain.Hash]time.Time{}}
+	var pids []int
 	for i := range 1 + st.replicas {
 		service := &rig.Service{
 			Program: b.program, Log: filepath.Join(st.place.dir, fmt.Sprintf("log-%d", i)),
@@ -119,11 +119,10 @@ func (st *stand) open(ctx context.Context, b *bench, engine, program string) (er
 		}
 		st.services, st.urls = append(st.services, service), append(st.urls, service.URL)
 		st.ends = append(st.ends, service.Stop)
-		m, err := newMeter(ctx, service.Pid(), engine)
-		if err != nil {
-			return err
-		}
-		st.meters = append(st.meters, m)
+		pids = append(pids, service.Pid())
+	}
+	if st.meter, err = newMeter(ctx, engine, pids...); err != nil {
+		return err
 	}
 	st.proxy.Cut(st.cut)
 	return nil
@@ -139,22 +138,14 @@ func (st *stand) end(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// spent is what all services have used, also those that are gone.
-func (st *stand) spent() spent {
-	all := st.meters[0].read()
-	all.service += st.buried
-	for _, m := range st.meters[1:] {
-		all.service += m.read().service
-	}
-	return all
-}
-
 // killAndBack kills the service as kill -9 does and starts it again at its address.
 func (st *stand) killAndBack(ctx context.Context) error {
 	s := st.services[0]
 	s.Listen = strings.TrimPrefix(s.URL, "http://")
 	st.away.Store(true)
-	st.buried += st.meters[0].read().service
+	if p, ok := readProcess(s.Pid()); ok {
+		st.meter.gone += p.used
+	}
 	s.Kill()
 	select {
 	case <-time.After(st.down):
@@ -168,7 +159,7 @@ func (st *stand) killAndBack(ctx context.Context) error {
 		return err
 	}
 	st.back = time.Since(began)
-	st.meters[0].service = s.Pid()
+	st.meter.services[0] = s.Pid()
 	st.away.Store(false)
 	return nil
 }

@@ -72,8 +72,8 @@ func (t *Tail) Read(ctx context.Context, after event.Position, f event.Filter, m
 	return event.Batch{Next: after, Live: true}, ctx.Err()
 }
 
-// Grown returns a channel that is closed when there is more to read. Take it
-// before reading, and wait on it after, and nothing is missed.
+// Grown returns a channel that is closed when there is more to read. [Tail.Listen]
+// first, take it before reading, and wait on it after, and nothing is missed.
 func (t *Tail) Grown() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

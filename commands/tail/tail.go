@@ -3,7 +3,8 @@
 //
 // A [Tail] wakes those who wait for one transaction ([Tail.Await]) and those who
 // read everything ([Tail.Read]). It reads the log and nothing else, so on several
-// replicas each sees what any of them appended.
+// replicas each sees what any of them appended. While nobody listens it reads nothing:
+// a replica that is asked for nothing costs the store nothing.
 package tail
 
 import (
@@ -19,8 +20,9 @@ import (
 )
 
 const (
-	readMax = 500         // events in one read of the log
-	pause   = time.Second // between two tries to follow a log that cannot be read
+	readMax = 500              // events in one read of the log
+	pause   = time.Second      // between two tries to follow a log that cannot be read
+	lingers = 10 * time.Second // how long the log is followed when nobody listens any more
 )
 
 // What a wait may end by, beside what it waits for.
@@ -45,6 +47,12 @@ type Tail struct {
 	waiters int // in waiting
 	recent  recent
 	grown   chan struct{} // closed when recent grows
+
+	listeners int
+	awake     bool          // somebody listens, or did until a while ago
+	roused    chan struct{} // told when awake becomes true
+	rest      *time.Timer   // runs while awake and nobody listens
+	stop      func()        // ends what follow does now
 }
 
 // New makes a tail of a log. Nothing runs yet.
@@ -52,16 +60,20 @@ func New(store commands.Store, codec event.Codec[tx.Event], log *slog.Logger) *T
 	return &Tail{
 		store: store, codec: codec, log: log, leaving: make(chan struct{}),
 		waiting: map[event.Stream]map[chan struct{}]struct{}{}, grown: make(chan struct{}),
+		roused: make(chan struct{}, 1), stop: func() {},
 	}
 }
 
-// Run follows the log until ctx ends or the log is closed. Trouble on the way
-// delays those who wait; nothing is passed over.
+// Run follows the log for those who listen, until ctx ends or the log is closed.
+// Trouble on the way delays those who wait; nothing is passed over.
 func (t *Tail) Run(ctx context.Context) {
-	for {
+	for t.awaken(ctx) {
 		err := t.follow(ctx)
-		if ctx.Err() != nil || errors.Is(err, event.ErrClosed) {
+		switch {
+		case ctx.Err() != nil || errors.Is(err, event.ErrClosed):
 			return
+		case err == nil: // it was sent to sleep
+			continue
 		}
 		t.log.Warn("the log's tail is interrupted", "err", err)
 		select {
@@ -72,9 +84,20 @@ func (t *Tail) Run(ctx context.Context) {
 	}
 }
 
-// follow goes on where an earlier follow ended.
+// follow goes on where an earlier follow ended, or else begins at the log's end: at
+// what that is after the first who listens has come. It returns nil when it was sent
+// to sleep.
 func (t *Tail) follow(ctx context.Context) error {
-	from, begun := t.at()
+	awake, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := t.tellAll(awake, stop); awake.Err() == nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func (t *Tail) tellAll(ctx context.Context, stop func()) error {
+	from, begun := t.set(stop)
 	if !begun {
 		head, err := t.store.Head(ctx)
 		if err != nil {
@@ -92,9 +115,13 @@ func (t *Tail) follow(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (t *Tail) at() (event.Position, bool) {
+// set names what ends the follow that sets out, and tells it where from.
+func (t *Tail) set(stop func()) (event.Position, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.stop = stop; !t.awake {
+		stop() // it went to sleep just now
+	}
 	return t.recent.upto, t.recent.begun
 }
 
@@ -103,6 +130,9 @@ func (t *Tail) at() (event.Position, bool) {
 func (t *Tail) begin(at event.Position) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.awake {
+		return
+	}
 	t.recent = recent{begun: true, from: at, upto: at}
 	for _, all := range t.waiting {
 		for w := range all {
@@ -116,6 +146,9 @@ func (t *Tail) begin(at event.Position) {
 func (t *Tail) tell(batch event.Batch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.recent.begun {
+		return // it went to sleep: the next follow begins anew
+	}
 	t.recent.add(batch)
 	for _, e := range batch.Events {
 		for w := range t.waiting[e.Stream] {
@@ -157,6 +190,7 @@ func (t *Tail) join(stream event.Stream) (w chan struct{}, leave func(), err err
 	}
 	t.waiting[stream][w] = struct{}{}
 	t.waiters++
+	t.listen()
 	return w, func() { t.part(stream, w) }, nil
 }
 
@@ -164,6 +198,7 @@ func (t *Tail) part(stream event.Stream, w chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.waiters--
+	t.unlisten()
 	delete(t.waiting[stream], w)
 	if len(t.waiting[stream]) == 0 {
 		delete(t.waiting, stream)
