@@ -94,7 +94,7 @@ func (f *following) run(ctx context.Context) (ended string, err error) {
 	var left *clientError
 	err = f.out.begin(f.at)
 	for err == nil {
-		if f.until != nil && f.at >= *f.until {
+		if f.over() {
 			if f.out.end(f.at) != nil {
 				return gone, nil
 			}
@@ -114,7 +114,7 @@ func (f *following) run(ctx context.Context) (ended string, err error) {
 		case f.sent > before:
 			heartbeat.Reset(f.Limits.StreamSilence)
 		}
-		if !live {
+		if !live || f.over() {
 			grown = more
 		}
 		select {
@@ -135,6 +135,9 @@ func (f *following) run(ctx context.Context) (ended string, err error) {
 	}
 	return gone, nil
 }
+
+// over is said of a stream that has come to the end that was asked for.
+func (f *following) over() bool { return f.until != nil && f.at >= *f.until }
 
 // step sends what the next stretch of the log holds for the client.
 func (f *following) step(ctx context.Context) (live bool, err error) {

@@ -327,7 +327,7 @@ func TestFollowSlowClient(t *testing.T) {
 // A stream with an end has what lies before it, says that it is over, and closes; one
 // whose end the log has not come to waits for it.
 func TestFollowUntil(t *testing.T) {
-	s := newStack(t)
+	s := newStack(t, func(c *Config) { c.Limits.StreamSilence = time.Hour }) // it does not end by chance
 	key := newKey(t)
 	for n := range 3 {
 		s.submit(signed(t, key, testChain, uint64(n)))
