@@ -1,0 +1,140 @@
+package keys
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// The variables that hold private keys: a JSON array of them, or one each, counted
+// from 0 without a gap.
+const (
+	VariableOfAll = "RELAYER_PRIVATE_KEYS_JSON"
+	VariableOfOne = "RELAYER_PRIVATE_KEY_"
+)
+
+// MaxKeys is the most keys that one source may hold.
+const MaxKeys = 1000
+
+// Environment is a signer for each private key in an environment, given as
+// os.Environ gives it: 64 hex digits, with or without 0x. A process's environment
+// is read by whoever may look at the process and is handed on to those that it
+// starts, and Go cannot clear it: so this is for development, and refused
+// otherwise. Each use is logged as a warning, with the addresses.
+//
+// No such variable is no signers. One that is not a key, an address twice and a gap
+// in the count are refused, with the variable's name.
+func Environment(environ []string, development bool, log *slog.Logger) ([]*Signer, error) {
+	all, ones, err := keyVariables(environ)
+	if err != nil || all == nil && len(ones) == 0 {
+		return nil, err
+	}
+	if !development {
+		return nil, ErrNotDevelopment.Because("private keys stand in the environment; that is for development only, and this is not said to be development")
+	}
+	var values []variable
+	if all != nil {
+		if values, err = elements(*all); err != nil {
+			return nil, err
+		}
+	}
+	signers, err := fromHex(append(values, ones...))
+	if err != nil {
+		return nil, err
+	}
+	log.Warn("PRIVATE KEYS FROM THE ENVIRONMENT: for development only, never with keys that hold anything of value",
+		"addresses", addressesOf(signers))
+	return signers, nil
+}
+
+// variable is a private key in hex, and where it stands.
+type variable struct{ name, value string }
+
+// keyVariables finds the variables and puts those that are counted in their order.
+func keyVariables(environ []string) (all *string, ones []variable, err error) {
+	found := map[int]string{}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if name == VariableOfAll {
+			all = &value
+		}
+		count, isOne := strings.CutPrefix(name, VariableOfOne)
+		if !isOne {
+			continue
+		}
+		n, err := strconv.Atoi(count)
+		if err != nil || n < 0 || n >= MaxKeys || strconv.Itoa(n) != count {
+			return nil, nil, ErrBadKey.Because("%s… is followed by a count from 0 to %d, and one variable's is none", VariableOfOne, MaxKeys-1)
+		}
+		found[n] = value
+	}
+	for n := range len(found) {
+		value, there := found[n]
+		if !there {
+			return nil, nil, ErrBadKey.Because("there are %d variables %s…, but %s%d is not among them: they are counted from 0 without a gap", len(found), VariableOfOne, VariableOfOne, n)
+		}
+		ones = append(ones, variable{VariableOfOne + strconv.Itoa(n), value})
+	}
+	return all, ones, nil
+}
+
+// elements reads the array. What a JSON decoder says is left out: it may quote.
+func elements(text string) ([]variable, error) {
+	var values []*string
+	if err := json.Unmarshal([]byte(text), &values); err != nil || len(values) == 0 || len(values) > MaxKeys {
+		return nil, ErrBadKey.Because("%s is not a JSON array of 1 to %d strings", VariableOfAll, MaxKeys)
+	}
+	variables := make([]variable, len(values))
+	for i, v := range values {
+		variables[i].name = fmt.Sprintf("%s[%d]", VariableOfAll, i)
+		if v != nil {
+			variables[i].value = *v
+		}
+	}
+	return variables, nil
+}
+
+// fromHex makes a signer of each.
+func fromHex(variables []variable) (signers []*Signer, err error) {
+	defer func() {
+		if err != nil {
+			closeAll(signers)
+			signers = nil
+		}
+	}()
+	seen := map[chain.Address]string{}
+	for _, v := range variables {
+		var secret [32]byte
+		digits := strings.TrimPrefix(v.value, "0x")
+		if len(digits) != 2*len(secret) {
+			return signers, ErrBadKey.Because("%s is not 64 hex digits", v.name)
+		}
+		if _, err := hex.Decode(secret[:], []byte(digits)); err != nil {
+			clear(secret[:])
+			return signers, ErrBadKey.Because("%s is not 64 hex digits", v.name)
+		}
+		s, err := secp256k1(secret[:], v.name)
+		if err != nil {
+			return signers, err
+		}
+		signers = append(signers, s)
+		if other, twice := seen[s.address]; twice {
+			return signers, ErrBadKey.Because("%s and %s hold the same key, of %s", other, v.name, s.address)
+		}
+		seen[s.address] = v.name
+	}
+	return signers, nil
+}
+
+func addressesOf(signers []*Signer) []string {
+	addresses := make([]string, len(signers))
+	for i, s := range signers {
+		addresses[i] = s.address.String()
+	}
+	return addresses
+}
