@@ -1,0 +1,197 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+// Bounds of one attempt.
+const (
+	TimeoutMin = time.Second
+	TimeoutMax = time.Minute
+	headerMax  = 32 << 10 // bytes of an answer's header
+	drainMax   = 64 << 10 // bytes of an answer's body that are read and thrown away
+	drainTime  = time.Second
+	idleTime   = 30 * time.Second
+	idleMax    = 256 // connections that are kept
+)
+
+// Options are what a Sender works with.
+type Options struct {
+	Guard *Guard
+	// Timeout bounds one attempt, from the lookup of the name to the answer's header.
+	// The specification recommends 15 to 30 seconds.
+	Timeout time.Duration
+	// Roots are the certificates that sign receivers' certificates; nil for the system's.
+	Roots *x509.CertPool
+	// Agent is the User-Agent header.
+	Agent string
+	Now   func() time.Time
+}
+
+// Sender makes attempts. Any number of goroutines may use it.
+type Sender struct {
+	guard     *Guard
+	timeout   time.Duration
+	agent     string
+	now       func() time.Time
+	transport *http.Transport
+}
+
+// New makes a Sender. It is closed at its end.
+func New(o Options) (*Sender, error) {
+	if o.Timeout < TimeoutMin || o.Timeout > TimeoutMax {
+		return nil, fmt.Errorf("an attempt's time is %s, not between %s and %s", o.Timeout, TimeoutMin, TimeoutMax)
+	}
+	return &Sender{
+		guard: o.Guard, timeout: o.Timeout, agent: o.Agent, now: o.Now,
+		// No proxy, whatever the environment says: it would connect for us, to where
+		// the guard has not looked. HTTP/1.1 only: one request to a connection.
+		transport: &http.Transport{
+			DialContext:            o.Guard.dial,
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots},
+			TLSHandshakeTimeout:    o.Timeout,
+			ResponseHeaderTimeout:  o.Timeout,
+			MaxResponseHeaderBytes: headerMax,
+			DisableCompression:     true,
+			MaxIdleConns:           idleMax,
+			MaxIdleConnsPerHost:    1,
+			IdleConnTimeout:        idleTime,
+		},
+	}, nil
+}
+
+// Close closes the connections that are kept.
+func (s *Sender) Close() { s.transport.CloseIdleConnections() }
+
+// stage is how far an attempt came.
+type stage = int32
+
+const (
+	connecting stage = iota
+	securing
+	sending // from here on it may have been received
+)
+
+// Send makes one attempt. It ends within the timeout and a second for the answer's
+// body, or with ctx: then the outcome is that of a connection that broke. Redirects
+// are not followed. What the receiver says beside its status and Retry-After is
+// thrown away.
+func (s *Sender) Send(ctx context.Context, e Endpoint, m Message) notice.Outcome {
+	if err := m.check(e.Secrets); err != nil {
+		return notice.Outcome{Class: notice.Failed, Cause: notice.Unfit}
+	}
+	u, err := s.guard.parse(e.URL)
+	if err != nil {
+		return notice.Outcome{Class: notice.Failed, Cause: notice.Forbidden}
+	}
+	var at atomic.Int32
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		TLSHandshakeStart: func() { at.Store(securing) },
+		GotConn:           func(httptrace.GotConnInfo) { at.Store(sending) },
+	})
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(m.Body))
+	if err != nil {
+		return notice.Outcome{Class: notice.Failed, Cause: notice.Forbidden}
+	}
+	s.fill(request.Header, e, m)
+	// Without a Client there are no redirects, no cookies and no Referer.
+	response, err := s.transport.RoundTrip(request)
+	if err != nil {
+		return failed(err, at.Load())
+	}
+	drain(response.Body, cancel)
+	return answered(response)
+}
+
+func (s *Sender) fill(h http.Header, e Endpoint, m Message) {
+	now := s.now()
+	h.Set("Content-Type", "application/json")
+	h.Set("User-Agent", s.agent)
+	h.Set(HeaderID, m.ID)
+	h.Set(HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
+	h.Set(HeaderSignature, Sign(e.Secrets, m.ID, now, m.Body))
+}
+
+// drain reads a body to its end, so that the connection can be used again: a short one
+// that comes at once. Any other costs the receiver the connection.
+func drain(body io.ReadCloser, cancel func()) {
+	limit := time.AfterFunc(drainTime, cancel)
+	defer limit.Stop()
+	_, _ = io.CopyN(io.Discard, body, drainMax)
+	_ = body.Close()
+}
+
+// answered classes an answer by its header: whatever becomes of the body, a receiver
+// that says 2xx has received. Source: Standard Webhooks 1.0.0, "Delivery success and
+// failure".
+func answered(response *http.Response) notice.Outcome {
+	o := notice.Outcome{Class: notice.Failed, Cause: notice.Status, Status: response.StatusCode}
+	switch status := response.StatusCode; {
+	case status >= 200 && status <= 299:
+		o.Class, o.Cause = notice.Delivered, notice.NoCause
+	case status == http.StatusGone:
+		o.Class = notice.Gone
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
+		o.Class, o.RetryAfter = notice.Later, retryAfter(response.Header)
+	}
+	return o
+}
+
+// failed classes an attempt without an answer.
+func failed(err error, at stage) notice.Outcome {
+	o := notice.Outcome{Class: notice.Failed, Cause: notice.Connect}
+	if at == sending {
+		o.Class = notice.Unknown
+	}
+	var kept *refused
+	var network net.Error
+	switch {
+	case errors.As(err, &kept):
+		o.Cause = kept.cause
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		o.Cause = notice.Timeout
+	case at == securing:
+		o.Cause = notice.TLS
+	case at == sending && (errors.As(err, &network) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled)):
+		o.Cause = notice.Cut
+	case at == sending:
+		o.Cause = notice.Protocol
+	}
+	return o
+}
+
+// retryAfter is how long an answer asks to wait; 0 when it does not, or in words that
+// are none. Source: RFC 9110 section 10.2.3.
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	when, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	// Against the receiver's clock, if it shows it: ours may be another.
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	return max(when.Sub(now), 0)
+}
