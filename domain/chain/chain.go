@@ -35,20 +35,30 @@ type Address [20]byte
 // GroupID names a group of one sender's transactions; see [NonceKey.Group].
 type GroupID [16]byte
 
-func (h Hash) String() string    { return "0x" + hex.EncodeToString(h[:]) }
-func (a Address) String() string { return "0x" + hex.EncodeToString(a[:]) }
-func (g GroupID) String() string { return "0x" + hex.EncodeToString(g[:]) }
+// IntentID names what a client of the relay wants done. It is derived from who
+// asked, whom and under which key, so that everybody derives the same.
+type IntentID [16]byte
+
+func (h Hash) String() string     { return "0x" + hex.EncodeToString(h[:]) }
+func (a Address) String() string  { return "0x" + hex.EncodeToString(a[:]) }
+func (g GroupID) String() string  { return "0x" + hex.EncodeToString(g[:]) }
+func (i IntentID) String() string { return "0x" + hex.EncodeToString(i[:]) }
 
 // IsZero reports whether the hash is unset.
 func (h Hash) IsZero() bool { return h == Hash{} }
 
-func (h Hash) MarshalText() ([]byte, error)    { return []byte(h.String()), nil }
-func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
-func (g GroupID) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+// IsZero reports whether the id is unset.
+func (i IntentID) IsZero() bool { return i == IntentID{} }
 
-func (h *Hash) UnmarshalText(b []byte) error    { return unhex(h[:], string(b), "hash") }
-func (a *Address) UnmarshalText(b []byte) error { return unhex(a[:], string(b), "address") }
-func (g *GroupID) UnmarshalText(b []byte) error { return unhex(g[:], string(b), "group id") }
+func (h Hash) MarshalText() ([]byte, error)     { return []byte(h.String()), nil }
+func (a Address) MarshalText() ([]byte, error)  { return []byte(a.String()), nil }
+func (g GroupID) MarshalText() ([]byte, error)  { return []byte(g.String()), nil }
+func (i IntentID) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
+
+func (h *Hash) UnmarshalText(b []byte) error     { return unhex(h[:], string(b), "hash") }
+func (a *Address) UnmarshalText(b []byte) error  { return unhex(a[:], string(b), "address") }
+func (g *GroupID) UnmarshalText(b []byte) error  { return unhex(g[:], string(b), "group id") }
+func (i *IntentID) UnmarshalText(b []byte) error { return unhex(i[:], string(b), "intent id") }
 
 // ParseHash reads 0x and 64 hex digits of either case.
 func ParseHash(s string) (h Hash, err error) { return h, unhex(h[:], s, "hash") }
@@ -58,6 +68,9 @@ func ParseAddress(s string) (a Address, err error) { return a, unhex(a[:], s, "a
 
 // ParseGroupID reads 0x and 32 hex digits of either case.
 func ParseGroupID(s string) (g GroupID, err error) { return g, unhex(g[:], s, "group id") }
+
+// ParseIntentID reads 0x and 32 hex digits of either case.
+func ParseIntentID(s string) (i IntentID, err error) { return i, unhex(i[:], s, "intent id") }
 
 // unhex fills dst from 0x-prefixed hex of exactly its length.
 func unhex(dst []byte, s, what string) error {

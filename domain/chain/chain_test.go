@@ -44,8 +44,9 @@ func TestText(t *testing.T) {
 		Addr  Address
 		Key   NonceKey
 		Group GroupID
+		Wish  IntentID
 	}
-	v.Hash[0], v.Addr[19], v.Key[31], v.Group[15] = 0xab, 1, 5, 7
+	v.Hash[0], v.Addr[19], v.Key[31], v.Group[15], v.Wish[0] = 0xab, 1, 5, 7, 9
 	data, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +69,21 @@ func TestText(t *testing.T) {
 	}
 	if h, err := ParseHash("0x" + strings.Repeat("AB", 32)); err != nil || h[0] != 0xab {
 		t.Errorf("upper-case digits are fine: %v", err)
+	}
+}
+
+func TestIntentID(t *testing.T) {
+	id, err := ParseIntentID("0x" + strings.Repeat("Ab", 16))
+	if err != nil || id.IsZero() || id.String() != "0x"+strings.Repeat("ab", 16) {
+		t.Errorf("%s: %v", id, err)
+	}
+	if !(IntentID{}).IsZero() {
+		t.Error("the zero id is set")
+	}
+	for _, bad := range []string{"", "0x", strings.Repeat("ab", 16), "0X" + strings.Repeat("ab", 16), "0x" + strings.Repeat("ab", 15), "0x" + strings.Repeat("ab", 17), "0x" + strings.Repeat("zz", 16)} {
+		if _, err := ParseIntentID(bad); err == nil {
+			t.Errorf("intent id %q was taken", bad)
+		}
 	}
 }
 
