@@ -1,0 +1,72 @@
+package lane
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/holiman/uint256"
+	"pgregory.net/rapid"
+)
+
+var highest = Price(*new(uint256.Int).SetAllOne())
+
+func TestReplacementFee(t *testing.T) {
+	fee := func(most, tip uint64) Fee { return Fee{PriceOf(most), PriceOf(tip)} }
+	for _, c := range []struct {
+		name        string
+		earlier, by Fee
+		taken       bool
+	}{
+		{"10 % in both", fee(1000, 100), fee(1100, 110), true},
+		{"one short of it in the fee", fee(1000, 100), fee(1099, 110), false},
+		{"one short of it in the tip", fee(1000, 100), fee(1100, 109), false},
+		{"only the fee", fee(1000, 100), fee(5000, 100), false},
+		{"only the tip", fee(1000, 100), fee(1000, 1000), false},
+		{"fractions are rounded up", fee(1001, 101), fee(1101, 111), false},
+		{"and one more is enough", fee(1001, 101), fee(1102, 112), true},
+		{"less than ten", fee(5, 1), fee(6, 2), true},
+		{"no tip needs one", fee(1000, 0), fee(1100, 0), false},
+		{"which may be the smallest", fee(1000, 0), fee(1100, 1), true},
+		{"nothing", fee(0, 0), fee(1, 1), true},
+		{"a legacy price", LegacyFee(PriceOf(1000)), LegacyFee(PriceOf(1100)), true},
+		{"a legacy price one short", LegacyFee(PriceOf(1000)), LegacyFee(PriceOf(1099)), false},
+		{"a tip below the price it replaces", LegacyFee(PriceOf(1000)), fee(1100, 1099), false},
+		{"nothing replaces the highest", LegacyFee(highest), LegacyFee(highest), false},
+	} {
+		if got := c.by.Replaces(c.earlier); got != c.taken {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}
+
+// What is the least is taken by go-ethereum's rule, which is written out here with
+// numbers that do not overflow; and one less is not taken by ours.
+func TestLeastReplacement(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		old := rapid.Uint64Range(0, 1<<60).Draw(t, "price")
+		least, ok := PriceOf(old).raised()
+		if n := least.Int().Uint64(); !ok || n <= old || n < old*110/100 || 100*(n-1) >= 110*old && n-1 > old {
+			t.Fatalf("%d is replaced by %d", old, n)
+		}
+	})
+}
+
+func TestPriceText(t *testing.T) {
+	for _, p := range []Price{{}, PriceOf(7), highest} {
+		data, err := json.Marshal(LegacyFee(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Fee
+		if err := json.Unmarshal(data, &back); err != nil || back != LegacyFee(p) {
+			t.Errorf("%s comes back as %+v: %v", data, back, err)
+		}
+	}
+	for _, bad := range []string{"", "-1", "+1", "0x1", "1e3", " 1", "1" + strings.Repeat("0", 78)} {
+		var p Price
+		if err := p.UnmarshalText([]byte(bad)); err == nil {
+			t.Errorf("%q was read as %s", bad, p)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package lane
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Slot is a nonce that was handed out and is not closed.
+type Slot struct {
+	Nonce uint64
+	// Intent holds the nonce; zero when nobody does. Filled means that a no-op is
+	// to use it up, for want of an intent.
+	Intent chain.IntentID
+	Filled bool
+	// Since is when it was last handed out, given back, reclaimed or filled, in whole
+	// milliseconds.
+	Since time.Time
+	// Attempts are all that was ever signed for the nonce, in order. Any of them may land.
+	Attempts []Made
+	// Landed is where the chain holds one of them, in a block that is not final; nil
+	// when it holds none.
+	Landed *Landing
+}
+
+// Made is one attempt.
+type Made struct {
+	Intent chain.IntentID // zero is a no-op
+	Hash   chain.Hash
+	Fee    Fee
+	At     time.Time // in whole milliseconds
+}
+
+// IsFree reports whether the nonce may be handed out again.
+func (s Slot) IsFree() bool {
+	return s.Intent.IsZero() && !s.Filled
+}
+
+// attempt finds one by its hash.
+func (s Slot) attempt(hash chain.Hash) (Made, bool) {
+	i := slices.IndexFunc(s.Attempts, func(m Made) bool { return m.Hash == hash })
+	if i < 0 {
+		return Made{}, false
+	}
+	return s.Attempts[i], true
+}
+
+// millis is a time as a state keeps it.
+func millis(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).UTC() }
+
+// slots are by rising nonce. They are never changed: states that grew out of one
+// another share them.
+type slots []*Slot
+
+func (all slots) at(nonce uint64) (int, bool) {
+	return slices.BinarySearchFunc(all, nonce, func(s *Slot, n uint64) int { return cmp.Compare(s.Nonce, n) })
+}
+
+// with puts slots into their places, over those that are there.
+func (all slots) with(news ...Slot) slots {
+	grown := make(slots, len(all), len(all)+len(news))
+	copy(grown, all)
+	for _, s := range news {
+		if i, found := grown.at(s.Nonce); found {
+			grown[i] = &s
+		} else {
+			grown = slices.Insert(grown, i, &s)
+		}
+	}
+	return grown
+}
+
+// without leaves a slot out.
+func (all slots) without(nonce uint64) slots {
+	i, found := all.at(nonce)
+	if !found {
+		return all
+	}
+	return slices.Concat(all[:i], all[i+1:])
+}
+
+// Span is the nonces from First to before End.
+type Span struct{ First, End uint64 }
+
+// skipped is the spans that the cursor jumped over, rising, with a gap between any
+// two. It is never changed.
+type skipped []Span
+
+// with adds what lies above all of them.
+func (all skipped) with(s Span) skipped {
+	n := len(all)
+	switch {
+	case s.First >= s.End:
+		return all
+	case n > 0 && all[n-1].End == s.First:
+		return append(slices.Clone(all[:n-1]), Span{all[n-1].First, s.End})
+	}
+	return append(slices.Clone(all), s)
+}
+
+// without takes the nonces of a span out.
+func (all skipped) without(out Span) skipped {
+	var left skipped
+	for _, s := range all {
+		for _, part := range []Span{{s.First, min(s.End, out.First)}, {max(s.First, out.End), s.End}} {
+			if part.First < part.End {
+				left = append(left, part)
+			}
+		}
+	}
+	return left
+}
+
+// from is the part of a span that begins with a nonce; empty if that is in none.
+func (all skipped) from(nonce uint64) Span {
+	for _, s := range all {
+		if s.First <= nonce && nonce < s.End {
+			return Span{nonce, s.End}
+		}
+	}
+	return Span{nonce, nonce}
+}

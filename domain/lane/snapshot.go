@@ -1,0 +1,154 @@
+package lane
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holiman/uint256"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// SnapshotSchema numbers the shape that [State.Snapshot] writes. Whoever changes the
+// shape, or what [State.Evolve] makes of an event, takes the next number: what was
+// written under another one is folded anew.
+const SnapshotSchema = 1
+
+// Sizes of what a snapshot counts. A state as bytes, all numbers big-endian: the
+// token, the cursor, whether it is known; the holder after its length; the spans that
+// were jumped over and the open nonces, each after their number. A nonce: itself, when
+// it was handed out, the intent, whether it is filled and whether it has landed (then
+// hash, block and status); its attempts after their number.
+const (
+	snapshotSpan    = 2 * 8
+	snapshotSlot    = 8 + 8 + 16 + 1 + 1 + 8
+	snapshotAttempt = 16 + 32 + 32 + 32 + 8
+)
+
+// Snapshot writes a state down. The same state gives the same bytes.
+func (s State) Snapshot() []byte {
+	w := &writer{}
+	w.number(uint64(s.Token)).number(s.Next).flag(s.Known)
+	w.number(uint64(len(s.Holder))).bytes([]byte(s.Holder))
+	w.number(uint64(len(s.skipped)))
+	for _, span := range s.skipped {
+		w.number(span.First).number(span.End)
+	}
+	w.number(uint64(len(s.open)))
+	for _, slot := range s.open {
+		w.slot(*slot)
+	}
+	return w.out
+}
+
+type writer struct{ out []byte }
+
+func (w *writer) bytes(b []byte) *writer { w.out = append(w.out, b...); return w }
+
+func (w *writer) number(n uint64) *writer {
+	w.out = binary.BigEndian.AppendUint64(w.out, n)
+	return w
+}
+
+func (w *writer) flag(yes bool) *writer {
+	if yes {
+		return w.bytes([]byte{1})
+	}
+	return w.bytes([]byte{0})
+}
+
+func (w *writer) slot(s Slot) {
+	w.number(s.Nonce).number(uint64(s.Since.UnixMilli())).bytes(s.Intent[:]).flag(s.Filled)
+	w.flag(s.Landed != nil)
+	if l := s.Landed; l != nil {
+		w.bytes(l.Hash[:]).number(l.Block.Number).bytes(l.Block.Hash[:]).bytes(l.Block.Parent[:]).number(l.Block.Time).number(l.Status)
+	}
+	w.number(uint64(len(s.Attempts)))
+	for _, m := range s.Attempts {
+		fee, tip := m.Fee.MaxFee.Int().Bytes32(), m.Fee.MaxPriorityFee.Int().Bytes32()
+		w.bytes(m.Intent[:]).bytes(m.Hash[:]).bytes(fee[:]).bytes(tip[:]).number(uint64(m.At.UnixMilli()))
+	}
+}
+
+// Restore reads what [State.Snapshot] wrote under [SnapshotSchema].
+func Restore(data []byte) (State, error) {
+	r := &reader{left: data}
+	s := State{Token: Token(r.number()), Next: r.number(), Known: r.flag()}
+	s.Holder = string(r.take(r.count(1)))
+	for range r.count(snapshotSpan) {
+		span := Span{r.number(), r.number()}
+		if n := len(s.skipped); span.First >= span.End || n > 0 && span.First <= s.skipped[n-1].End {
+			return State{}, fmt.Errorf("lane snapshot jumps over %d to %d", span.First, span.End)
+		}
+		s.skipped = append(s.skipped, span)
+	}
+	for range r.count(snapshotSlot) {
+		slot := r.slot()
+		if n := len(s.open); n > 0 && slot.Nonce <= s.open[n-1].Nonce {
+			return State{}, fmt.Errorf("lane snapshot has nonce %d after %d", slot.Nonce, s.open[n-1].Nonce)
+		}
+		s.open = append(s.open, &slot)
+	}
+	if r.bad || len(r.left) > 0 {
+		return State{}, errors.New("lane snapshot is cut short, or not one")
+	}
+	return s, nil
+}
+
+// reader takes bytes off the front. What is not there is zero, and bad.
+type reader struct {
+	left []byte
+	bad  bool
+}
+
+func (r *reader) take(n int) []byte {
+	if n > len(r.left) {
+		r.bad, r.left = true, nil
+		return make([]byte, n)
+	}
+	taken := r.left[:n]
+	r.left = r.left[n:]
+	return taken
+}
+
+func (r *reader) number() uint64 { return binary.BigEndian.Uint64(r.take(8)) }
+
+func (r *reader) time() time.Time { return time.UnixMilli(int64(r.number())).UTC() }
+
+func (r *reader) flag() bool {
+	b := r.take(1)[0]
+	r.bad = r.bad || b > 1
+	return b == 1
+}
+
+// count is how many things follow of at least so many bytes each.
+func (r *reader) count(size int) int {
+	n := r.number()
+	if n > uint64(len(r.left)/size) {
+		r.bad, r.left = true, nil
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) slot() Slot {
+	s := Slot{Nonce: r.number(), Since: r.time(), Intent: chain.IntentID(r.take(16)), Filled: r.flag()}
+	if r.flag() {
+		s.Landed = &Landing{Nonce: s.Nonce, Hash: r.hash()}
+		s.Landed.Block = chain.Block{Number: r.number(), Hash: r.hash(), Parent: r.hash(), Time: r.number()}
+		s.Landed.Status = r.number()
+	}
+	for range r.count(snapshotAttempt) {
+		s.Attempts = append(s.Attempts, Made{
+			Intent: chain.IntentID(r.take(16)), Hash: r.hash(),
+			Fee: Fee{r.price(), r.price()}, At: r.time(),
+		})
+	}
+	return s
+}
+
+func (r *reader) hash() chain.Hash { return chain.Hash(r.take(32)) }
+
+func (r *reader) price() Price { return Price(*new(uint256.Int).SetBytes32(r.take(32))) }
