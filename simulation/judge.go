@@ -19,6 +19,7 @@ import (
 type judge struct {
 	world      *world
 	promises   *promise.Judge
+	seals      *seals
 	decode     func(raw []byte) (chain.Signed, error)
 	codec      event.Codec[tx.Event]
 	violations []string
@@ -46,6 +47,7 @@ func newJudge(w *world) *judge {
 		Grace: grace(p), Skew: clocks,
 		Recovery: 2*time.Minute + 4*p.Block, Gap: 3*time.Minute + 4*p.Block, Rate: 20, Linked: true,
 	})
+	j.seals = newSeals(j)
 	return j
 }
 
@@ -96,6 +98,7 @@ func (j *judge) queued(stream event.Stream) string {
 func (j *judge) see(e event.Recorded) {
 	j.events++
 	j.tell(j.promises.Event(e))
+	j.seals.see(e)
 	_, _, err := tx.ParseStream(e.Stream)
 	if err != nil {
 		return

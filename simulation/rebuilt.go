@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/notary"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/group"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
@@ -34,6 +35,9 @@ func (j *judge) behind() (late []string) {
 		if at, err := p.Checkpoint(context.Background()); err != nil || at < j.world.headNow {
 			late = append(late, fmt.Sprintf("%s at %d of %d (%v)", p.Name, at, j.world.headNow, err))
 		}
+	}
+	if j.seals.late() {
+		late = append(late, fmt.Sprintf("%s at %d of %d", notary.Name, j.seals.last.Through, j.seals.owed))
 	}
 	return late
 }

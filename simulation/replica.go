@@ -104,7 +104,7 @@ func (r *replica) live(ctx context.Context) error {
 	storage := storage{r}.ports()
 	defer r.view.Close() //nolint:errcheck // it closes nothing
 	ports := app.Ports{
-		Storage: storage, Master: w.master, Now: r.now, Random: r, Log: w.log.With("replica", r.id),
+		Storage: storage, Master: w.master, Signer: &w.signer, Now: r.now, Random: r, Log: w.log.With("replica", r.id),
 		Metrics: metrics.New("simulated"), Crash: r.pass,
 	}
 	if w.plan.Redis {
@@ -150,6 +150,7 @@ func (w *world) kill(r *replica, why string) {
 	r.buried = true
 	w.faults[why]++
 	w.agenda.trace.add("kill", r.id, why)
+	w.judge.seals.killed(r)
 	for point, n := range r.points {
 		if n > 0 {
 			w.passed[point] += n

@@ -133,6 +133,7 @@ func (w *world) finish(quiet bool) {
 			return rows[0], true
 		},
 	}))
+	w.judge.seals.finish()
 	if w.sound() {
 		w.judge.views(ctx)
 	}
@@ -164,6 +165,7 @@ func Sometimes() []string {
 	all := []string{
 		takenOver, appendedAgain, "un-mined, then mined again", "un-mined, then expired", "un-mined, then stale",
 		rivalsMined, "mined after a cancel", "mined and reverted", rebuiltLive, redisLost, "client repeats",
+		sealed, sealedAfterCrash, sealedFull, sealedBefore,
 	}
 	for _, point := range points() {
 		all = append(all, "crash at "+point)
@@ -178,6 +180,11 @@ const (
 	rivalsMined   = "reorg that brings rivals"
 	rebuiltLive   = "projection rebuild under load"
 	redisLost     = "redis lost everything, and something was due"
+
+	sealed           = "log sealed"
+	sealedAfterCrash = "log sealed by another, after the crash of who held the notary's lease"
+	sealedFull       = "as much sealed as one seal may cover"
+	sealedBefore     = "seal refused, another notary has sealed"
 )
 
 // ReportMark begins the line on which a world's report is told as JSON.

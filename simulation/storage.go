@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/domain/audit"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
@@ -58,6 +59,11 @@ func (s storage) Append(ctx context.Context, stream event.Stream, expected event
 			s.world.some[appendedAgain]++
 		case err == nil:
 			s.world.appended(a, len(events))
+			if stream == audit.Stream {
+				s.world.judge.seals.by(s.replica)
+			}
+		case stream == audit.Stream && errors.As(err, new(*event.ConflictError)):
+			s.world.some[sealedBefore]++
 		}
 		return a, err
 	})

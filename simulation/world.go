@@ -13,6 +13,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/domain/audit"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
@@ -30,6 +31,7 @@ type world struct {
 	log    *slog.Logger
 	config config.Config
 	master payload.Master
+	signer audit.Signer
 
 	store     *memory.Store
 	views     *views
@@ -96,6 +98,9 @@ func newWorld(p Plan, log *slog.Logger) (*world, error) {
 	if w.master, err = payload.NewMaster([]byte("a key that all replicas have, 32 ")[:payload.KeyBytes]); err != nil {
 		return nil, err
 	}
+	if w.signer, err = signerOf(p.Seed); err != nil {
+		return nil, err
+	}
 	w.store = memory.Open(memory.Options{Now: func() time.Time { return time.Now().Add(w.storeSkew) }})
 	if w.views, err = openViews(context.Background()); err != nil {
 		return nil, err
@@ -132,7 +137,7 @@ func (w *world) configure() (config.Config, error) {
 		"SCHEDULER_LEASE_TTL": p.WorkLease, "SCHEDULER_POLL_INTERVAL": p.Poll, "WATCHER_POLL_INTERVAL": p.Poll,
 		"WATCHER_USE_WEBSOCKET": false, "RETENTION_BYTES": p.Retention, "IDEMPOTENCY_KEEP": requestsKept,
 		"SCHEDULER_REBROADCAST_MIN": 5 * time.Second, "SCHEDULER_REBROADCAST_MAX": 30 * time.Second,
-		"SCHEDULER_RETRY_MIN": time.Second, "SCHEDULER_RETRY_MAX": 5 * time.Second,
+		"SCHEDULER_RETRY_MIN": time.Second, "SCHEDULER_RETRY_MAX": 5 * time.Second, "AUDIT_SEAL_EVENTS": sealEvents,
 	}
 	if p.GroupAll {
 		set["GROUPING"] = "all"
