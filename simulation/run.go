@@ -165,7 +165,7 @@ func Sometimes() []string {
 	all := []string{
 		takenOver, appendedAgain, "un-mined, then mined again", "un-mined, then expired", "un-mined, then stale",
 		rivalsMined, "mined after a cancel", "mined and reverted", rebuiltLive, redisLost, "client repeats",
-		sealed, sealedAfterCrash, sealedFull, sealedBefore,
+		sealed, sealedAfterCrash, sealedFull,
 	}
 	for _, point := range points() {
 		all = append(all, "crash at "+point)

@@ -59,7 +59,7 @@ func (s *seals) see(r event.Recorded) {
 		s.fail(audit.Fault{Position: r.Position, Stream: r.Stream, Version: r.Version, What: err.Error()})
 		return
 	}
-	seal := e.(audit.Sealed) //nolint:errcheck,forcetypeassert // there is no other
+	seal := e.(audit.Sealed) //nolint:errcheck // there is no other
 	if wrong := s.wrong(seal, r.Position); wrong != "" {
 		s.fail(audit.Fault{Position: r.Position, Stream: r.Stream, Version: r.Version, What: wrong})
 		return
