@@ -1,6 +1,7 @@
-// Package keys holds signers: accounts' keys. All of them are a [*Signer], whether
-// the key lies in an encrypted file ([Keystore]), in the environment ([Environment],
-// for development only) or in a PEM file ([P256File]).
+// Package keys holds signers: accounts' keys, or the way to somebody who has them.
+// All of them are a [*Signer], whether the key lies in an encrypted file
+// ([Keystore]), in the environment ([Environment], for development only), in a PEM
+// file ([P256File]) or with a remote signer ([Remote]).
 //
 // Two rules hold for every signer. What it gives was verified: it is a signature of
 // the very digest, by the very account, in the one form that chains take. And key
@@ -58,7 +59,7 @@ func (s *Signer) PublicKey() []byte { return bytes.Clone(s.public) }
 //
 // Errors: an [event.Refusal] of this package when asking again is of no use; one
 // that is [event.ErrUnknown] when a remote signer was asked and no answer came,
-// which leaves nothing behind; any other is bad luck.
+// which leaves nothing behind; any other, among them [*Busy], is bad luck.
 func (s *Signer) Sign(ctx context.Context, payload []byte) ([]byte, error) {
 	if len(payload) == 0 || len(payload) > MaxPayload {
 		return nil, ErrBadPayload.Because("%d bytes are not between 1 and %d", len(payload), MaxPayload)

@@ -1,6 +1,6 @@
 // Package keystest is what signers are tested with: the contract that each of them
-// passes ([Contract]), and the search for key material in what a program shows
-// ([Secrets]).
+// passes ([Contract]), the search for key material in what a program shows
+// ([Secrets]), and a double of a remote signer ([Server]).
 package keystest
 
 import (

@@ -1,0 +1,151 @@
+package keys
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// The routes of Web3Signer's API for keys of Ethereum accounts. It names a key by
+// its public key, x y in hex. Source: Consensys/web3signer, openapi-specs/eth1.
+const (
+	routeOfKeys = "/api/v1/eth1/publicKeys"
+	routeOfSign = "/api/v1/eth1/sign/"
+)
+
+// Limits of one answer, in bytes.
+const (
+	maxSignature = 1 << 10
+	maxKeyList   = 64 + MaxKeys*(2+128+3) // 0x, two numbers, quotes and comma
+)
+
+// Remote is a signer in another process, who speaks the HTTP API of Web3Signer:
+// Web3Signer itself, which has keys of secp256k1, or who serves its API for a key
+// vault, which may have keys of P-256. It is sent what is to be signed and hashes it
+// itself.
+//
+// Nothing of what it answers is believed or repeated in an error but its status, and
+// addresses that follow from it.
+type Remote struct {
+	client *remoteClient
+}
+
+// NewRemote reads the settings. It asks nothing yet.
+func NewRemote(s RemoteSettings) (*Remote, error) {
+	client, err := newRemoteClient(s)
+	if err != nil {
+		return nil, err
+	}
+	return &Remote{client}, nil
+}
+
+// Signers asks for the list of keys, and is a signer for each of them.
+func (r *Remote) Signers(ctx context.Context) ([]*Signer, error) {
+	answer, err := r.client.exchange(ctx, http.MethodGet, routeOfKeys, nil, maxKeyList)
+	switch {
+	case errors.Is(err, ErrUnknownKey):
+		return nil, ErrBadSetting.Because("the remote signer %s has no list of keys at %s (404)", r.client.host, routeOfKeys)
+	case err != nil:
+		return nil, fmt.Errorf("keys of the remote signer %s: %w", r.client.host, err)
+	}
+	var listed []string
+	if err := json.Unmarshal(answer, &listed); err != nil || len(listed) == 0 || len(listed) > MaxKeys {
+		return nil, ErrBadKey.Because("the remote signer %s lists no keys, or more than %d", r.client.host, MaxKeys)
+	}
+	signers := make([]*Signer, len(listed))
+	seen := map[chain.Address]bool{}
+	for i, text := range listed {
+		public, err := hex.DecodeString(strings.TrimPrefix(text, "0x"))
+		kind := kindOf(public)
+		if err != nil || kind == "" {
+			return nil, ErrBadKey.Because("entry %d in the list of the remote signer %s is not a public key of secp256k1 or P-256: 64 bytes in hex", i, r.client.host)
+		}
+		signers[i] = r.signer(public, kind)
+		if a := signers[i].address; seen[a] {
+			return nil, ErrBadKey.Because("the remote signer %s lists the key of %s twice", r.client.host, a)
+		}
+		seen[signers[i].address] = true
+	}
+	return signers, nil
+}
+
+// kindOf tells a public key, x y, by the curve that it is a point of; empty if it is
+// of none.
+func kindOf(public []byte) chain.SignatureKind {
+	point := append([]byte{4}, public...) // "uncompressed"
+	if _, err := crypto.UnmarshalPubkey(point); err == nil {
+		return chain.Secp256k1
+	}
+	if _, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), point); err == nil {
+		return chain.P256
+	}
+	return ""
+}
+
+// signer signs with one of the keys. It can be closed, so that it is like any other;
+// the connections are the remote's.
+func (r *Remote) signer(public []byte, kind chain.SignatureKind) *Signer {
+	closed := new(atomic.Bool)
+	return &Signer{
+		address: addressOf(public),
+		kind:    kind,
+		public:  public,
+		ask: func(ctx context.Context, payload []byte, _ chain.Hash) ([]byte, error) {
+			if closed.Load() {
+				return nil, fmt.Errorf("the signer was put away: %w", event.ErrClosed)
+			}
+			return r.sign(ctx, public, payload)
+		},
+		close: func() { closed.Store(true) },
+	}
+}
+
+// sign asks for one signature: r s v in hex.
+func (r *Remote) sign(ctx context.Context, public, payload []byte) ([]byte, error) {
+	body, err := json.Marshal(map[string]string{"data": "0x" + hex.EncodeToString(payload)})
+	if err != nil {
+		return nil, err
+	}
+	answer, err := r.client.exchange(ctx, http.MethodPost, routeOfSign+"0x"+hex.EncodeToString(public), body, maxSignature)
+	if err != nil {
+		return nil, fmt.Errorf("remote signer %s: %w", r.client.host, err)
+	}
+	signature, err := hex.DecodeString(strings.TrimPrefix(string(bytes.TrimSpace(answer)), "0x"))
+	if err != nil { // which quotes what it was given
+		return nil, fmt.Errorf("remote signer %s: %w", r.client.host, errForm)
+	}
+	return signature, nil
+}
+
+// Close ends the connections. Its signers must not be used any more.
+func (r *Remote) Close() { r.client.http.CloseIdleConnections() }
+
+// refused is what an answer that is not 200 means.
+func refused(status int, header http.Header) error {
+	switch {
+	case status == http.StatusNotFound:
+		return ErrUnknownKey.Because("the remote signer does not know the key (404)")
+	case status == http.StatusTooManyRequests || status >= 500:
+		return busy(status, header)
+	case status >= 300 && status < 400:
+		return ErrBadSetting.Because("the remote signer sends us elsewhere (%d), where we do not go", status)
+	default:
+		return ErrRejected.Because("the remote signer answered %d", status)
+	}
+}
+
+// errTooLong is an answer beyond its limit.
+var errTooLong = errors.New("the answer of the remote signer is too long")
