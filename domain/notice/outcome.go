@@ -32,6 +32,7 @@ const (
 	Cut       Cause = "cut"       // the connection broke
 	Protocol  Cause = "protocol"  // the answer is no whole HTTP, or its header is too large
 	Unfit     Cause = "unfit"     // the notice itself cannot be sent: too large, or without secrets
+	Off       Cause = "disabled"  // the endpoint is disabled: nothing was tried
 )
 
 // Outcome is what came of one attempt.

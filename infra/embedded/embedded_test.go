@@ -145,3 +145,9 @@ func TestSnapshots(t *testing.T) {
 		return opened(t, func(db *embedded.DB) storetest.SnapshotRows { return db.Snapshots() })
 	})
 }
+
+func TestNotices(t *testing.T) {
+	storetest.Notices(t, func(t *testing.T) storetest.Opened[storetest.NoticeRows] {
+		return opened(t, func(db *embedded.DB) storetest.NoticeRows { return db.Notices(storetest.NoticePolicy()) })
+	})
+}

@@ -199,3 +199,11 @@ func TestSnapshots(t *testing.T) {
 		return opened(open(t, postgres.Options{}), func(db *postgres.DB) storetest.SnapshotRows { return db.Snapshots })
 	})
 }
+
+func TestNotices(t *testing.T) {
+	storetest.Notices(t, func(t *testing.T) storetest.Opened[storetest.NoticeRows] {
+		return opened(open(t, postgres.Options{}), func(db *postgres.DB) storetest.NoticeRows {
+			return db.Notices(storetest.NoticePolicy())
+		})
+	})
+}

@@ -1,0 +1,158 @@
+package notice
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Policy holds the settings of when is sent, and to whom no more.
+type Policy struct {
+	// Pauses are those after the first attempt, the second, and so on. After the
+	// attempt that follows the last pause a notice is dead.
+	Pauses []time.Duration
+	// Jitter lengthens pauses by up to this part of them, so that what failed at one
+	// time is not tried again at one time.
+	Jitter float64
+	// RetryAfterMax bounds the pause that a receiver may ask for.
+	RetryAfterMax time.Duration
+	// Concurrency bounds the attempts at one endpoint at the same time; while it fails,
+	// one is made at a time.
+	Concurrency int
+	// After BreakAfter failures in a row an endpoint is left alone, for BreakMin at
+	// first and then for twice as long each time, up to BreakMax.
+	BreakAfter         int
+	BreakMin, BreakMax time.Duration
+	// DisableAfter is how long an endpoint may only fail before it is disabled.
+	DisableAfter time.Duration
+}
+
+// Bounds of a policy.
+const (
+	PausesMax      = 30
+	PauseMax       = 7 * 24 * time.Hour
+	ConcurrencyMax = 100
+)
+
+// DefaultPolicy retries as the specification suggests: ten attempts within 76 hours.
+// Source: Standard Webhooks 1.0.0, "Deliverability and reliability".
+func DefaultPolicy() Policy {
+	return Policy{
+		Pauses: []time.Duration{
+			5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
+			10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+		},
+		Jitter:        0.1,
+		RetryAfterMax: 24 * time.Hour,
+		Concurrency:   4,
+		BreakAfter:    5, BreakMin: 10 * time.Second, BreakMax: 10 * time.Minute,
+		DisableAfter: 5 * 24 * time.Hour,
+	}
+}
+
+// Check says what is wrong with a policy.
+func (p Policy) Check() error {
+	for _, pause := range p.Pauses {
+		if pause <= 0 || pause > PauseMax {
+			return fmt.Errorf("a pause of %s is not between 0 and %s", pause, PauseMax)
+		}
+	}
+	switch {
+	case len(p.Pauses) > PausesMax:
+		return fmt.Errorf("at most %d pauses can be listed", PausesMax)
+	case !(p.Jitter >= 0 && p.Jitter <= 1):
+		return errors.New("jitter is a part from 0 to 1")
+	case p.RetryAfterMax < 0 || p.RetryAfterMax > PauseMax:
+		return fmt.Errorf("a receiver may ask for pauses of at most %s", PauseMax)
+	case p.Concurrency < 1 || p.Concurrency > ConcurrencyMax:
+		return fmt.Errorf("1 to %d attempts can be made at one time", ConcurrencyMax)
+	case p.BreakAfter < 1 || p.BreakMin <= 0 || p.BreakMax < p.BreakMin || p.BreakMax > PauseMax:
+		return fmt.Errorf("an endpoint is left alone after at least 1 failure, for up to %s", PauseMax)
+	case p.DisableAfter <= 0:
+		return errors.New("an endpoint is not disabled at its first failure")
+	}
+	return nil
+}
+
+// After is what becomes of a notice and its endpoint by an attempt that ended at a
+// time. It depends on nothing else, so that even the pauses replay.
+func (p Policy) After(n Notice, e Endpoint, o Outcome, at time.Time) (Notice, Endpoint) {
+	if n.Stage != Queued && n.Stage != Delivering {
+		panic(fmt.Sprintf("an attempt at a notice that is %s", n.Stage))
+	}
+	n.Attempts++
+	n.Last, n.LastAt = o, at
+	n.Last.RetryAfter = 0
+	if o.Class == Delivered {
+		n.Stage = Settled
+		e.Failures, e.FailingSince, e.PausedUntil = 0, time.Time{}, time.Time{}
+		return n, e
+	}
+	if o.Cause == Unfit { // the notice is at fault, not the endpoint
+		n.Stage = Dead
+		return n, e
+	}
+	asked := min(o.RetryAfter, p.RetryAfterMax)
+	e = p.failed(e, o, at, asked)
+	if n.Attempts > len(p.Pauses) || e.Disabled != Enabled {
+		n.Stage = Dead
+		return n, e
+	}
+	n.Stage = Queued
+	n.NextAt = at.Add(max(p.pause(n.Key, n.Attempts), asked))
+	return n, e
+}
+
+// failed is what becomes of an endpoint by a failure.
+func (p Policy) failed(e Endpoint, o Outcome, at time.Time, asked time.Duration) Endpoint {
+	e.Failures++
+	if e.FailingSince.IsZero() {
+		e.FailingSince = at
+	}
+	rest := asked
+	if e.Failures >= p.BreakAfter {
+		const doublingsMax = 30
+		doubled := p.BreakMin << min(e.Failures-p.BreakAfter, doublingsMax)
+		if doubled <= 0 || doubled > p.BreakMax { // or beyond what a duration holds
+			doubled = p.BreakMax
+		}
+		rest = max(rest, doubled)
+	}
+	if until := at.Add(rest); rest > 0 && until.After(e.PausedUntil) {
+		e.PausedUntil = until
+	}
+	switch {
+	case e.Disabled != Enabled:
+	case o.Class == Gone:
+		e.Disabled, e.DisabledAt = SaidGone, at
+	case at.Sub(e.FailingSince) >= p.DisableAfter:
+		e.Disabled, e.DisabledAt = FailedLong, at
+	}
+	return e
+}
+
+// pause is that after attempt number n.
+func (p Policy) pause(k Key, n int) time.Duration {
+	pause := p.Pauses[n-1]
+	return pause + time.Duration(p.Jitter*jitter(k, n)*float64(pause))
+}
+
+// jitter is a fraction in [0, 1) that only key and number decide.
+func jitter(k Key, n int) float64 {
+	digest := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", k.Endpoint, k.MessageID(), n))
+	return float64(binary.BigEndian.Uint64(digest[:8])>>11) / (1 << 53)
+}
+
+// Enable is an endpoint to which is sent again, as if it had never failed.
+func (e Endpoint) Enable() Endpoint { return Endpoint{ID: e.ID, URL: e.URL} }
+
+// Disable is an endpoint to which nothing is sent any more. Of two reasons the first
+// stays.
+func (e Endpoint) Disable(r Reason, at time.Time) Endpoint {
+	if e.Disabled == Enabled {
+		e.Disabled, e.DisabledAt = r, at
+	}
+	return e
+}

@@ -1,0 +1,260 @@
+package embedded
+
+import (
+	"context"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+// Lease gives at most limit notices that are due to a holder: of each intent at an
+// endpoint the first that is queued, and at each endpoint no more at one time than the
+// policy says. until is how long it is until there may be more: 0 when there may be
+// now, a minute when nothing is due before.
+func (s *Notices) Lease(ctx context.Context, holder string, ttl time.Duration, limit int) ([]notice.Sending, time.Duration, error) {
+	if limit <= 0 {
+		return nil, 0, nil
+	}
+	l, err := write(ctx, s.work.file, "lease notices", func(conn *sqlite.Conn) (*noticeLease, error) {
+		l := &noticeLease{noticeChange: noticeChange{conn: conn, policy: s.policy, now: s.now()}, holder: holder, ttl: ttl, limit: limit}
+		return l, l.run()
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return l.leased, l.until, nil
+}
+
+// noticeLease is one Lease under way.
+type noticeLease struct {
+	noticeChange
+	holder string
+	ttl    time.Duration
+	limit  int
+
+	leased []notice.Sending
+	until  time.Duration
+}
+
+// run leases one notice of each endpoint before a second of any: who has much due does
+// not keep the others waiting.
+func (l *noticeLease) run() error {
+	var due []notice.EndpointID
+	err := query(l.conn, "SELECT endpoint FROM notice_endpoints WHERE due_at <= ? ORDER BY due_at LIMIT ?", func(row *sqlite.Stmt) bool {
+		var id notice.EndpointID
+		row.ColumnBytes(0, id[:])
+		due = append(due, id)
+		return true
+	}, micros(l.now), int64(l.limit))
+	if err != nil {
+		return err
+	}
+	var offers [][]notice.Sending
+	most := 0
+	for _, id := range due {
+		offer, err := l.offer(id)
+		if err != nil {
+			return err
+		}
+		offers, most = append(offers, offer), max(most, len(offer))
+	}
+	for place := range most {
+		for _, offer := range offers {
+			if place < len(offer) && len(l.leased) < l.limit {
+				if err := l.take(offer[place]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, id := range due {
+		if err := l.moveDue(id); err != nil {
+			return err
+		}
+	}
+	return l.next()
+}
+
+// offer is what of an endpoint may be leased.
+func (l *noticeLease) offer(id notice.EndpointID) (offer []notice.Sending, err error) {
+	err = exec(l.conn, "UPDATE notices SET holder = NULL, lease_until = NULL WHERE endpoint = ? AND holder IS NOT NULL AND lease_until <= ?", id[:], micros(l.now))
+	if err != nil {
+		return nil, err
+	}
+	e, _, err := endpointOf(l.conn, id)
+	if err != nil || e.Disabled != notice.Enabled || e.PausedUntil.After(l.now) {
+		return nil, err
+	}
+	slots := l.policy.Concurrency
+	if e.Failures > 0 {
+		slots = 1
+	}
+	err = query(l.conn, "SELECT count(*) FROM notices WHERE endpoint = ? AND holder IS NOT NULL", func(row *sqlite.Stmt) bool {
+		slots -= row.ColumnInt(0)
+		return false
+	}, id[:])
+	if err != nil || slots <= 0 {
+		return nil, err
+	}
+	found, err := notices(l.conn, l.now, "endpoint = ? AND head = 1 AND holder IS NULL AND next_at <= ? ORDER BY next_at LIMIT ?", id[:], micros(l.now), int64(slots))
+	for _, n := range found {
+		offer = append(offer, notice.Sending{Notice: n, URL: e.URL})
+	}
+	return offer, err
+}
+
+func (l *noticeLease) take(n notice.Sending) error {
+	n.Stage = notice.Delivering
+	l.leased = append(l.leased, n)
+	return exec(l.conn, "UPDATE notices SET holder = ?, lease_until = ? WHERE endpoint = ? AND intent = ? AND seq = ?",
+		l.holder, micros(l.now.Add(l.ttl)), n.Endpoint[:], n.Intent[:], int64(n.Seq))
+}
+
+// next finds how long it is until there may be more.
+func (l *noticeLease) next() error {
+	if len(l.leased) == l.limit {
+		return nil
+	}
+	l.until = horizon
+	return query(l.conn, "SELECT due_at FROM notice_endpoints WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1", func(row *sqlite.Stmt) bool {
+		l.until = min(horizon, max(0, timeAt(row, 0).Sub(l.now)))
+		return false
+	})
+}
+
+// Done ends the holder's leases with what came of the attempts. It returns the endpoints
+// that are disabled by it: what was queued for them is dead. Reports of notices that the
+// holder does not hold any more change nothing.
+func (s *Notices) Done(ctx context.Context, holder string, reports []notice.Report) ([]notice.Endpoint, error) {
+	var disabled []notice.Endpoint
+	err := s.do(ctx, "report notices", func(c *noticeChange) error {
+		disabled = nil
+		for _, r := range reports {
+			e, err := c.done(holder, r)
+			if err != nil {
+				return err
+			}
+			if e.Disabled != notice.Enabled {
+				disabled = append(disabled, e)
+			}
+		}
+		for _, e := range disabled {
+			if err := c.giveUp(e.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return disabled, nil
+}
+
+// done takes in one report. It returns the endpoint if it is disabled by it.
+func (c *noticeChange) done(holder string, r notice.Report) (notice.Endpoint, error) {
+	found, err := notices(c.conn, c.now, "endpoint = ? AND intent = ? AND seq = ? AND holder = ?", r.Key.Endpoint[:], r.Key.Intent[:], int64(r.Key.Seq), holder)
+	if err != nil || len(found) == 0 {
+		return notice.Endpoint{}, err
+	}
+	before, _, err := endpointOf(c.conn, r.Key.Endpoint)
+	if err != nil {
+		return notice.Endpoint{}, err
+	}
+	n, after := c.policy.After(found[0], before, r.Outcome, c.now)
+	var settled any
+	if n.Stage != notice.Queued {
+		settled = micros(c.now)
+	}
+	err = exec(c.conn, `UPDATE notices SET stage = ?4, attempts = ?5, next_at = ?6, class = ?7, cause = ?8, status = ?9, last_at = ?10,
+		holder = NULL, lease_until = NULL, head = head AND ?4 = 'queued', settled_at = ?11
+		WHERE endpoint = ?1 AND intent = ?2 AND seq = ?3`,
+		n.Endpoint[:], n.Intent[:], int64(n.Seq), string(n.Stage), int64(n.Attempts), micros(n.NextAt),
+		string(n.Last.Class), string(n.Last.Cause), int64(n.Last.Status), micros(n.LastAt), settled)
+	if err != nil {
+		return notice.Endpoint{}, err
+	}
+	c.touch(n.Key)
+	if err := c.put(after); err != nil || before.Disabled != notice.Enabled {
+		return notice.Endpoint{}, err
+	}
+	return after, nil
+}
+
+// put writes how an endpoint stands.
+func (c *noticeChange) put(e notice.Endpoint) error {
+	return exec(c.conn, "UPDATE notice_endpoints SET failures = ?2, failing_since = ?3, paused_until = ?4, disabled = ?5, disabled_at = ?6 WHERE endpoint = ?1",
+		e.ID[:], int64(e.Failures), microsOrNull(e.FailingSince), microsOrNull(e.PausedUntil), string(e.Disabled), microsOrNull(e.DisabledAt))
+}
+
+// giveUp ends what is queued for an endpoint that is disabled.
+func (c *noticeChange) giveUp(id notice.EndpointID) error {
+	return exec(c.conn, `UPDATE notices SET stage = 'dead', head = 0, holder = NULL, lease_until = NULL, cause = 'disabled', settled_at = ?2
+		WHERE endpoint = ?1 AND stage = 'queued'`, id[:], micros(c.now))
+}
+
+// Redeliver queues an endpoint's notices anew that were delivered or given up, with
+// all their attempts, and says how many those were. A notice that is sent again holds
+// up the later ones of its intent. It is refused while the endpoint is disabled:
+// notice.ErrDisabled.
+func (s *Notices) Redeliver(ctx context.Context, endpoint notice.EndpointID, keys []notice.Key) (int, error) {
+	n, refused := 0, false
+	err := s.do(ctx, "redeliver notices", func(c *noticeChange) error {
+		n = 0
+		e, ok, err := endpointOf(c.conn, endpoint)
+		if refused = e.Disabled != notice.Enabled; err != nil || refused || !ok {
+			return err
+		}
+		for _, k := range keys {
+			if k.Endpoint != endpoint {
+				continue
+			}
+			c.touch(k)
+			err := exec(c.conn, `UPDATE notices SET stage = 'queued', attempts = 0, next_at = ?, settled_at = NULL
+				WHERE endpoint = ? AND intent = ? AND seq = ? AND stage <> 'queued'`, micros(c.now), k.Endpoint[:], k.Intent[:], int64(k.Seq))
+			if err != nil {
+				return err
+			}
+			n += c.conn.Changes()
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case refused:
+		return 0, notice.ErrDisabled
+	}
+	return n, nil
+}
+
+// Enable lets an endpoint be sent to again, with a clean record.
+func (s *Notices) Enable(ctx context.Context, id notice.EndpointID) error {
+	return s.change(ctx, id, func(e notice.Endpoint, _ time.Time) notice.Endpoint { return e.Enable() })
+}
+
+// Disable ends sending to an endpoint. What is queued for it is dead.
+func (s *Notices) Disable(ctx context.Context, id notice.EndpointID, reason notice.Reason) error {
+	return s.change(ctx, id, func(e notice.Endpoint, now time.Time) notice.Endpoint { return e.Disable(reason, now) })
+}
+
+func (s *Notices) change(ctx context.Context, id notice.EndpointID, to func(notice.Endpoint, time.Time) notice.Endpoint) error {
+	return s.do(ctx, "change endpoint", func(c *noticeChange) error {
+		e, ok, err := endpointOf(c.conn, id)
+		if err != nil || !ok {
+			return err
+		}
+		e = to(e, c.now)
+		if err := c.put(e); err != nil {
+			return err
+		}
+		if e.Disabled != notice.Enabled {
+			if err := c.giveUp(id); err != nil {
+				return err
+			}
+		}
+		return c.moveDue(id)
+	})
+}

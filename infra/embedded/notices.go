@@ -1,0 +1,212 @@
+package embedded
+
+import (
+	"context"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+// Notices is the queue of notices to endpoints. A power cut may set it back by the
+// last instant: what was sent in it is sent again.
+type Notices struct {
+	work   *Work
+	policy notice.Policy
+}
+
+// Notices is the queue of notices, under a policy.
+func (d *DB) Notices(p notice.Policy) *Notices { return &Notices{d.work, p} }
+
+// now is the store's time, as it keeps times.
+func (s *Notices) now() time.Time { return s.work.now().UTC().Truncate(time.Microsecond) }
+
+// Enqueue takes in news and moves the reader's checkpoint in one transaction;
+// event.ErrMoved if the checkpoint is not at from. What is there already stays as it
+// is. At an endpoint that is disabled, news are dead.
+func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
+	return s.do(ctx, "enqueue notices", func(c *noticeChange) error {
+		at, err := checkpointOf(c.conn, reader)
+		if err != nil {
+			return err
+		}
+		if at != from {
+			return event.ErrMoved
+		}
+		if err := moveCheckpoint(c.conn, reader, to); err != nil {
+			return err
+		}
+		for _, n := range news {
+			if err := c.insert(n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// noticeChange is one change of notices under way.
+type noticeChange struct {
+	conn    *sqlite.Conn
+	policy  notice.Policy
+	now     time.Time
+	touched map[notice.Key]bool // one for each intent at an endpoint, without a sequence
+}
+
+// do makes a change, and then sees to whose turn it is.
+func (s *Notices) do(ctx context.Context, what string, change func(*noticeChange) error) error {
+	_, err := write(ctx, s.work.file, what, func(conn *sqlite.Conn) (struct{}, error) {
+		c := &noticeChange{conn: conn, policy: s.policy, now: s.now(), touched: map[notice.Key]bool{}}
+		if err := change(c); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, c.settle()
+	})
+	return err
+}
+
+func (c *noticeChange) touch(k notice.Key) {
+	k.Seq = 0
+	c.touched[k] = true
+}
+
+// settle marks the first of each intent that is queued, and says when endpoints are due.
+func (c *noticeChange) settle() error {
+	endpoints := map[notice.EndpointID]bool{}
+	for k := range c.touched {
+		endpoints[k.Endpoint] = true
+		err := exec(c.conn, `UPDATE notices SET head = (seq = (
+			SELECT min(seq) FROM notices WHERE endpoint = ?1 AND intent = ?2 AND stage = 'queued'))
+			WHERE endpoint = ?1 AND intent = ?2 AND stage = 'queued'`, k.Endpoint[:], k.Intent[:])
+		if err != nil {
+			return err
+		}
+	}
+	for id := range endpoints {
+		if err := c.moveDue(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveDue says when an endpoint is due. One that has as many attempts under way as it
+// may is due when a lease lapses; Done looks again. One that is due goes behind those
+// that were before.
+func (c *noticeChange) moveDue(id notice.EndpointID) error {
+	return exec(c.conn, `UPDATE notice_endpoints AS e SET due_at = CASE WHEN e.disabled = '' THEN
+			CASE WHEN x.due IS NOT NULL THEN max(x.due, coalesce(e.paused_until, ?2), ?2) END END
+		FROM (
+			SELECT CASE WHEN l.n >= CASE WHEN h.failures > 0 THEN 1 ELSE ?3 END OR f.next_at IS NULL THEN l.lapse
+				ELSE min(f.next_at, coalesce(l.lapse, f.next_at)) END AS due
+			FROM notice_endpoints h,
+				(SELECT count(*) AS n, min(lease_until) AS lapse FROM notices WHERE endpoint = ?1 AND holder IS NOT NULL) l,
+				(SELECT min(next_at) AS next_at FROM notices WHERE endpoint = ?1 AND head = 1 AND holder IS NULL) f
+			WHERE h.endpoint = ?1
+		) x WHERE e.endpoint = ?1`, id[:], micros(c.now), int64(c.policy.Concurrency))
+}
+
+func (c *noticeChange) insert(n notice.News) error {
+	err := exec(c.conn, "INSERT INTO notice_endpoints (endpoint, url) VALUES (?, ?) ON CONFLICT DO NOTHING", n.Endpoint[:], n.URL)
+	if err != nil {
+		return err
+	}
+	c.touch(n.Key)
+	body := n.Body
+	if body == nil {
+		body = []byte{}
+	}
+	return exec(c.conn, `INSERT INTO notices (endpoint, intent, seq, body, stage, head, attempts, next_at, class, cause, status, settled_at)
+		SELECT ?1, ?2, ?3, ?4, CASE disabled WHEN '' THEN 'queued' ELSE 'dead' END, 0, 0, ?5, '', CASE disabled WHEN '' THEN '' ELSE 'disabled' END, 0,
+			CASE WHEN disabled <> '' THEN ?5 END
+		FROM notice_endpoints WHERE endpoint = ?1 ON CONFLICT DO NOTHING`,
+		n.Endpoint[:], n.Intent[:], int64(n.Seq), body, micros(c.now))
+}
+
+const noticeColumns = `endpoint, intent, seq, body, stage, attempts, next_at, class, cause, status, last_at, lease_until`
+
+// scanNotice reads noticeColumns.
+func scanNotice(row *sqlite.Stmt, now time.Time) notice.Notice {
+	n := notice.Notice{
+		Body: columnBytes(row, 3), Stage: notice.Stage(row.ColumnText(4)), Attempts: row.ColumnInt(5), NextAt: timeAt(row, 6),
+		Last:   notice.Outcome{Class: notice.Class(row.ColumnText(7)), Cause: notice.Cause(row.ColumnText(8)), Status: row.ColumnInt(9)},
+		LastAt: timeAt(row, 10),
+	}
+	row.ColumnBytes(0, n.Endpoint[:])
+	row.ColumnBytes(1, n.Intent[:])
+	n.Seq = uint64(row.ColumnInt64(2))
+	if timeAt(row, 11).After(now) {
+		n.Stage = notice.Delivering
+	}
+	return n
+}
+
+// timeAt is the zero time for null.
+func timeAt(row *sqlite.Stmt, col int) time.Time {
+	if row.ColumnIsNull(col) {
+		return time.Time{}
+	}
+	return time.UnixMicro(row.ColumnInt64(col)).UTC()
+}
+
+func notices(conn *sqlite.Conn, now time.Time, where string, args ...any) (found []notice.Notice, err error) {
+	err = query(conn, "SELECT "+noticeColumns+" FROM notices WHERE "+where, func(row *sqlite.Stmt) bool {
+		found = append(found, scanNotice(row, now))
+		return true
+	}, args...)
+	return found, err
+}
+
+// Find returns a notice; ok is false when there is none.
+func (s *Notices) Find(ctx context.Context, k notice.Key) (n notice.Notice, ok bool, err error) {
+	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		found, err := notices(conn, s.work.now(), "endpoint = ? AND intent = ? AND seq = ?", k.Endpoint[:], k.Intent[:], int64(k.Seq))
+		if ok = len(found) == 1; ok {
+			n = found[0]
+		}
+		return err
+	})
+	return n, ok, err
+}
+
+// Dead lists an endpoint's dead notices behind a key, ordered by intent and sequence.
+func (s *Notices) Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) (dead []notice.Notice, err error) {
+	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
+		dead, err = notices(conn, s.work.now(), "endpoint = ? AND stage = 'dead' AND (intent, seq) > (?, ?) ORDER BY intent, seq LIMIT ?",
+			endpoint[:], after.Intent[:], int64(after.Seq), int64(limit))
+		return err
+	})
+	return dead, err
+}
+
+// Endpoint is how an endpoint stands; ok is false for one that nothing was ever for.
+func (s *Notices) Endpoint(ctx context.Context, id notice.EndpointID) (e notice.Endpoint, ok bool, err error) {
+	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
+		e, ok, err = endpointOf(conn, id)
+		return err
+	})
+	return e, ok, err
+}
+
+func endpointOf(conn *sqlite.Conn, id notice.EndpointID) (e notice.Endpoint, ok bool, err error) {
+	err = query(conn, "SELECT url, failures, failing_since, paused_until, disabled, disabled_at FROM notice_endpoints WHERE endpoint = ?", func(row *sqlite.Stmt) bool {
+		ok = true
+		e = notice.Endpoint{
+			ID: id, URL: row.ColumnText(0), Failures: row.ColumnInt(1), FailingSince: timeAt(row, 2), PausedUntil: timeAt(row, 3),
+			Disabled: notice.Reason(row.ColumnText(4)), DisabledAt: timeAt(row, 5),
+		}
+		return false
+	}, id[:])
+	return e, ok, err
+}
+
+// Forget removes at most limit notices that were delivered or given up before a time.
+func (s *Notices) Forget(ctx context.Context, before time.Time, limit int) (int, error) {
+	return write(ctx, s.work.file, "forget notices", func(conn *sqlite.Conn) (int, error) {
+		err := exec(conn, `DELETE FROM notices WHERE rowid IN (
+			SELECT rowid FROM notices WHERE settled_at < ? ORDER BY settled_at LIMIT ?)`, micros(before), int64(limit))
+		return conn.Changes(), err
+	})
+}

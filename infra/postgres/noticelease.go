@@ -1,0 +1,273 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+const (
+	dueEndpoints = `SELECT endpoint FROM work.notice_endpoints WHERE due_at <= (SELECT clock_timestamp())
+ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED`
+
+	endLapsed = `UPDATE work.notices SET holder = NULL, leased_until = NULL
+WHERE endpoint = ANY ($1::uuid[]) AND holder IS NOT NULL AND leased_until <= (SELECT clock_timestamp())`
+
+	// One of each endpoint before a second of any: who has much due does not keep the
+	// others waiting.
+	leaseNotices = `
+WITH free AS (
+  SELECT endpoint, url, CASE WHEN failures > 0 THEN 1 ELSE $4 END
+    - (SELECT count(*) FROM work.notices n WHERE n.endpoint = e.endpoint AND n.holder IS NOT NULL) AS slots
+  FROM work.notice_endpoints e
+  WHERE endpoint = ANY ($1::uuid[]) AND disabled = '' AND coalesce(paused_until <= (SELECT clock_timestamp()), true)
+), due AS MATERIALIZED (
+  SELECT d.*, free.url FROM free CROSS JOIN LATERAL (
+    SELECT endpoint, intent, seq, row_number() OVER (ORDER BY next_at) AS place FROM work.notices
+    WHERE endpoint = free.endpoint AND head AND holder IS NULL AND next_at <= (SELECT clock_timestamp())
+    ORDER BY next_at LIMIT greatest(free.slots, 0)
+  ) d ORDER BY d.place LIMIT $5
+)
+UPDATE work.notices n SET holder = $2, leased_until = clock_timestamp() + $3
+FROM due d WHERE n.endpoint = d.endpoint AND n.intent = d.intent AND n.seq = d.seq
+RETURNING ` + noticeColumns + `, d.url`
+
+	untilNotice = `SELECT greatest(due_at - clock_timestamp(), '0') FROM work.notice_endpoints
+WHERE due_at < (SELECT clock_timestamp()) + $1::interval ORDER BY due_at LIMIT 1`
+)
+
+// Lease gives at most limit notices that are due to a holder: of each intent at an
+// endpoint the first that is queued, and at each endpoint no more at one time than the
+// policy says. until is how long it is until there may be more: 0 when there may be
+// now, a minute when nothing is due before.
+func (s *Notices) Lease(ctx context.Context, holder string, ttl time.Duration, limit int) (leased []notice.Sending, until time.Duration, err error) {
+	if limit <= 0 {
+		return nil, 0, nil
+	}
+	err = retryRefused(ctx, func() error {
+		leased = nil
+		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
+			rows, err := dbtx.Query(ctx, dueEndpoints, limit)
+			if err != nil {
+				return err
+			}
+			endpoints, err := pgx.CollectRows(rows, pgx.RowTo[pgtype.UUID])
+			if err != nil || len(endpoints) == 0 {
+				return err
+			}
+			q := &pgx.Batch{} // statements of their own: they see what was done before the locks
+			q.Queue(endLapsed, endpoints)
+			q.Queue(leaseNotices, endpoints, holder, ttl, s.policy.Concurrency, limit).Query(func(rows pgx.Rows) error {
+				leased, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (n notice.Sending, err error) {
+					n.Notice, err = scanNotice(row, &n.URL)
+					return n, err
+				})
+				return err
+			})
+			q.Queue(moveDue, endpoints, s.policy.Concurrency)
+			return dbtx.SendBatch(ctx, q).Close()
+		})
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(leased) == limit {
+		return leased, 0, nil
+	}
+	until = horizon
+	err = retry(ctx, func() error {
+		err := s.pool.QueryRow(ctx, untilNotice, horizon).Scan(&until)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = nil
+		}
+		return err
+	})
+	if len(leased) > 0 {
+		err = nil // those are leased, whatever else
+	}
+	return leased, until, err
+}
+
+const (
+	lockedEndpoints = `SELECT ` + endpointColumns + ` FROM work.notice_endpoints WHERE endpoint = ANY ($1::uuid[]) ORDER BY endpoint FOR UPDATE`
+
+	heldNotices = `SELECT ` + noticeColumns + `, clock_timestamp() FROM unnest($2::uuid[], $3::uuid[], $4::bigint[]) u (endpoint, intent, seq)
+JOIN work.notices n USING (endpoint, intent, seq) WHERE n.holder = $1`
+
+	updateNotices = `
+UPDATE work.notices n SET stage = u.stage, attempts = u.attempts, next_at = u.next_at, class = u.class, cause = u.cause,
+  status = u.status, last_at = u.last_at, holder = NULL, leased_until = NULL, head = n.head AND u.stage = 'queued',
+  settled_at = CASE WHEN u.stage <> 'queued' THEN u.last_at END
+FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::integer[], $6::timestamptz[], $7::text[], $8::text[], $9::integer[], $10::timestamptz[])
+  u (endpoint, intent, seq, stage, attempts, next_at, class, cause, status, last_at)
+WHERE n.endpoint = u.endpoint AND n.intent = u.intent AND n.seq = u.seq`
+
+	updateEndpoint = `UPDATE work.notice_endpoints SET failures = $2, failing_since = $3, paused_until = $4, disabled = $5, disabled_at = $6
+WHERE endpoint = $1`
+
+	giveUp = `UPDATE work.notices n SET stage = 'dead', head = false, holder = NULL, leased_until = NULL, cause = 'disabled', settled_at = clock_timestamp()
+FROM work.notice_endpoints e
+WHERE e.endpoint = ANY ($1::uuid[]) AND e.disabled <> '' AND n.endpoint = e.endpoint AND n.stage = 'queued'`
+)
+
+// Done ends the holder's leases with what came of the attempts. It returns the endpoints
+// that are disabled by it: what was queued for them is dead. Reports of notices that the
+// holder does not hold any more change nothing.
+func (s *Notices) Done(ctx context.Context, holder string, reports []notice.Report) (disabled []notice.Endpoint, err error) {
+	if len(reports) == 0 {
+		return nil, nil
+	}
+	outcomes := map[notice.Key]notice.Outcome{}
+	for _, r := range reports {
+		outcomes[r.Key] = r.Outcome
+	}
+	keys := slices.Collect(maps.Keys(outcomes))
+	t := touch(keys)
+	err = retryRefused(ctx, func() error {
+		disabled = nil
+		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
+			endpoints, err := endpointsOf(ctx, dbtx, lockedEndpoints, t.endpoints)
+			if err != nil {
+				return err
+			}
+			f := &noticeFold{policy: s.policy, endpoints: map[notice.EndpointID]notice.Endpoint{}}
+			for _, e := range endpoints {
+				f.endpoints[e.ID] = e
+			}
+			if err := f.load(ctx, dbtx, holder, keys, outcomes); err != nil {
+				return err
+			}
+			q := &pgx.Batch{}
+			f.write(q)
+			for _, before := range endpoints {
+				after := f.endpoints[before.ID]
+				queueEndpoint(q, after)
+				if before.Disabled == notice.Enabled && after.Disabled != notice.Enabled {
+					disabled = append(disabled, after)
+				}
+			}
+			q.Queue(giveUp, t.endpoints)
+			s.settle(q, t)
+			return dbtx.SendBatch(ctx, q).Close()
+		})
+	})
+	return disabled, err
+}
+
+func queueEndpoint(q *pgx.Batch, e notice.Endpoint) {
+	q.Queue(updateEndpoint, uuidOf(e.ID), e.Failures, optionalTime(e.FailingSince), optionalTime(e.PausedUntil), string(e.Disabled), optionalTime(e.DisabledAt))
+}
+
+// noticeFold is what reports make of notices and endpoints.
+type noticeFold struct {
+	policy    notice.Policy
+	endpoints map[notice.EndpointID]notice.Endpoint
+	notices   []notice.Notice
+}
+
+// load reads the notices that the holder still holds, and decides about them.
+func (f *noticeFold) load(ctx context.Context, dbtx pgx.Tx, holder string, keys []notice.Key, outcomes map[notice.Key]notice.Outcome) error {
+	endpoints, intents, seqs := keyColumns(keys)
+	rows, err := dbtx.Query(ctx, heldNotices, holder, endpoints, intents, seqs)
+	if err != nil {
+		return err
+	}
+	var now time.Time
+	held, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (notice.Notice, error) { return scanNotice(row, &now) })
+	for _, n := range held {
+		n, f.endpoints[n.Endpoint] = f.policy.After(n, f.endpoints[n.Endpoint], outcomes[n.Key], now.UTC())
+		f.notices = append(f.notices, n)
+	}
+	return err
+}
+
+func keyColumns(keys []notice.Key) (endpoints, intents []pgtype.UUID, seqs []int64) {
+	for _, k := range keys {
+		endpoints, intents, seqs = append(endpoints, uuidOf(k.Endpoint)), append(intents, uuidOf(k.Intent)), append(seqs, clamp(k.Seq))
+	}
+	return endpoints, intents, seqs
+}
+
+func (f *noticeFold) write(q *pgx.Batch) {
+	var keys []notice.Key
+	var stages, classes, causes []string
+	var attempts, statuses []int32
+	var next, last []time.Time
+	for _, n := range f.notices {
+		keys, stages, attempts = append(keys, n.Key), append(stages, string(n.Stage)), append(attempts, storedCount(n.Attempts))
+		next, last = append(next, storedTime(n.NextAt)), append(last, n.LastAt)
+		classes, causes = append(classes, string(n.Last.Class)), append(causes, string(n.Last.Cause))
+		statuses = append(statuses, storedCount(n.Last.Status))
+	}
+	endpoints, intents, seqs := keyColumns(keys)
+	q.Queue(updateNotices, endpoints, intents, seqs, stages, attempts, next, classes, causes, statuses, last)
+}
+
+// Redeliver queues an endpoint's notices anew that were delivered or given up, with
+// all their attempts, and says how many those were. A notice that is sent again holds
+// up the later ones of its intent. It is refused while the endpoint is disabled:
+// notice.ErrDisabled.
+func (s *Notices) Redeliver(ctx context.Context, endpoint notice.EndpointID, keys []notice.Key) (n int, err error) {
+	keys = slices.DeleteFunc(slices.Clone(keys), func(k notice.Key) bool { return k.Endpoint != endpoint })
+	t := touch(keys)
+	_, intents, seqs := keyColumns(keys)
+	err = retryRefused(ctx, func() error {
+		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
+			found, err := endpointsOf(ctx, dbtx, lockedEndpoints, []pgtype.UUID{uuidOf(endpoint)})
+			switch {
+			case err != nil || len(found) == 0:
+				return err
+			case found[0].Disabled != notice.Enabled:
+				return notice.ErrDisabled
+			}
+			tag, err := dbtx.Exec(ctx, `UPDATE work.notices n SET stage = 'queued', attempts = 0, next_at = clock_timestamp(), settled_at = NULL
+				FROM unnest($2::uuid[], $3::bigint[]) u (intent, seq)
+				WHERE n.endpoint = $1 AND n.intent = u.intent AND n.seq = u.seq AND n.stage <> 'queued'`, uuidOf(endpoint), intents, seqs)
+			if n = int(tag.RowsAffected()); err != nil || n == 0 {
+				return err
+			}
+			q := &pgx.Batch{}
+			s.settle(q, t)
+			return dbtx.SendBatch(ctx, q).Close()
+		})
+	})
+	return n, err
+}
+
+// Enable lets an endpoint be sent to again, with a clean record.
+func (s *Notices) Enable(ctx context.Context, id notice.EndpointID) error {
+	return s.change(ctx, id, func(e notice.Endpoint, _ time.Time) notice.Endpoint { return e.Enable() })
+}
+
+// Disable ends sending to an endpoint. What is queued for it is dead.
+func (s *Notices) Disable(ctx context.Context, id notice.EndpointID, reason notice.Reason) error {
+	return s.change(ctx, id, func(e notice.Endpoint, now time.Time) notice.Endpoint { return e.Disable(reason, now) })
+}
+
+func (s *Notices) change(ctx context.Context, id notice.EndpointID, to func(notice.Endpoint, time.Time) notice.Endpoint) error {
+	return retryRefused(ctx, func() error {
+		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
+			endpoint := []pgtype.UUID{uuidOf(id)}
+			found, err := endpointsOf(ctx, dbtx, lockedEndpoints, endpoint)
+			if err != nil || len(found) == 0 {
+				return err
+			}
+			var now time.Time
+			if err := dbtx.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
+				return err
+			}
+			q := &pgx.Batch{}
+			queueEndpoint(q, to(found[0], now.UTC()))
+			q.Queue(giveUp, endpoint)
+			q.Queue(moveDue, endpoint, s.policy.Concurrency)
+			return dbtx.SendBatch(ctx, q).Close()
+		})
+	})
+}

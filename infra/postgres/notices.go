@@ -1,0 +1,231 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+// Notices is the queue of notices to endpoints. A crash of the server may set it back
+// by the last instant: what was sent in it is sent again.
+//
+// Whoever changes an endpoint's notices holds the lock of the endpoint's row; several
+// are locked in the order of their ids. Lease never waits: it skips those that are locked.
+type Notices struct {
+	pool   *pgxpool.Pool
+	policy notice.Policy
+}
+
+// Notices is the queue of notices, under a policy.
+func (db *DB) Notices(p notice.Policy) *Notices { return &Notices{db.work, p} }
+
+const (
+	insertEndpoints = `INSERT INTO work.notice_endpoints (endpoint, url)
+SELECT * FROM unnest($1::uuid[], $2::text[]) ON CONFLICT DO NOTHING`
+
+	lockEndpoints = `SELECT FROM work.notice_endpoints WHERE endpoint = ANY ($1::uuid[]) ORDER BY endpoint FOR UPDATE`
+
+	insertNotices = `
+INSERT INTO work.notices (endpoint, intent, seq, body, stage, head, attempts, next_at, class, cause, status, settled_at)
+SELECT u.endpoint, u.intent, u.seq, u.body, CASE e.disabled WHEN '' THEN 'queued' ELSE 'dead' END, false, 0, clock_timestamp(),
+  '', CASE e.disabled WHEN '' THEN '' ELSE 'disabled' END, 0, CASE WHEN e.disabled <> '' THEN clock_timestamp() END
+FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::bytea[]) u (endpoint, intent, seq, body)
+JOIN work.notice_endpoints e USING (endpoint) ON CONFLICT DO NOTHING`
+
+	// The first of an intent that is queued is its head.
+	moveHeads = `
+UPDATE work.notices n SET head = n.seq = f.seq
+FROM unnest($1::uuid[], $2::uuid[]) u (endpoint, intent) CROSS JOIN LATERAL (
+  SELECT seq FROM work.notices WHERE endpoint = u.endpoint AND intent = u.intent AND stage = 'queued' ORDER BY seq LIMIT 1
+) f
+WHERE n.endpoint = u.endpoint AND n.intent = u.intent AND n.stage = 'queued' AND n.head <> (n.seq = f.seq)`
+
+	// An endpoint that has as many attempts under way as it may is due when a lease
+	// lapses; Done looks again. One that is due goes behind those that were before.
+	moveDue = `
+UPDATE work.notice_endpoints e SET
+  due_at = CASE WHEN e.disabled = '' AND x.due IS NOT NULL THEN greatest(x.due, e.paused_until, clock_timestamp()) END
+FROM (
+  SELECT h.endpoint, CASE WHEN l.n >= CASE WHEN h.failures > 0 THEN 1 ELSE $2 END THEN l.lapse ELSE least(f.next_at, l.lapse) END AS due
+  FROM work.notice_endpoints h CROSS JOIN LATERAL (
+    SELECT count(*) AS n, min(leased_until) AS lapse FROM work.notices WHERE endpoint = h.endpoint AND holder IS NOT NULL
+  ) l LEFT JOIN LATERAL (
+    SELECT next_at FROM work.notices WHERE endpoint = h.endpoint AND head AND holder IS NULL ORDER BY next_at LIMIT 1
+  ) f ON true
+  WHERE h.endpoint = ANY ($1::uuid[])
+) x WHERE e.endpoint = x.endpoint`
+)
+
+func uuidOf(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
+
+// touched are the endpoints, in order, and the intents at them that a change concerns.
+type touched struct {
+	endpoints []pgtype.UUID
+	at, of    []pgtype.UUID // pairs of endpoint and intent
+}
+
+func touch(keys []notice.Key) (t touched) {
+	keys = slices.SortedFunc(slices.Values(keys), func(a, b notice.Key) int {
+		return cmp.Or(slices.Compare(a.Endpoint[:], b.Endpoint[:]), slices.Compare(a.Intent[:], b.Intent[:]))
+	})
+	for i, k := range keys {
+		first := i == 0 || keys[i-1].Endpoint != k.Endpoint
+		if first {
+			t.endpoints = append(t.endpoints, uuidOf(k.Endpoint))
+		}
+		if first || keys[i-1].Intent != k.Intent {
+			t.at, t.of = append(t.at, uuidOf(k.Endpoint)), append(t.of, uuidOf(k.Intent))
+		}
+	}
+	return t
+}
+
+// settle queues what follows any change of notices.
+func (s *Notices) settle(q *pgx.Batch, t touched) {
+	q.Queue(moveHeads, t.at, t.of)
+	q.Queue(moveDue, t.endpoints, s.policy.Concurrency)
+}
+
+// Enqueue takes in news and moves the reader's checkpoint in one database transaction;
+// event.ErrMoved if the checkpoint is not at from. What is there already stays as it
+// is. At an endpoint that is disabled, news are dead.
+func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
+	urls := map[notice.EndpointID]string{}
+	keys := make([]notice.Key, len(news))
+	var endpoints, intents []pgtype.UUID
+	var seqs []int64
+	var bodies [][]byte
+	for i, n := range news {
+		keys[i], urls[n.Endpoint] = n.Key, n.URL
+		endpoints, intents = append(endpoints, uuidOf(n.Endpoint)), append(intents, uuidOf(n.Intent))
+		seqs, bodies = append(seqs, clamp(n.Seq)), append(bodies, notNull(n.Body))
+	}
+	t := touch(keys)
+	var text []string
+	for _, id := range t.endpoints {
+		text = append(text, urls[id.Bytes])
+	}
+	return retryRefused(ctx, func() error {
+		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
+			if err := moveCheckpoint(ctx, dbtx, reader, from, to); err != nil || len(news) == 0 {
+				return err
+			}
+			q := &pgx.Batch{}
+			q.Queue(insertEndpoints, t.endpoints, text)
+			q.Queue(lockEndpoints, t.endpoints)
+			q.Queue(insertNotices, endpoints, intents, seqs, bodies)
+			s.settle(q, t)
+			return dbtx.SendBatch(ctx, q).Close()
+		})
+	})
+}
+
+const (
+	noticeColumns = `n.endpoint, n.intent, n.seq, n.body,
+CASE WHEN n.leased_until > clock_timestamp() THEN 'delivering' ELSE n.stage END, n.attempts, n.next_at, n.class, n.cause, n.status, n.last_at`
+
+	endpointColumns = `endpoint, url, failures, failing_since, paused_until, disabled, disabled_at`
+)
+
+// scanNotice reads noticeColumns, and whatever columns follow into more.
+func scanNotice(row pgx.Row, more ...any) (n notice.Notice, err error) {
+	var endpoint, intent pgtype.UUID
+	var seq int64
+	var last pgtype.Timestamptz
+	err = row.Scan(append([]any{&endpoint, &intent, &seq, &n.Body, &n.Stage, &n.Attempts, &n.NextAt,
+		&n.Last.Class, &n.Last.Cause, &n.Last.Status, &last}, more...)...)
+	n.Key = notice.Key{Endpoint: endpoint.Bytes, Intent: chain.IntentID(intent.Bytes), Seq: uint64(seq)}
+	n.NextAt, n.LastAt = n.NextAt.UTC(), timeOf(last)
+	return n, err
+}
+
+func scanEndpoint(row pgx.CollectableRow) (e notice.Endpoint, err error) {
+	var id pgtype.UUID
+	var since, paused, disabled pgtype.Timestamptz
+	err = row.Scan(&id, &e.URL, &e.Failures, &since, &paused, &e.Disabled, &disabled)
+	e.ID, e.FailingSince, e.PausedUntil, e.DisabledAt = id.Bytes, timeOf(since), timeOf(paused), timeOf(disabled)
+	return e, err
+}
+
+// timeOf is the zero time for null.
+func timeOf(t pgtype.Timestamptz) time.Time {
+	if !t.Valid {
+		return time.Time{}
+	}
+	return t.Time.UTC()
+}
+
+// Find returns a notice; ok is false when there is none.
+func (s *Notices) Find(ctx context.Context, k notice.Key) (n notice.Notice, ok bool, err error) {
+	err = retry(ctx, func() error {
+		n, err = scanNotice(s.pool.QueryRow(ctx, `SELECT `+noticeColumns+` FROM work.notices n WHERE endpoint = $1 AND intent = $2 AND seq = $3`,
+			uuidOf(k.Endpoint), uuidOf(k.Intent), clamp(k.Seq)))
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return notice.Notice{}, false, nil
+	}
+	return n, err == nil, err
+}
+
+// Dead lists an endpoint's dead notices behind a key, ordered by intent and sequence.
+func (s *Notices) Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) (dead []notice.Notice, err error) {
+	err = retry(ctx, func() error {
+		rows, err := s.pool.Query(ctx, `SELECT `+noticeColumns+` FROM work.notices n
+			WHERE endpoint = $1 AND stage = 'dead' AND (intent, seq) > ($2, $3) ORDER BY intent, seq LIMIT $4`,
+			uuidOf(endpoint), uuidOf(after.Intent), clamp(after.Seq), limit)
+		if err != nil {
+			return err
+		}
+		dead, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (notice.Notice, error) { return scanNotice(row) })
+		return err
+	})
+	return dead, err
+}
+
+// Endpoint is how an endpoint stands; ok is false for one that nothing was ever for.
+func (s *Notices) Endpoint(ctx context.Context, id notice.EndpointID) (e notice.Endpoint, ok bool, err error) {
+	err = retry(ctx, func() error {
+		found, err := endpointsOf(ctx, s.pool, `SELECT `+endpointColumns+` FROM work.notice_endpoints WHERE endpoint = $1`, uuidOf(id))
+		if ok = len(found) == 1; ok {
+			e = found[0]
+		}
+		return err
+	})
+	return e, ok, err
+}
+
+// querier is a pool or a database transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func endpointsOf(ctx context.Context, db querier, sql string, args ...any) ([]notice.Endpoint, error) {
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanEndpoint)
+}
+
+// Forget removes at most limit notices that were delivered or given up before a time.
+func (s *Notices) Forget(ctx context.Context, before time.Time, limit int) (int, error) {
+	removed := 0
+	err := retry(ctx, func() error {
+		tag, err := s.pool.Exec(ctx, `DELETE FROM work.notices WHERE settled_at < $1 AND (endpoint, intent, seq) IN (
+			SELECT endpoint, intent, seq FROM work.notices WHERE settled_at < $1 ORDER BY settled_at LIMIT $2)`, storedTime(before), limit)
+		removed = int(tag.RowsAffected())
+		return err
+	})
+	return removed, err
+}
