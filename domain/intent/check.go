@@ -1,0 +1,154 @@
+package intent
+
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Bounds of what can be asked for. All of them together fit into one event.
+const (
+	KeyMax       = 128      // bytes of an idempotency key, and of an ordering key
+	NameMax      = 64       // bytes of the name of a client or a pool, and of a metadata entry
+	SubjectMax   = 128      // bytes
+	CallsMax     = 32       // which is as many as Tempo's pool takes
+	DataMax      = 96 << 10 // bytes of input, of all calls together
+	WebhooksMax  = 8
+	URLMax       = 512     // bytes
+	EntriesMax   = 16      // of metadata
+	MetadataMax  = 2 << 10 // bytes, of names and values together
+	GasLimitMax  = 1 << 40
+	deadlineSecs = 253_402_300_799 // the last second that has a date of four digits
+)
+
+// Check refuses what is outside the bounds, or can never be done. What an operator does
+// not allow is refused by others: a signer, a target, a budget; and a webhook, with
+// [ErrWebhookURL], whose host is not one that may be called.
+func (r Request) Check() error {
+	switch {
+	case r.Client != "" && !isName(r.Client, NameMax):
+		return ErrInvalid.Because("a client is 1 to %d of A-Z, a-z, 0-9 and ._:-", NameMax)
+	case !isName(r.Key, KeyMax):
+		return ErrInvalidKey.Because("an idempotency key is 1 to %d of A-Z, a-z, 0-9 and ._:-", KeyMax)
+	case r.Chain == 0:
+		return ErrInvalid.Because("it names no chain")
+	case (r.Signer == nil) == (r.Pool == ""):
+		return ErrInvalid.Because("it names a signer or a pool, and not both")
+	case r.Signer != nil && *r.Signer == chain.Address{}:
+		return ErrInvalid.Because("nobody signs for the zero address")
+	case r.Pool != "" && !isName(r.Pool, NameMax):
+		return ErrInvalid.Because("a pool is 1 to %d of A-Z, a-z, 0-9 and ._:-", NameMax)
+	case r.Order != "" && !isName(r.Order, KeyMax):
+		return ErrInvalid.Because("an ordering key is 1 to %d of A-Z, a-z, 0-9 and ._:-", KeyMax)
+	case r.Deadline > deadlineSecs:
+		return ErrInvalid.Because("a deadline is in Unix seconds, at most %d", deadlineSecs)
+	case len(r.Subject) > SubjectMax || !isText(r.Subject):
+		return ErrInvalid.Because("a subject has at most %d bytes of printable text", SubjectMax)
+	}
+	for _, check := range []func() error{r.checkCalls, r.Gas.check, r.checkNonceKey, r.checkMetadata} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return checkWebhooks(r.Webhooks)
+}
+
+func (r Request) checkCalls() error {
+	if len(r.Calls) == 0 {
+		return ErrInvalid.Because("it asks for no call")
+	}
+	if len(r.Calls) > CallsMax {
+		return ErrTooLarge.Because("it has %d calls; at most %d are taken", len(r.Calls), CallsMax)
+	}
+	total := 0
+	for i, c := range r.Calls {
+		total += len(c.Data)
+		switch {
+		case c.To == nil && i > 0:
+			return ErrInvalid.Because("call %d names nobody to call; only the first may make a contract", i)
+		case c.To == nil && len(c.Data) == 0:
+			return ErrInvalid.Because("a contract is not made of nothing")
+		}
+	}
+	if total > DataMax {
+		return ErrTooLarge.Because("its calls have %d bytes of data; at most %d are taken", total, DataMax)
+	}
+	return nil
+}
+
+func (g Gas) check() error {
+	switch {
+	case g.Limit > GasLimitMax:
+		return ErrInvalid.Because("a gas limit is at most %d", uint64(GasLimitMax))
+	case g.Urgency != "" && g.Urgency != Slow && g.Urgency != Normal && g.Urgency != Fast:
+		return ErrInvalid.Because("an urgency is slow, normal or fast")
+	case !g.MaxFee.IsZero() && g.MaxPriorityFee.Cmp(g.MaxFee) > 0:
+		return ErrInvalid.Because("the tip's ceiling %s is above the fee's, %s", g.MaxPriorityFee, g.MaxFee)
+	}
+	return nil
+}
+
+// subBlockPrefix begins the nonce keys that Tempo keeps for its validators; its public
+// pool takes none of them.
+const subBlockPrefix = 0x5b
+
+func (r Request) checkNonceKey() error {
+	p := r.NonceKey
+	switch p.Mode {
+	case NonceAny, NonceProtocol, NonceOrdered:
+		if p.Key != nil {
+			return ErrInvalid.Because("a nonce key is given with the mode %q alone", NonceFixed)
+		}
+		if p.Mode == NonceOrdered && r.Order == "" {
+			return ErrInvalid.Because("the nonce key is to follow the ordering key, and there is none")
+		}
+	case NonceFixed:
+		switch {
+		case p.Key == nil:
+			return ErrInvalid.Because("the mode %q needs a nonce key", NonceFixed)
+		case p.Key.IsExpiring():
+			return ErrInvalid.Because("the expiring nonce key is in no sequence: what stands there can be neither replaced nor canceled")
+		case p.Key[0] == subBlockPrefix:
+			return ErrInvalid.Because("nonce keys that begin with 0x%x are taken by no pool", subBlockPrefix)
+		}
+	default:
+		return ErrInvalid.Because("the mode of a nonce key is protocol, ordered or fixed")
+	}
+	return nil
+}
+
+func (r Request) checkMetadata() error {
+	if len(r.Metadata) > EntriesMax {
+		return ErrTooLarge.Because("it has %d entries of metadata; at most %d are taken", len(r.Metadata), EntriesMax)
+	}
+	total := 0
+	for name, value := range r.Metadata {
+		total += len(name) + len(value)
+		if !isName(name, NameMax) || !isText(value) {
+			return ErrInvalid.Because("metadata is printable text under names of 1 to %d of A-Z, a-z, 0-9 and ._:-", NameMax)
+		}
+	}
+	if total > MetadataMax {
+		return ErrTooLarge.Because("its metadata has %d bytes; at most %d are taken", total, MetadataMax)
+	}
+	return nil
+}
+
+// passed reports whether a deadline is over at a time.
+func (r Request) passed(seconds uint64) bool { return r.Deadline != 0 && seconds >= r.Deadline }
+
+func secondsOf(t time.Time) uint64 { return uint64(max(t.Unix(), 0)) }
+
+// isName reports whether a text can be compared byte by byte, and written anywhere.
+func isName(s string, most int) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
+	return s != "" && len(s) <= most && strings.Trim(s, letters) == ""
+}
+
+// isText reports whether a text can be shown.
+func isText(s string) bool {
+	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}

@@ -1,0 +1,128 @@
+package intent
+
+import (
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Command is news about an intent, or a wish. It carries its own time: nothing in this
+// package reads a clock.
+//
+//sumtype:decl
+type Command interface{ wish() }
+
+// Create asks for an intent. The same request again adds nothing, whatever has become
+// of the intent, or is allowed now.
+type Create struct {
+	Request Request
+	At      time.Time
+}
+
+// Assign says that a lane has reserved a nonce for the intent. Assignment is one more
+// than the intent has had. Whoever is refused gives the nonce back.
+type Assign struct {
+	Assignment int
+	Place      Place
+	Token      uint64
+	At         time.Time
+}
+
+// Requeue says that the intent has lost the place of an assignment. All attempts of
+// that place have been recorded here before, or there were none: the lane knows, and
+// has decided so.
+type Requeue struct {
+	Assignment int
+	Evidence   Evidence
+	At         time.Time
+}
+
+// Attempt says that bytes have been signed for the intent, and that the lane has
+// recorded them.
+type Attempt struct {
+	Assignment int
+	Kind       AttemptKind
+	Hash       chain.Hash
+	At         time.Time
+}
+
+// Announce says where the canonical chain holds an attempt: in the first of
+// Confirmations, on which the others stand.
+type Announce struct {
+	Hash          chain.Hash
+	Receipt       chain.Receipt
+	Confirmations []chain.Block
+	// Settled means that there are as many as the chain is trusted after, or that the
+	// first is final.
+	Settled bool
+	At      time.Time
+}
+
+// LoseBlock says that block Was is not in the chain: Now is, at its height or above.
+type LoseBlock struct {
+	Was, Now chain.Block
+	At       time.Time
+}
+
+// Cancel is the client's wish that the intent be not carried out.
+type Cancel struct {
+	Detail string
+	At     time.Time
+}
+
+// Expire says that time has reached Now, in Unix seconds, by the chain's clock or the
+// store's: by no other is a deadline over.
+type Expire struct {
+	Now uint64
+	At  time.Time
+}
+
+// Fail says that the relay will not carry the intent out: for Simulation or Refused.
+type Fail struct {
+	Reason Reason
+	Detail string
+	At     time.Time
+}
+
+// SpeedUp is the client's wish that the next attempts pay at least Fee for a unit of gas.
+type SpeedUp struct {
+	Fee Amount
+	At  time.Time
+}
+
+func (Create) wish()    {}
+func (Assign) wish()    {}
+func (Requeue) wish()   {}
+func (Attempt) wish()   {}
+func (Announce) wish()  {}
+func (LoseBlock) wish() {}
+func (Cancel) wish()    {}
+func (Expire) wish()    {}
+func (Fail) wish()      {}
+func (SpeedUp) wish()   {}
+
+// What clients are refused.
+const (
+	ErrUnknown        = event.Refusal("unknown-intent")
+	ErrInvalid        = event.Refusal("invalid-intent")
+	ErrTooLarge       = event.Refusal("intent-too-large")
+	ErrWebhookURL     = event.Refusal("webhook-url")
+	ErrInvalidKey     = event.Refusal("invalid-idempotency-key") // as of every request that has one
+	ErrDiffers        = event.Refusal("idempotency-conflict")    // likewise: the key belongs to another wish
+	ErrDeadlinePassed = event.Refusal("deadline-passed")
+	ErrSettled        = event.Refusal("intent-settled")
+	ErrCanceling      = event.Refusal("intent-canceling")
+	ErrOverCeiling    = event.Refusal("fee-over-ceiling")
+)
+
+// What those who carry intents out are refused.
+const (
+	ErrAssigned       = event.Refusal("intent-assigned")        // it has a place, or had another meanwhile
+	ErrNotAssigned    = event.Refusal("intent-not-assigned")    // it does not have that place
+	ErrLive           = event.Refusal("intent-attempt-live")    // an attempt may land
+	ErrDeadlineOpen   = event.Refusal("deadline-still-open")    // there is time, or no deadline
+	ErrUnknownAttempt = event.Refusal("intent-unknown-attempt") // no such hash was recorded
+	ErrContradicted   = event.Refusal("intent-contradicted")    // the chain holds what it had finally ruled out
+	ErrBrokenList     = event.Refusal("intent-broken-list")     // blocks that do not stand on one another
+)

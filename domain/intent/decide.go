@@ -1,0 +1,160 @@
+package intent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// detailMax bounds what is kept of a reason's text, in bytes.
+const detailMax = 512
+
+func (s State) create(c Create) ([]Event, error) {
+	id, digest := c.Request.ID(), c.Request.Digest()
+	if was := s.Requested; !was.ID.IsZero() {
+		if was.ID != id || was.Digest != digest {
+			return nil, ErrDiffers.Because("the idempotency key was given to another request")
+		}
+		return nil, nil
+	}
+	if err := c.Request.Check(); err != nil {
+		return nil, err
+	}
+	if c.Request.passed(secondsOf(c.At)) {
+		return nil, ErrDeadlinePassed.Because("the deadline %d is not after %d", c.Request.Deadline, secondsOf(c.At))
+	}
+	return []Event{Requested{id, digest, c.Request, c.At}}, nil
+}
+
+func (s State) assign(c Assign) ([]Event, error) {
+	switch {
+	case c.Assignment < 1 || c.Token == 0:
+		panic(fmt.Sprintf("intent: %+v is no assignment", c))
+	case s.Place != nil && c.Assignment == s.Assignment && c.Place == *s.Place:
+		return nil, nil
+	case s.End != nil:
+		return nil, ErrSettled.Because("it is %s", s.End.Status)
+	case s.Place != nil || c.Assignment <= s.Assignment:
+		return nil, ErrAssigned.Because("assignment %d has been made", s.Assignment)
+	case c.Assignment != s.Assignment+1:
+		panic(fmt.Sprintf("intent: assignment %d after %d", c.Assignment, s.Assignment))
+	case s.Requested.Request.Signer != nil && *s.Requested.Request.Signer != c.Place.Signer:
+		panic(fmt.Sprintf("intent: %s is to sign, not %s", s.Requested.Request.Signer, c.Place.Signer))
+	}
+	return []Event{Assigned{s.Sequence + 1, c.Assignment, c.Place, c.Token, c.At}}, nil
+}
+
+func (s State) requeue(c Requeue) ([]Event, error) {
+	if c.Assignment < s.Assignment || s.Place == nil && c.Assignment == s.Assignment {
+		return nil, nil // it has lost that place before
+	}
+	if c.Assignment != s.Assignment {
+		return nil, ErrNotAssigned.Because("it has had %d assignments", s.Assignment)
+	}
+	if err := s.rulesOut(c.Evidence); err != nil {
+		return nil, err
+	}
+	gone := Requeued{Assignment: s.Assignment, Evidence: c.Evidence, At: c.At}
+	if s.live() {
+		gone.Sequence, gone.Was = s.Sequence+1, s.Attempts[len(s.Attempts)-1].Hash
+	}
+	events := []Event{gone}
+	if s.Stop.Reason != "" {
+		events = append(events, s.Evolve(gone).stopped(chain.Hash{}, chain.Block{}, c.At))
+	}
+	return events, nil
+}
+
+// rulesOut checks that no attempt at the place is in the chain, or can ever be.
+func (s State) rulesOut(e Evidence) error {
+	_, own := s.attempt(e.Hash)
+	switch {
+	case s.End != nil:
+		return ErrSettled.Because("it is %s", s.End.Status)
+	case s.Receipt != nil:
+		return ErrLive.Because("block %d holds %s", s.Receipt.Block.Number, s.Mined)
+	case e.Kind == Released && s.live():
+		return ErrLive.Because("%s may be anywhere", s.Attempts[len(s.Attempts)-1].Hash)
+	case e.Kind == Lapsed && !s.live():
+		return ErrNotAssigned.Because("nothing was signed that could lapse")
+	case own:
+		return ErrLive.Because("%s is an attempt of its own", e.Hash)
+	case e.Kind != Released && e.Block.IsZero():
+		panic(fmt.Sprintf("intent: evidence %+v without a block", e))
+	case !slices.Contains([]EvidenceKind{Released, Rival, Lapsed}, e.Kind):
+		panic(fmt.Sprintf("intent: unknown evidence %q", e.Kind))
+	}
+	return nil
+}
+
+func (s State) attempted(c Attempt) ([]Event, error) {
+	if c.Hash.IsZero() || !slices.Contains([]AttemptKind{First, Bump, NoOp}, c.Kind) {
+		panic(fmt.Sprintf("intent: %+v is no attempt", c))
+	}
+	_, known := s.attempt(c.Hash)
+	switch {
+	case known:
+		return nil, nil
+	case s.Place == nil || c.Assignment != s.Assignment:
+		return nil, ErrNotAssigned.Because("assignment %d is not what it has", c.Assignment)
+	case s.End != nil:
+		return nil, nil // late news: a rival at the same nonce is in the chain
+	}
+	made := Attempted{s.Sequence + 1, c.Assignment, len(s.Attempts) + 1, c.Kind, c.Hash, chain.Hash{}, c.At}
+	if s.live() {
+		made.Replaces = s.Attempts[len(s.Attempts)-1].Hash
+	}
+	return []Event{made}, nil
+}
+
+func (s State) cancel(c Cancel) ([]Event, error) {
+	if s.End != nil && s.End.Status != StatusCanceled {
+		return nil, ErrSettled.Because("it is %s", s.End.Status)
+	}
+	return s.stop(CancelRequested{Withdrawn, c.Detail, c.At}), nil
+}
+
+func (s State) expire(c Expire) ([]Event, error) {
+	if !s.Requested.Request.passed(c.Now) {
+		return nil, ErrDeadlineOpen.Because("it is %d, the deadline is %d", c.Now, s.Requested.Request.Deadline)
+	}
+	return s.stop(CancelRequested{Reason: Deadline, At: c.At}), nil
+}
+
+func (s State) fail(c Fail) ([]Event, error) {
+	if c.Reason != Simulation && c.Reason != Refused {
+		panic(fmt.Sprintf("intent: the relay does not fail it for %q", c.Reason))
+	}
+	return s.stop(CancelRequested{c.Reason, c.Detail, c.At}), nil
+}
+
+// stop ends an intent for which nothing can have been signed at once. Of one that has
+// a place it records that it is to end; the first reason stands.
+func (s State) stop(c CancelRequested) []Event {
+	c.Detail = strings.ToValidUTF8(c.Detail[:min(len(c.Detail), detailMax)], "")
+	if s.End != nil || s.Stop.Reason != "" {
+		return nil
+	}
+	if s.Place == nil {
+		s.Stop = c
+		return []Event{s.stopped(chain.Hash{}, chain.Block{}, c.At)}
+	}
+	return []Event{c}
+}
+
+func (s State) speedUp(c SpeedUp) ([]Event, error) {
+	ceiling := s.Requested.Request.Gas.MaxFee
+	switch {
+	case c.Fee.Cmp(s.Floor) <= 0:
+		return nil, nil
+	case s.End != nil:
+		return nil, ErrSettled.Because("it is %s", s.End.Status)
+	case s.Stop.Reason != "":
+		return nil, ErrCanceling.Because("it is to end: %s", s.Stop.Reason)
+	case !ceiling.IsZero() && c.Fee.Cmp(ceiling) > 0:
+		return nil, ErrOverCeiling.Because("it may pay %s, not %s", ceiling, c.Fee)
+	}
+	return []Event{SpeedUpRequested(c)}, nil
+}

@@ -1,0 +1,46 @@
+package intent
+
+import (
+	"slices"
+	"strings"
+)
+
+func checkWebhooks(all []Webhook) error {
+	if len(all) > WebhooksMax {
+		return ErrTooLarge.Because("it has %d webhooks; at most %d are taken", len(all), WebhooksMax)
+	}
+	for i, w := range all {
+		if slices.Contains(all[:i], w) {
+			return ErrWebhookURL.Because("webhook %d is there twice", i)
+		}
+		if why := w.bad(); why != "" {
+			return ErrWebhookURL.Because("webhook %d: %s", i, why)
+		}
+	}
+	return nil
+}
+
+// bad says what can be said against a webhook whoever the operator is; empty if
+// nothing can. It does not quote the URL, which may hold a secret.
+func (w Webhook) bad() string {
+	scheme, rest, ok := strings.Cut(w.URL, "://")
+	end := strings.IndexAny(rest, "/?")
+	if end < 0 {
+		end = len(rest)
+	}
+	switch host := rest[:end]; {
+	case len(w.URL) > URLMax || strings.ContainsFunc(w.URL, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+		return "the URL is longer than can be kept, or has other than printable ASCII"
+	case !ok || scheme != "https" && scheme != "http":
+		return "the URL is not one of https"
+	case host == "" || host[0] == ':':
+		return "the URL names no host"
+	case strings.Contains(host, "@"):
+		return "the URL has a user or a password"
+	case strings.ContainsAny(host, `\%"<>^{}|`+"`"):
+		return "the URL's host is neither a name nor an address"
+	case strings.Contains(w.URL, "#"):
+		return "the URL has a fragment"
+	}
+	return ""
+}
