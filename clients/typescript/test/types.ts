@@ -2,7 +2,7 @@
 import { createPublicClient, createWalletClient } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { foundry } from 'viem/chains'
-import { cancelMessage, Client, type Status, watchtower, WatchtowerError } from '../src/index.js'
+import { cancelMessage, Client, type Status, verifyWebhook, watchtower, WatchtowerError } from '../src/index.js'
 
 const transport = watchtower('http://127.0.0.1:8420/rpc/31337', { apiKey: 'wt_key', batch: true })
 const account = privateKeyToAccount('0x01')
@@ -10,6 +10,8 @@ const wallet = createWalletClient({ account, chain: foundry, transport })
 createPublicClient({ chain: foundry, transport })
 
 export async function everything(client: Client): Promise<void> {
+  const id: string = await verifyWebhook(new Headers(), new Uint8Array(), { secrets: ['whsec_'] })
+  void id
   const hash: `0x${string}` = await wallet.sendTransaction({ to: account.address, value: 1n })
   const [result] = await client.submit(foundry.id, ['0x02'], { wait: 'executed', timeout: 5_000 })
   if (result?.ok) {
