@@ -14,7 +14,7 @@
 // Where each promise is decided:
 //
 //	P1, P2, P3       Judge: by the calls of clients and the log; P2 also by [Queued]
-//	P4 … P7          with the relay, whose nonces and leases they speak of
+//	P4 … P7          package lanes: by the log of whoever hands out nonces and signs
 //	P8, P9           Judge: by what reached nodes; the hash is computed anew
 //	P10 … P14        Judge: by the log, and by the [Chain] where one is given
 //	P15, P16, P17    Judge: by what reached nodes
@@ -30,6 +30,6 @@
 //	P29              Judge, where decoding is given: bytes decode to what was recorded; the
 //	                 corpus is infra/chain/tempo.TestVectors and infra/chain/ethereum.TestVectors
 //	P30              Judge: every event is decoded; the frozen samples are domain/tx.TestFrozenSamples,
-//	                 domain/group.TestFrozenSamples and domain/access.TestFrozenSamples
+//	                 domain/group.TestFrozenSamples, domain/access.TestFrozenSamples and domain/lane.TestFrozenSamples
 //	P31              Judge: links are made anew
 package promise

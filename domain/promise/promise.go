@@ -11,11 +11,16 @@ import (
 // Number tells promises apart, for ever.
 type Number int
 
-// The promises about delivery. Numbers 4 to 7 and 22 belong to the relay and to webhooks.
+// The promises. Those about nonces, 4 to 7, are judged by package lanes; number 22 is
+// kept for webhooks.
 const (
 	P1  Number = 1
 	P2  Number = 2
 	P3  Number = 3
+	P4  Number = 4
+	P5  Number = 5
+	P6  Number = 6
+	P7  Number = 7
 	P8  Number = 8
 	P9  Number = 9
 	P10 Number = 10
@@ -58,7 +63,7 @@ func (n *Number) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Promise is one thing that is promised about delivery.
+// Promise is one thing that is promised.
 type Promise struct {
 	Number    Number
 	Name      string
@@ -71,6 +76,10 @@ func All() []Promise {
 		{P1, "acknowledged is durable", "An acceptance that a client was told of is in the log, and stays."},
 		{P2, "none is lost", "A transaction that was accepted comes to its end, or says when it is acted on next, or what it waits for."},
 		{P3, "one request, one record", "However often and by whomever the same transaction is submitted, it is recorded once."},
+		{P4, "no nonce twice", "A nonce that was handed out has one holder, until it is released, and a holder has one nonce."},
+		{P5, "no hole", "Nonces are handed out one after the other; none is released for which anything was signed; one that others wait for is used soon."},
+		{P6, "the cursor never goes back", "What was handed out is not handed out anew, whatever the chain says; ahead the cursor goes on the word of many."},
+		{P7, "fence", "Nothing is recorded on a lane with the token of an earlier holder."},
 		{P8, "written before sent", "Nothing reaches a node that was not recorded before."},
 		{P9, "bytes intact", "The bytes that reach nodes are those that were accepted, and have the hash and sender that were recorded."},
 		{P10, "one nonce, one execution", "Of the transactions with one nonce in one sequence at most one is executed."},

@@ -1,0 +1,225 @@
+package lanes
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+)
+
+// agreed reports whether a witness is one: enough different endpoints, at a block.
+func agreed(w lane.Witness) bool {
+	names := slices.Clone(w.Endpoints)
+	slices.Sort(names)
+	n := len(slices.Compact(names))
+	return w.Needed > 0 && n >= w.Needed && n <= w.Asked && !w.Block.IsZero()
+}
+
+// advanced is P6: the cursor goes forward, on the word of those that had to agree.
+func (j *Judge) advanced(c *course, r event.Recorded, e lane.Advanced) {
+	to := e.Witness.Nonce
+	switch {
+	case e.From != c.next || to < c.next || to == c.next && c.known:
+		j.broken(promise.P6, r, "the cursor goes from %d to %d, it was at %d", e.From, to, c.next)
+	case !agreed(e.Witness):
+		j.broken(promise.P6, r, "the cursor goes to %d, of which %d of %d had to convince it and %q did", to, e.Witness.Needed, e.Witness.Asked, e.Witness.Endpoints)
+	}
+	if to > c.next {
+		c.jumps = append(c.jumps, lane.Span{First: c.next, End: to})
+	}
+	c.known, c.next = true, max(c.next, to)
+}
+
+// reserved is P4, P5 and P6: new nonces follow each other from the cursor, others
+// were free, and an intent holds one.
+func (j *Judge) reserved(c *course, r event.Recorded, e lane.Reserved) {
+	for _, issue := range e.Reissued {
+		if slot := c.open[issue.Nonce]; slot == nil || !slot.free() {
+			j.broken(promise.P4, r, "nonce %d is handed out again to %s, and nobody had released it", issue.Nonce, issue.Intent)
+		}
+		j.give(c, r, issue.Nonce, issue.Intent)
+	}
+	switch {
+	case len(e.Intents) == 0:
+		return
+	case !c.known:
+		j.broken(promise.P6, r, "nonces are handed out, and nobody said where the lane begins")
+	case e.First < c.next:
+		j.broken(promise.P6, r, "nonces are handed out from %d, the cursor was at %d", e.First, c.next)
+	case e.First > c.next:
+		j.broken(promise.P5, r, "nonces are handed out from %d, which leaves a hole from %d", e.First, c.next)
+	}
+	for i, id := range e.Intents {
+		n := e.First + uint64(i)
+		if c.open[n] != nil {
+			j.broken(promise.P4, r, "nonce %d is handed out to %s, and is held by %s", n, id, c.open[n].intent)
+		}
+		j.give(c, r, n, id)
+	}
+	c.next = max(c.next, e.First+uint64(len(e.Intents)))
+}
+
+// give hands a nonce to an intent. A nonce that kept others waiting still does.
+func (j *Judge) give(c *course, r event.Recorded, n uint64, id chain.IntentID) {
+	if other, holds := c.holds[id]; holds || id.IsZero() {
+		j.broken(promise.P4, r, "intent %s gets nonce %d, and holds %d", id, n, other)
+	}
+	c.holds[id] = n
+	slot := &nonce{intent: id}
+	if was := c.open[n]; was != nil {
+		slot.since, slot.told = was.since, was.told
+	}
+	c.open[n] = slot
+}
+
+// reclaimed is P4: only what the cursor jumped over was never handed out.
+func (j *Judge) reclaimed(c *course, r event.Recorded, e lane.Reclaimed) {
+	first := e.Witness.Nonce
+	out := lane.Span{First: first, End: first + e.Count}
+	i := slices.IndexFunc(c.jumps, func(s lane.Span) bool { return s.First <= first && first < s.End })
+	if e.Count > lane.ReserveMax {
+		j.broken(promise.P5, r, "%d nonces are reclaimed at once", e.Count)
+		return
+	}
+	if !agreed(e.Witness) {
+		j.broken(promise.P6, r, "nonce %d is taken for missing, of which %d of %d had to convince the lane and %q did", first, e.Witness.Needed, e.Witness.Asked, e.Witness.Endpoints)
+	}
+	var left []lane.Span
+	for reached := first; reached < out.End; {
+		if i < 0 || i >= len(c.jumps) || c.jumps[i].First > reached {
+			j.broken(promise.P4, r, "nonces from %d to %d are reclaimed, and %d was handed out before", out.First, out.End-1, reached)
+			return
+		}
+		reached = c.jumps[i].End
+		i++
+	}
+	for _, s := range c.jumps {
+		for _, part := range []lane.Span{{First: s.First, End: min(s.End, out.First)}, {First: max(s.First, out.End), End: s.End}} {
+			if part.First < part.End {
+				left = append(left, part)
+			}
+		}
+	}
+	c.jumps = left
+	above := false // something that was signed waits for them
+	for n, slot := range c.open {
+		above = above || n >= out.End && len(slot.attempts) > 0
+	}
+	for n := out.First; n < out.End; n++ {
+		c.open[n] = &nonce{}
+		if above {
+			c.open[n].since = r.At
+		}
+	}
+}
+
+// released is P5: a nonce comes back only if nothing was signed for it.
+func (j *Judge) released(c *course, r event.Recorded, e lane.Released) {
+	slot := c.open[e.Nonce]
+	switch {
+	case slot == nil || slot.intent.IsZero() || slot.intent != e.Intent:
+		j.broken(promise.P4, r, "%s releases nonce %d, which it does not hold", e.Intent, e.Nonce)
+		return
+	case len(slot.attempts) > 0:
+		j.broken(promise.P5, r, "nonce %d is released, and %s was signed for it", e.Nonce, slot.attempts[0].hash)
+	}
+	delete(c.holds, e.Intent)
+	c.open[e.Nonce] = &nonce{since: slot.since, told: slot.told}
+}
+
+// filled is P4: a no-op takes a nonce that nobody holds.
+func (j *Judge) filled(c *course, r event.Recorded, e lane.Filled) {
+	slot := c.open[e.Nonce]
+	if slot == nil || !slot.free() {
+		j.broken(promise.P4, r, "a no-op takes nonce %d, which is not free", e.Nonce)
+		return
+	}
+	slot.noop = true
+}
+
+// attempted is P4 and P8: what is signed is for the intent that holds the nonce, or a
+// no-op, and each attempt is one hash.
+func (j *Judge) attempted(c *course, r event.Recorded, e lane.Attempted) {
+	slot := c.open[e.Nonce]
+	if slot == nil {
+		j.broken(promise.P4, r, "%s is signed for nonce %d, which is not open", e.Hash, e.Nonce)
+		return
+	}
+	n := len(slot.attempts)
+	switch {
+	case e.Number != n+1:
+		j.broken(promise.P8, r, "attempt %d at nonce %d follows %d", e.Number, e.Nonce, n)
+	case slices.ContainsFunc(slot.attempts, func(a attempt) bool { return a.hash == e.Hash }):
+		j.broken(promise.P8, r, "%s is an attempt at nonce %d twice", e.Hash, e.Nonce)
+	case !e.Intent.IsZero() && e.Intent != slot.intent, e.Intent.IsZero() && n == 0 && !slot.noop:
+		j.broken(promise.P4, r, "%s is signed for %s at nonce %d, which %s holds", e.Hash, e.Intent, e.Nonce, slot.intent)
+	}
+	slot.attempts = append(slot.attempts, attempt{e.Intent, e.Hash})
+	slot.since = time.Time{}
+	if n > 0 {
+		return
+	}
+	for below, other := range c.open {
+		if below < e.Nonce && len(other.attempts) == 0 && other.since.IsZero() {
+			other.since = r.At
+		}
+	}
+}
+
+// landed is P10: a nonce is used once, by one of its attempts.
+func (j *Judge) landed(c *course, r event.Recorded, e lane.Landed) {
+	slot := c.open[e.Nonce]
+	if slot == nil {
+		j.broken(promise.P10, r, "%s lands at nonce %d, which is not open", e.Hash, e.Nonce)
+		return
+	}
+	ours := slices.Contains(slot.attempts, attempt{e.Intent, e.Hash})
+	switch {
+	case !ours:
+		j.broken(promise.P10, r, "%s lands at nonce %d and is not one of its attempts", e.Hash, e.Nonce)
+	case !slot.landed.IsZero() && (slot.by != e.Hash || slot.landed.Hash != e.Block.Hash):
+		j.broken(promise.P10, r, "%s lands at nonce %d, and %s had", e.Hash, e.Nonce, slot.by)
+	}
+	slot.landed, slot.by = e.Block, e.Hash
+	if e.Final {
+		c.shut(e.Nonce)
+	}
+}
+
+func (j *Judge) unlanded(c *course, r event.Recorded, e lane.Unlanded) {
+	for _, n := range e.Nonces {
+		slot := c.open[n]
+		if slot == nil || slot.landed.Hash != e.Was.Hash || e.Was.Hash == e.Now.Hash {
+			j.broken(promise.P13, r, "nonce %d is un-mined from block %s, and was not in it", n, e.Was.Hash)
+			continue
+		}
+		slot.landed, slot.by = chain.Block{}, chain.Hash{}
+	}
+}
+
+// lost is P11 for nonces: that another has used it is what the final chain says.
+func (j *Judge) lost(c *course, r event.Recorded, e lane.Lost) {
+	slot := c.open[e.Nonce]
+	if slot == nil {
+		j.broken(promise.P10, r, "nonce %d is lost, which is not open", e.Nonce)
+		return
+	}
+	switch {
+	case !slot.landed.IsZero():
+		j.broken(promise.P11, r, "nonce %d is lost, and %s has landed", e.Nonce, slot.by)
+	case !e.Witness.Final || !agreed(e.Witness) || e.Witness.Nonce <= e.Nonce:
+		j.broken(promise.P11, r, "nonce %d is lost, and its witness says %d of block %d, final %t", e.Nonce, e.Witness.Nonce, e.Witness.Block.Number, e.Witness.Final)
+	case slices.ContainsFunc(slot.attempts, func(a attempt) bool { return a.hash == e.Rival }):
+		j.broken(promise.P11, r, "nonce %d is lost to %s, which is one of its attempts", e.Nonce, e.Rival)
+	}
+	c.shut(e.Nonce)
+}
+
+// shut forgets a nonce that is closed.
+func (c *course) shut(n uint64) {
+	delete(c.holds, c.open[n].intent)
+	delete(c.open, n)
+}
