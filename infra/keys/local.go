@@ -58,7 +58,7 @@ func local(kind chain.SignatureKind, public []byte, key *ecdsa.PrivateKey, sign 
 			lock.Lock()
 			defer lock.Unlock()
 			closed = true
-			clear(key.D.Bits())
+			clear(key.D.Bits()) //nolint:staticcheck // SA1019: there is no other way to clear it
 		},
 	}
 }

@@ -75,19 +75,13 @@ func (k Secp256k1) Address() chain.Address {
 	return chain.Address(ethcrypto.PubkeyToAddress(k.key.PublicKey))
 }
 
-// Sign gives r, s and 27 or 28.
+// Sign gives r, s and 27 or 28, with the lower s (EIP-2).
 func (k Secp256k1) Sign(digest chain.Hash) []byte {
-	sig := k.recoverable(digest)
-	sig[64] += 27
-	return sig
-}
-
-// recoverable gives r, s and 0 or 1, with the lower s (EIP-2).
-func (k Secp256k1) recoverable(digest chain.Hash) []byte {
 	sig, err := ethcrypto.Sign(digest[:], k.key)
 	if err != nil {
 		panic(err) // a valid key signs every digest
 	}
+	sig[64] += 27
 	return sig
 }
 

@@ -1,18 +1,11 @@
 package wallet
 
 import (
-	"math/big"
-
-	"github.com/ethereum/go-ethereum/rlp"
 	"github.com/holiman/uint256"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-)
-
-// The first byte of a transaction (EIP-2718).
-const (
-	tempoType    = 0x76
-	ethereumType = 0x02 // EIP-1559
+	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
+	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
 // PathUSD is the token in which a Tempo chain takes fees unless told otherwise.
@@ -31,30 +24,15 @@ type Tempo struct {
 	FeeToken               *chain.Address // nil leaves it to the account and the chain
 }
 
-// call is [chain.Call] as the wire has it: an empty To creates a contract.
-type call struct {
-	To    []byte
-	Value *uint256.Int
-	Input []byte
-}
-
-// Sign gives the signed bytes. Source of the format: tempoxyz/tempo,
-// crates/primitives/src/transaction.
+// Sign gives the signed bytes.
 func (tx Tempo) Sign(key Key) []byte {
-	calls := make([]call, len(tx.Calls))
-	for i, c := range tx.Calls {
-		calls[i] = call{to(c.To), value(c.Value), c.Input}
+	unsigned := chain.Unsigned{
+		Type: tempo.Type, Chain: tx.Chain, NonceKey: tx.NonceKey, Nonce: tx.Nonce, Gas: tx.Gas,
+		MaxFee: uint256.NewInt(tx.MaxFee), MaxPriorityFee: uint256.NewInt(tx.MaxPriorityFee),
+		Calls: tx.Calls, Window: tx.Window, FeeToken: tx.FeeToken,
 	}
-	fields := []any{
-		uint64(tx.Chain), tx.MaxPriorityFee, tx.MaxFee, tx.Gas, calls,
-		none, // access list
-		new(uint256.Int).SetBytes(tx.NonceKey[:]), tx.Nonce, tx.Window.Before, tx.Window.After,
-		to(tx.FeeToken),
-		[]byte{}, // fee payer's signature
-		none,     // authorization list
-	}
-	digest := chain.Keccak(encode(tempoType, fields))
-	return encode(tempoType, append(fields, key.Sign(digest)))
+	signature := key.Sign(chain.Keccak(must(tempo.Payload(unsigned))))
+	return must(tempo.Encode(unsigned, signature, nil))
 }
 
 // Ethereum is an Ethereum transaction of type 2 (EIP-1559) before it is signed.
@@ -68,14 +46,12 @@ type Ethereum struct {
 
 // Sign gives the signed bytes.
 func (tx Ethereum) Sign(key Secp256k1) []byte {
-	fields := []any{
-		uint64(tx.Chain), tx.Nonce, tx.MaxPriorityFee, tx.MaxFee, tx.Gas,
-		to(tx.Call.To), value(tx.Call.Value), tx.Call.Input,
-		none, // access list
+	unsigned := chain.Unsigned{
+		Type: ethereum.DynamicFee, Chain: tx.Chain, Nonce: tx.Nonce, Gas: tx.Gas,
+		MaxFee: uint256.NewInt(tx.MaxFee), MaxPriorityFee: uint256.NewInt(tx.MaxPriorityFee),
+		Calls: []chain.Call{tx.Call},
 	}
-	sig := key.recoverable(chain.Keccak(encode(ethereumType, fields)))
-	r, s := new(big.Int).SetBytes(sig[:32]), new(big.Int).SetBytes(sig[32:64])
-	return encode(ethereumType, append(fields, uint64(sig[64]), r, s))
+	return must(ethereum.Encode(unsigned, key.Sign(chain.Keccak(must(ethereum.Payload(unsigned))))))
 }
 
 // Transfer is the call that moves a token's units to another account: TIP-20's
@@ -88,31 +64,10 @@ func Transfer(token, to chain.Address, units uint64) chain.Call {
 	return chain.Call{To: &token, Input: input}
 }
 
-// none is an empty list.
-var none = []string{}
-
-// encode writes a type byte and a list of fields. It is go-ethereum's RLP and not
-// ours, so that whoever reads what is signed here is checked against a stranger.
-func encode(kind byte, fields []any) []byte {
-	list, err := rlp.EncodeToBytes(fields)
+// must is for transactions of a kind that can be written, as these are.
+func must(b []byte, err error) []byte {
 	if err != nil {
-		panic(err) // the fields are all of kinds that RLP knows
+		panic(err)
 	}
-	return append([]byte{kind}, list...)
-}
-
-// to is an address, or nothing.
-func to(a *chain.Address) []byte {
-	if a == nil {
-		return []byte{}
-	}
-	return a[:]
-}
-
-// value is a number, where nil means zero.
-func value(n *uint256.Int) *uint256.Int {
-	if n == nil {
-		return new(uint256.Int)
-	}
-	return n
+	return b
 }
