@@ -11,8 +11,8 @@ import (
 // Number tells promises apart, for ever.
 type Number int
 
-// The promises. Those about nonces, 4 to 7, are judged by package lanes; number 22 is
-// kept for webhooks.
+// The promises. Those about nonces, 4 to 7, are judged by package lanes, and 22, about
+// what is told of intents, by package intents.
 const (
 	P1  Number = 1
 	P2  Number = 2
@@ -35,6 +35,7 @@ const (
 	P19 Number = 19
 	P20 Number = 20
 	P21 Number = 21
+	P22 Number = 22
 	P23 Number = 23
 	P24 Number = 24
 	P25 Number = 25
@@ -94,6 +95,7 @@ func All() []Promise {
 		{P19, "rebuilt is live", "A read model made anew from the log is the live one, byte for byte."},
 		{P20, "none skipped or doubled", "A reader of the log is shown every event once, in order."},
 		{P21, "Redis is disposable", "With Redis, without it, and with one that is emptied the outcomes are the same."},
+		{P22, "told what is true", "Who is told of an intent is told every step once or more, without a gap, and ends with what is true."},
 		{P23, "cancel holds", "What its owner canceled is not sent any more, and its bytes are gone."},
 		{P24, "read your writes", "Who was told of a transaction can read it, and sees it go forward."},
 		{P25, "a repeated append has one effect", "Event ids are unique, versions dense, positions rising; a report that is made again adds nothing."},

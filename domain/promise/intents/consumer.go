@@ -1,0 +1,104 @@
+package intents
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+)
+
+// Consumer is P22 for one receiver of notices, such as a webhook. Notices may come in
+// any order and more than once. It is not safe for use by several goroutines.
+type Consumer struct {
+	Name string
+	came map[chain.IntentID]map[uint64]came
+}
+
+type came struct {
+	said intent.Said
+	text []byte
+}
+
+// Shown judges a notice that has come: under one id the same is said, however often.
+func (c *Consumer) Shown(n intent.Notice) []promise.Violation {
+	text, err := json.Marshal(n)
+	if err != nil {
+		return c.broken(n.Intent, "%s cannot be read: %v", n.ID(), err)
+	}
+	if c.came == nil {
+		c.came = map[chain.IntentID]map[uint64]came{}
+	}
+	if c.came[n.Intent] == nil {
+		c.came[n.Intent] = map[uint64]came{}
+	}
+	if before, twice := c.came[n.Intent][n.Sequence]; twice && !bytes.Equal(before.text, text) {
+		return c.broken(n.Intent, "%s was told %s, and before %s, under one id", c.Name, text, before.text)
+	}
+	c.came[n.Intent][n.Sequence] = came{n.Said, text}
+	return nil
+}
+
+func (c *Consumer) broken(id chain.IntentID, format string, args ...any) []promise.Violation {
+	return []promise.Violation{{Promise: promise.P22, Stream: intent.Stream(id), Evidence: fmt.Sprintf(format, args...)}}
+}
+
+// Finish judges a consumer that has been told all: nothing is missing, nothing was made
+// up, and who applies it by sequence knows what the log knows. For says of which intents
+// it is told.
+func (c *Consumer) Finish(j *Judge, isFor func(chain.IntentID) bool) []promise.Violation {
+	var found []promise.Violation
+	for _, l := range j.sorted() {
+		if isFor(l.id) {
+			found = append(found, c.judge(l)...)
+		}
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(c.came), byID) {
+		if l := j.lives[id]; l == nil || !isFor(id) {
+			found = append(found, c.broken(id, "%s was told of it, which is not for it", c.Name)...)
+		}
+	}
+	return found
+}
+
+func (c *Consumer) judge(l *life) []promise.Violation {
+	notices := c.came[l.id]
+	var v View
+	for n := uint64(1); n <= l.sequence; n++ {
+		told, ok := notices[n]
+		if !ok {
+			return c.broken(l.id, "%s was never told sequence %d of %d", c.Name, n, l.sequence)
+		}
+		v = v.after(told.said)
+	}
+	if uint64(len(notices)) != l.sequence {
+		return c.broken(l.id, "%s was told %d notices, of %d that there are", c.Name, len(notices), l.sequence)
+	}
+	if !v.equal(l.view) {
+		return c.broken(l.id, "%s ends with %s; the truth is %s", c.Name, v, l.view)
+	}
+	return nil
+}
+
+// after is what a consumer makes of a notice.
+func (v View) after(said intent.Said) View {
+	switch said := said.(type) {
+	case intent.TxReceiptUpdated:
+		v.Receipt, v.End = said.Receipt, ""
+	case intent.TxConfirmed:
+		if said.NewFork {
+			v.Confirmations = nil
+		}
+		v.Confirmations = slices.Concat(v.Confirmations, said.Confirmations)
+		if said.Done {
+			v.End = "done"
+		}
+	case intent.TxFailed:
+		v.End = string(said.Reason)
+	}
+	return v
+}

@@ -1,0 +1,371 @@
+// Package intents decides whether the relay kept its word about intents: by the log, by
+// what clients were answered and told, and by the chain where it is given. It follows
+// each intent by rules of its own, not by those of package intent: what is judged does
+// not judge itself. It keeps every intent that it has seen.
+//
+// P3 and P10 are decided here for intents, and P22: a [Judge] says what there was to be
+// told, a [Consumer] whether it was.
+package intents
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+)
+
+// Judge judges one history. It is not safe for use by several goroutines.
+type Judge struct {
+	codec  event.Codec[intent.Event]
+	lives  map[chain.IntentID]*life
+	landed map[spot]chain.IntentID // who completed with a nonce
+	asked  map[chain.IntentID]chain.Hash
+	found  []promise.Violation
+}
+
+// spot is a nonce on a chain.
+type spot struct {
+	chain chain.ID
+	place intent.Place
+}
+
+// life is what is known of an intent.
+type life struct {
+	id       chain.IntentID
+	position event.Position // of its first event
+	request  intent.Requested
+	sequence uint64
+	place    *intent.Place
+	times    int // that it got one
+	attempts []intent.Attempted
+	view     View
+	block    chain.Block // that the end rests on
+	done     bool        // the end is a Completed
+}
+
+// View is what can be known of an intent from outside: where the chain has it, and how
+// it ended.
+type View struct {
+	Receipt       *chain.Receipt
+	Confirmations []chain.Block
+	End           string // "", "done", or why it failed
+}
+
+func (v View) equal(w View) bool {
+	same := v.Receipt == nil && w.Receipt == nil
+	if v.Receipt != nil && w.Receipt != nil {
+		same = v.Receipt.Block == w.Receipt.Block && v.Receipt.Status == w.Receipt.Status
+	}
+	return same && v.End == w.End && slices.Equal(v.Confirmations, w.Confirmations)
+}
+
+func (v View) String() string {
+	in := "no block"
+	if v.Receipt != nil {
+		in = fmt.Sprintf("block %d, %s", v.Receipt.Block.Number, v.Receipt.Block.Hash)
+	}
+	return fmt.Sprintf("%s, %d confirmations, end %q", in, len(v.Confirmations), v.End)
+}
+
+// New makes a judge of a history that begins with the first event of a log.
+func New() *Judge {
+	return &Judge{
+		codec: intent.Codec(), lives: map[chain.IntentID]*life{},
+		landed: map[spot]chain.IntentID{}, asked: map[chain.IntentID]chain.Hash{},
+	}
+}
+
+func (j *Judge) broken(n promise.Number, r event.Recorded, format string, args ...any) {
+	j.found = append(j.found, promise.Violation{Promise: n, Stream: r.Stream, Position: r.Position, Evidence: fmt.Sprintf(format, args...)})
+}
+
+func (j *Judge) tell() []promise.Violation {
+	found := j.found
+	j.found = nil
+	return found
+}
+
+// Event judges the next event of the log. Those of other streams are passed over.
+func (j *Judge) Event(r event.Recorded) []promise.Violation {
+	if !strings.HasPrefix(string(r.Stream), intent.StreamPrefix) {
+		return nil
+	}
+	id, err := intent.ParseStream(r.Stream)
+	if err != nil {
+		j.broken(promise.P30, r, "%v", err)
+		return j.tell()
+	}
+	e, err := j.codec.Decode(r.Name, r.Data)
+	if err != nil {
+		j.broken(promise.P30, r, "%v", err)
+		return j.tell()
+	}
+	l := j.lives[id]
+	if l == nil {
+		l = &life{id: id, position: r.Position}
+		j.lives[id] = l
+		if _, first := e.(intent.Requested); !first {
+			j.broken(promise.P3, r, "the stream begins with %s, not with its request", r.Name)
+		}
+	}
+	j.inOrder(l, r, e)
+	j.fact(l, r, e)
+	return j.tell()
+}
+
+// inOrder is the part of P22 that sequences show, and of P10 that an end does.
+func (j *Judge) inOrder(l *life, r event.Recorded, e intent.Event) {
+	if n := intent.SequenceOf(e); n != 0 {
+		if n != l.sequence+1 {
+			j.broken(promise.P22, r, "sequence %d follows %d", n, l.sequence)
+		}
+		l.sequence = max(l.sequence, n)
+	}
+	_, announced := e.(intent.Announced)
+	_, reorged := e.(intent.Reorged)
+	if l.view.End != "" && !announced && !reorged {
+		j.broken(promise.P10, r, "%s follows the end, %s, that no reorg has taken back", r.Name, l.view.End)
+	}
+}
+
+func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
+	switch e := e.(type) {
+	case intent.Requested:
+		j.requested(l, r, e)
+	case intent.Assigned:
+		if l.place != nil {
+			j.broken(promise.P10, r, "it gets nonce %d while it has %d, and nothing shows that it cannot land there", e.Place.Nonce, l.place.Nonce)
+		}
+		l.place, l.times = &e.Place, l.times+1
+	case intent.Requeued:
+		j.requeued(l, r, e)
+	case intent.Attempted:
+		if l.place == nil || e.Assignment != l.times {
+			j.broken(promise.P10, r, "%s is signed for assignment %d, which it does not have", e.Hash, e.Assignment)
+		}
+		l.attempts = append(l.attempts, e)
+	case intent.Announced:
+		j.announced(l, r, e)
+	case intent.Reorged:
+		if l.view.End == "" || l.block.IsZero() {
+			j.broken(promise.P10, r, "block %d takes an end back that no block had made", e.Was.Number)
+		}
+		if l.done && l.place != nil {
+			delete(j.landed, spot{l.request.Request.Chain, *l.place})
+		}
+		l.view.End, l.block, l.done = "", chain.Block{}, false
+	case intent.Completed:
+		j.completed(l, r, e)
+	case intent.Failed:
+		j.ended(l, r, string(e.Reason), e.Block)
+	case intent.Canceled:
+		j.ended(l, r, string(intent.Withdrawn), e.Block)
+	}
+}
+
+// requested is P3: one request made the intent, and its id and digest are those of it.
+func (j *Judge) requested(l *life, r event.Recorded, e intent.Requested) {
+	switch {
+	case !l.request.ID.IsZero():
+		j.broken(promise.P3, r, "it is requested again")
+		return
+	case e.ID != l.id || e.Request.ID() != l.id:
+		j.broken(promise.P3, r, "client, signer or pool, and key make the intent %s", e.Request.ID())
+	case e.Request.Digest() != e.Digest:
+		j.broken(promise.P3, r, "the request has the digest %s, recorded is %s", e.Request.Digest(), e.Digest)
+	}
+	l.request = e
+}
+
+// signed finds the attempts at the place.
+func (l *life) signed(hash chain.Hash) (intent.Attempted, bool) {
+	for _, a := range l.attempts {
+		if a.Assignment == l.times && (hash.IsZero() || a.Hash == hash) {
+			return a, true
+		}
+	}
+	return intent.Attempted{}, false
+}
+
+// requeued is P10: what may be in the chain is not moved to another nonce.
+func (j *Judge) requeued(l *life, r event.Recorded, e intent.Requeued) {
+	first, signed := l.signed(chain.Hash{})
+	own := slices.ContainsFunc(l.attempts, func(a intent.Attempted) bool { return a.Hash == e.Evidence.Hash })
+	switch {
+	case l.place == nil || e.Assignment != l.times:
+		j.broken(promise.P10, r, "assignment %d ends, which it does not have", e.Assignment)
+	case e.Evidence.Kind == intent.Released && signed:
+		j.broken(promise.P10, r, "nonce %d is given back, and %s was signed for it", l.place.Nonce, first.Hash)
+	case e.Evidence.Kind != intent.Released && e.Evidence.Block.IsZero():
+		j.broken(promise.P10, r, "no final block shows that it cannot land (%q)", e.Evidence.Kind)
+	case own:
+		j.broken(promise.P10, r, "%s is no rival, but an attempt of its own", e.Evidence.Hash)
+	case l.view.Receipt != nil:
+		j.broken(promise.P10, r, "it is moved while block %d holds it", l.view.Receipt.Block.Number)
+	}
+	l.place = nil
+}
+
+// announced is P22: a new fork is told exactly if what was told before has changed,
+// with the whole list, and otherwise what comes is the list's next part.
+func (j *Judge) announced(l *life, r event.Recorded, e intent.Announced) {
+	if _, known := l.signed(e.Hash); !known {
+		j.broken(promise.P22, r, "%s is told, which is no attempt at its nonce", e.Hash)
+	}
+	if e.Kind == intent.AboutReceipt {
+		l.view.Receipt = e.Receipt
+		return
+	}
+	before, list := l.view.Confirmations, e.Confirmations
+	kept := len(list) >= len(before) && slices.Equal(before, list[:len(before)])
+	switch {
+	case e.NewFork && (len(before) == 0 || kept):
+		j.broken(promise.P22, r, "a new fork is told, and none of the %d confirmations before has changed", len(before))
+	case !e.NewFork && len(list) == 0:
+		j.broken(promise.P22, r, "no confirmations are told")
+	case !e.NewFork && len(before) > 0 && list[0].Parent != before[len(before)-1].Hash:
+		j.broken(promise.P22, r, "block %d does not stand on %d, and no new fork is told", list[0].Number, before[len(before)-1].Number)
+	}
+	if !e.NewFork {
+		list = slices.Concat(before, list)
+	}
+	for i := 1; i < len(list); i++ {
+		if list[i].Parent != list[i-1].Hash {
+			j.broken(promise.P22, r, "block %d does not stand on %d", list[i].Number, list[i-1].Number)
+		}
+	}
+	if got := l.view.Receipt; got == nil && len(list) > 0 || got != nil && (len(list) == 0 || list[0].Hash != got.Block.Hash) {
+		j.broken(promise.P22, r, "the confirmations are not of the block that was told to hold it")
+	}
+	l.view.Confirmations = list
+}
+
+// completed is P10: it was done by an attempt of its own at its nonce, which nobody
+// else was done by.
+func (j *Judge) completed(l *life, r event.Recorded, e intent.Completed) {
+	made, own := l.signed(e.Hash)
+	switch got := l.view.Receipt; {
+	case !own || made.Kind == intent.NoOp || l.place == nil:
+		j.broken(promise.P10, r, "%s did not do it", e.Hash)
+	case got == nil || got.Block.Hash != e.Block.Hash || got.Status != 1:
+		j.broken(promise.P10, r, "block %d is not told to hold it as a success", e.Block.Number)
+	}
+	if l.place != nil {
+		at := spot{l.request.Request.Chain, *l.place}
+		if other, taken := j.landed[at]; taken && other != l.id {
+			j.broken(promise.P10, r, "intent %s was done by the same nonce", other)
+		}
+		j.landed[at] = l.id
+	}
+	j.ended(l, r, "done", e.Block)
+	l.done = true
+}
+
+// ended is P10 for all ends: what may still land has not ended.
+func (j *Judge) ended(l *life, r event.Recorded, how string, block chain.Block) {
+	switch {
+	case block.IsZero() && l.place != nil:
+		j.broken(promise.P10, r, "it ends for ever, and may land with nonce %d", l.place.Nonce)
+	case !block.IsZero() && (l.view.Receipt == nil || l.view.Receipt.Block.Hash != block.Hash):
+		j.broken(promise.P10, r, "it ends by block %d, which is not told to hold it", block.Number)
+	}
+	l.view.End, l.block, l.done = how, block, false
+}
+
+// Call is one request for an intent, and what was answered.
+type Call struct {
+	Client string
+	From   intent.From
+	Key    string
+	Digest chain.Hash // of the request
+	Result promise.Result
+	ID     chain.IntentID // that the answer names
+}
+
+// Call judges what a client asked for and was told: P3, and P1 when the history ends.
+func (j *Judge) Call(c Call) []promise.Violation {
+	if c.Result != promise.OK {
+		return nil
+	}
+	want := intent.ID(c.Client, c.From, c.Key)
+	of := event.Recorded{Stream: intent.Stream(want)}
+	if c.ID != want {
+		j.broken(promise.P3, of, "the key %q was answered with %s", c.Key, c.ID)
+	}
+	if before, known := j.asked[want]; known && before != c.Digest {
+		j.broken(promise.P3, of, "the key %q was taken with two different requests", c.Key)
+	}
+	j.asked[want] = c.Digest
+	return j.tell()
+}
+
+// Finish judges a history that has ended. Chains are the truth about each chain, nil
+// where it is not known; quiet says that all trouble is over, so that all is told.
+func (j *Judge) Finish(chains func(chain.ID) promise.Chain, quiet bool) []promise.Violation {
+	for _, id := range slices.SortedFunc(maps.Keys(j.asked), byID) {
+		l, of := j.lives[id], event.Recorded{Stream: intent.Stream(id)}
+		switch {
+		case l == nil || l.request.ID.IsZero():
+			j.broken(promise.P1, of, "a client was told of it, and the log does not have it")
+		case l.request.Digest != j.asked[id]:
+			j.broken(promise.P3, of, "a client was told that another request was taken")
+		}
+	}
+	for _, l := range j.sorted() {
+		if c := chains(l.request.Request.Chain); c != nil {
+			j.against(l, c, quiet)
+		}
+	}
+	return j.tell()
+}
+
+// against holds an intent against the chain: it was done once (P10), and what was told
+// is so (P22).
+func (j *Judge) against(l *life, c promise.Chain, quiet bool) {
+	of := event.Recorded{Stream: intent.Stream(l.id), Position: l.position}
+	var in []chain.Hash
+	var receipt chain.Receipt
+	done := 0
+	for _, a := range l.attempts {
+		r, mined := c.Receipt(a.Hash)
+		if !mined {
+			continue
+		}
+		in, receipt = append(in, a.Hash), r
+		if a.Kind != intent.NoOp && r.Status == 1 {
+			done++
+		}
+	}
+	if done > 1 {
+		j.broken(promise.P10, of, "the chain has executed %d of its attempts: %v", done, in)
+	}
+	if !quiet {
+		return
+	}
+	told := l.view.Receipt
+	switch {
+	case len(in) == 0 && told != nil:
+		j.broken(promise.P22, of, "block %d is told to hold it, and the chain does not", told.Block.Number)
+	case len(in) > 0 && (told == nil || told.Block.Hash != receipt.Block.Hash || told.Status != receipt.Status):
+		j.broken(promise.P22, of, "block %d holds %s, and that is not what was told", receipt.Block.Number, in[0])
+	}
+	for _, b := range l.view.Confirmations {
+		if at, ok := c.At(b.Number); !ok || at.Hash != b.Hash {
+			j.broken(promise.P22, of, "block %d, %s, is told as a confirmation, and the chain has another", b.Number, b.Hash)
+		}
+	}
+}
+
+func byID(a, b chain.IntentID) int { return bytes.Compare(a[:], b[:]) }
+
+// sorted lists the lives in the order in which they began.
+func (j *Judge) sorted() []*life {
+	return slices.SortedFunc(maps.Values(j.lives), func(a, b *life) int { return cmp.Compare(a.position, b.position) })
+}

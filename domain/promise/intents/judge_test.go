@@ -1,0 +1,356 @@
+package intents_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
+)
+
+var epoch = time.Unix(1_800_000_000, 0).UTC()
+
+// script writes a history down, fact by fact, and has it judged as it goes.
+type script struct {
+	judge    *intents.Judge
+	ledger   *promise.Ledger
+	consumer *intents.Consumer
+	found    []promise.Violation
+	position event.Position
+	versions map[event.Stream]event.Version
+}
+
+func newScript() *script {
+	return &script{
+		judge: intents.New(), ledger: promise.NewLedger(), consumer: &intents.Consumer{Name: "a sink"},
+		versions: map[event.Stream]event.Version{},
+	}
+}
+
+// wish is the n-th intent of these tests.
+func wish(n int) intent.Request {
+	return intent.Request{Key: fmt.Sprint("wish-", n), From: intent.From{Pool: "hot"}, Chain: 1, Calls: []intent.Call{{To: &chain.Address{9}}}}
+}
+
+func requested(n int) intent.Requested {
+	r := wish(n)
+	return intent.Requested{ID: r.ID(), Digest: r.Digest(), Request: r, At: epoch}
+}
+
+// log records facts about an intent.
+func (s *script) log(id chain.IntentID, facts ...intent.Event) {
+	for _, e := range facts {
+		name, data, err := intent.Codec().Encode(e)
+		if err != nil {
+			panic(err)
+		}
+		s.record(intent.Stream(id), name, data)
+	}
+}
+
+func (s *script) record(stream event.Stream, name string, data []byte) {
+	s.position++
+	s.versions[stream]++
+	r := event.Recorded{Event: event.Event{Name: name, Data: data}, Stream: stream, Version: s.versions[stream], Position: s.position, At: epoch}
+	s.found = append(s.found, s.judge.Event(r)...)
+}
+
+// told records facts, and has the consumer told.
+func (s *script) told(id chain.IntentID, facts ...intent.Event) {
+	s.log(id, facts...)
+	for _, e := range facts {
+		if n, ok := intent.Tell(id, e); ok {
+			s.found = append(s.found, s.consumer.Shown(n)...)
+		}
+	}
+}
+
+func (s *script) finish(quiet bool) {
+	s.found = append(s.found, s.judge.Finish(func(chain.ID) promise.Chain { return s.ledger }, quiet)...)
+}
+
+func (s *script) delivered() {
+	s.found = append(s.found, s.consumer.Finish(s.judge, func(chain.IntentID) bool { return true })...)
+}
+
+// expect checks that exactly one promise was broken; 0 is none.
+func (s *script) expect(t *testing.T, want promise.Number) {
+	t.Helper()
+	for _, v := range s.found {
+		if v.Promise != want {
+			t.Errorf("want %s, found %s", want, v)
+		}
+	}
+	if want != 0 && len(s.found) == 0 {
+		t.Errorf("nothing was found, want %s", want)
+	}
+}
+
+func blockOf(n uint64, branch string) chain.Block {
+	return chain.Block{Number: n, Hash: chain.Keccak(fmt.Append(nil, branch, n)), Parent: chain.Keccak(fmt.Append(nil, branch, n-1))}
+}
+
+func blocks(branch string, from, to uint64) (list []chain.Block) {
+	for n := from; n <= to; n++ {
+		list = append(list, blockOf(n, branch))
+	}
+	return list
+}
+
+func hashOf(n int) chain.Hash { return chain.Keccak(fmt.Append(nil, "attempt ", n)) }
+
+func place(nonce uint64) intent.Place { return intent.Place{Signer: chain.Address{1}, Nonce: nonce} }
+
+func assigned(sequence uint64, n int, nonce uint64) intent.Assigned {
+	return intent.Assigned{Sequence: sequence, Assignment: n, Place: place(nonce), Token: 1, At: epoch}
+}
+
+func attempted(sequence uint64, n, hash int, kind intent.AttemptKind) intent.Attempted {
+	return intent.Attempted{Sequence: sequence, Assignment: n, Attempt: 1, Kind: kind, Hash: hashOf(hash), At: epoch}
+}
+
+func receipt(sequence uint64, hash int, b *chain.Block, status uint64) intent.Announced {
+	a := intent.Announced{Sequence: sequence, Kind: intent.AboutReceipt, Hash: hashOf(hash), At: epoch}
+	if b != nil {
+		a.Receipt = &chain.Receipt{Block: *b, Status: status}
+	}
+	return a
+}
+
+func confirmed(sequence uint64, hash int, newFork bool, list ...chain.Block) intent.Announced {
+	return intent.Announced{Sequence: sequence, Kind: intent.AboutConfirmations, Hash: hashOf(hash), Confirmations: list, NewFork: newFork, At: epoch}
+}
+
+func completed(sequence uint64, hash int, b chain.Block) intent.Completed {
+	return intent.Completed{Sequence: sequence, Hash: hashOf(hash), Block: b, At: epoch}
+}
+
+func requeued(sequence uint64, n int, e intent.Evidence) intent.Requeued {
+	return intent.Requeued{Sequence: sequence, Assignment: n, Evidence: e, At: epoch}
+}
+
+type scenario struct {
+	name   string
+	breaks promise.Number // 0: none
+	do     func(s *script)
+}
+
+func run(t *testing.T, scenarios []scenario) {
+	for _, c := range scenarios {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScript()
+			c.do(s)
+			s.expect(t, c.breaks)
+		})
+	}
+}
+
+var (
+	main7, main8, main9 = blockOf(7, "main"), blockOf(8, "main"), blockOf(9, "main")
+	fork7, fork8        = blockOf(7, "fork"), blockOf(8, "fork")
+	first               = wish(1).ID()
+	second              = wish(2).ID()
+)
+
+// sent brings an intent to its first attempt, sequence 2.
+func sent(s *script) {
+	s.told(first, requested(1), assigned(1, 1, 5), attempted(2, 1, 1, intent.First))
+}
+
+// mined tells of two blocks, up to sequence 4.
+func mined(s *script) {
+	sent(s)
+	s.told(first, receipt(3, 1, &main7, 1), confirmed(4, 1, false, main7, main8))
+}
+
+// P3.
+func TestOneRequest(t *testing.T) {
+	call := func(n int, change func(*intents.Call)) func(s *script) {
+		return func(s *script) {
+			s.log(first, requested(1))
+			for i := range n {
+				r := wish(1)
+				c := intents.Call{From: r.From, Key: r.Key, Digest: r.Digest(), Result: promise.OK, ID: first}
+				if i == n-1 {
+					change(&c)
+				}
+				s.found = append(s.found, s.judge.Call(c)...)
+			}
+			s.finish(true)
+		}
+	}
+	run(t, []scenario{
+		{"once", 0, func(s *script) { s.log(first, requested(1)) }},
+		{"twice", promise.P3, func(s *script) { s.log(first, requested(1), requested(1)) }},
+		{"under another's id", promise.P3, func(s *script) { s.log(second, requested(1)) }},
+		{"recorded as another", promise.P3, func(s *script) { r := requested(1); r.Digest[0]++; s.log(first, r) }},
+		{"altered", promise.P3, func(s *script) { r := requested(1); r.Request.Calls[0].Value = intent.NewAmount(1); s.log(first, r) }},
+		{"begun by nothing", promise.P3, func(s *script) { s.log(first, assigned(1, 1, 5)) }},
+		{"asked a hundred times", 0, call(100, func(*intents.Call) {})},
+		{"answered with another", promise.P3, call(2, func(c *intents.Call) { c.ID = second })},
+		{"taken with another body", promise.P3, call(2, func(c *intents.Call) { c.Digest[0]++ })},
+		{"refused with another body", 0, call(2, func(c *intents.Call) { c.Digest[0]++; c.Result = promise.Refused })},
+		{"told of, and lost", promise.P1, call(1, func(c *intents.Call) { c.Key, c.ID = wish(2).Key, second })},
+		{"an event that is not known", promise.P30, func(s *script) { s.record(intent.Stream(first), "intent.dreamt.v1", []byte("{}")) }},
+		{"a stream that is none", promise.P30, func(s *script) { s.record("intent-7", "intent.requested.v1", []byte("{}")) }},
+		{"another's stream", 0, func(s *script) { s.record("tx-7", "tx.dreamt.v1", []byte("{}")) }},
+	})
+}
+
+// P10.
+func TestOneExecution(t *testing.T) {
+	rival := intent.Evidence{Kind: intent.Rival, Block: main9, Hash: hashOf(99)}
+	run(t, []scenario{
+		{"done", 0, func(s *script) { mined(s); s.told(first, completed(5, 1, main7)) }},
+		{"moved for a rival", 0, func(s *script) {
+			sent(s)
+			s.told(first, requeued(3, 1, rival), assigned(4, 2, 6), attempted(5, 2, 2, intent.First))
+		}},
+		{"two places", promise.P10, func(s *script) { sent(s); s.told(first, assigned(3, 2, 6)) }},
+		{"given back, and signed", promise.P10, func(s *script) { sent(s); s.told(first, requeued(3, 1, intent.Evidence{Kind: intent.Released})) }},
+		{"moved for no reason", promise.P10, func(s *script) { sent(s); s.told(first, requeued(3, 1, intent.Evidence{Kind: intent.Rival})) }},
+		{"moved for itself", promise.P10, func(s *script) {
+			sent(s)
+			s.told(first, requeued(3, 1, intent.Evidence{Kind: intent.Rival, Block: main9, Hash: hashOf(1)}))
+		}},
+		{"moved while it is mined", promise.P10, func(s *script) { mined(s); s.told(first, requeued(5, 1, rival)) }},
+		{"moved from where it is not", promise.P10, func(s *script) { s.log(first, requested(1), requeued(1, 1, rival)) }},
+		{"signed without a place", promise.P10, func(s *script) { s.log(first, requested(1), attempted(1, 1, 1, intent.First)) }},
+		{"done twice", promise.P10, func(s *script) { mined(s); s.told(first, completed(5, 1, main7), completed(6, 1, main7)) }},
+		{"done twice, with a reorg", 0, func(s *script) {
+			mined(s)
+			s.told(first, completed(5, 1, main7), intent.Reorged{Was: main7, Now: fork7}, receipt(6, 1, &fork7, 1), confirmed(7, 1, true, fork7), completed(8, 1, fork7))
+		}},
+		{"goes on after its end", promise.P10, func(s *script) { mined(s); s.told(first, completed(5, 1, main7), attempted(6, 1, 2, intent.Bump)) }},
+		{"taken back from nowhere", promise.P10, func(s *script) { mined(s); s.told(first, intent.Reorged{Was: main7, Now: fork7}) }},
+		{"done by a stranger", promise.P10, func(s *script) { mined(s); s.told(first, completed(5, 2, main7)) }},
+		{"done by a no-op", promise.P10, func(s *script) {
+			sent(s)
+			s.told(first, attempted(3, 1, 2, intent.NoOp), receipt(4, 2, &main7, 1), confirmed(5, 2, false, main7), completed(6, 2, main7))
+		}},
+		{"done, and reverted", promise.P10, func(s *script) {
+			sent(s)
+			s.told(first, receipt(3, 1, &main7, 0), confirmed(4, 1, false, main7), completed(5, 1, main7))
+		}},
+		{"done where it was not told", promise.P10, func(s *script) { mined(s); s.told(first, completed(5, 1, main8)) }},
+		{"two by one nonce", promise.P10, func(s *script) {
+			mined(s)
+			s.told(first, completed(5, 1, main7))
+			s.told(second, requested(2), assigned(1, 1, 5), attempted(2, 1, 2, intent.First), receipt(3, 2, &main9, 1), confirmed(4, 2, false, main9), completed(5, 2, main9))
+		}},
+		{"canceled at once, and may land", promise.P10, func(s *script) { sent(s); s.told(first, intent.Canceled{Sequence: 3, At: epoch}) }},
+		{"executed twice by the chain", promise.P10, func(s *script) {
+			sent(s)
+			s.told(first, requeued(3, 1, rival), assigned(4, 2, 6), attempted(5, 2, 2, intent.First))
+			s.ledger.Add(main7, promise.Execution{Hash: hashOf(1), Status: 1})
+			s.ledger.Add(main8, promise.Execution{Hash: hashOf(2), Status: 1})
+			s.finish(false)
+		}},
+		{"reverted, and executed at the next nonce", 0, func(s *script) {
+			sent(s)
+			s.told(first, requeued(3, 1, rival), assigned(4, 2, 6), attempted(5, 2, 2, intent.First))
+			s.ledger.Add(main7, promise.Execution{Hash: hashOf(1), Status: 0})
+			s.ledger.Add(main8, promise.Execution{Hash: hashOf(2), Status: 1})
+			s.finish(false)
+		}},
+	})
+}
+
+// P22, as the log shows it.
+func TestTold(t *testing.T) {
+	onChain := func(s *script, list ...chain.Block) {
+		for i, b := range list {
+			if i == 0 {
+				s.ledger.Add(b, promise.Execution{Hash: hashOf(1), Status: 1})
+			} else {
+				s.ledger.Add(b)
+			}
+		}
+	}
+	run(t, []scenario{
+		{"block by block", 0, func(s *script) {
+			mined(s)
+			s.told(first, confirmed(5, 1, false, main9))
+			onChain(s, main7, main8, main9)
+			s.finish(true)
+		}},
+		{"a fork", 0, func(s *script) {
+			mined(s)
+			s.told(first, receipt(5, 1, &fork7, 1), confirmed(6, 1, true, fork7, fork8))
+			onChain(s, fork7, fork8)
+			s.finish(true)
+		}},
+		{"un-mined", 0, func(s *script) { mined(s); s.told(first, receipt(5, 1, nil, 0), confirmed(6, 1, true)); s.finish(true) }},
+		{"a gap", promise.P22, func(s *script) { sent(s); s.told(first, receipt(4, 1, &main7, 1)) }},
+		{"a number twice", promise.P22, func(s *script) { sent(s); s.log(first, receipt(2, 1, &main7, 1)) }},
+		{"a fork hidden", promise.P22, func(s *script) {
+			mined(s)
+			s.told(first, receipt(5, 1, &fork7, 1), confirmed(6, 1, false, fork7, fork8))
+		}},
+		{"a fork hidden in the middle", promise.P22, func(s *script) {
+			mined(s)
+			s.told(first, confirmed(5, 1, false, blockOf(9, "fork")))
+		}},
+		{"a fork made up", promise.P22, func(s *script) { mined(s); s.told(first, confirmed(5, 1, true, main7, main8, main9)) }},
+		{"a fork of nothing", promise.P22, func(s *script) { sent(s); s.told(first, receipt(3, 1, &main7, 1), confirmed(4, 1, true, main7)) }},
+		{"a fork without the whole list", promise.P22, func(s *script) { mined(s); s.told(first, receipt(5, 1, &fork7, 1), confirmed(6, 1, true, fork8)) }},
+		{"a list with a gap", promise.P22, func(s *script) {
+			sent(s)
+			s.told(first, receipt(3, 1, &main7, 1), confirmed(4, 1, false, main7, main9))
+		}},
+		{"nothing new", promise.P22, func(s *script) { mined(s); s.told(first, confirmed(5, 1, false)) }},
+		{"another block's confirmations", promise.P22, func(s *script) { sent(s); s.told(first, receipt(3, 1, &main7, 1), confirmed(4, 1, false, main8)) }},
+		{"a stranger's", promise.P22, func(s *script) { sent(s); s.told(first, receipt(3, 2, &main7, 1)) }},
+		{"not told that it is mined", promise.P22, func(s *script) { sent(s); onChain(s, main7); s.finish(true) }},
+		{"not told yet", 0, func(s *script) { sent(s); onChain(s, main7); s.finish(false) }},
+		{"not told that it left", promise.P22, func(s *script) { mined(s); s.finish(true) }},
+		{"not told that a confirmation left", promise.P22, func(s *script) { mined(s); onChain(s, main7, blockOf(8, "other")); s.finish(true) }},
+		{"told another end", promise.P22, func(s *script) {
+			sent(s)
+			s.told(first, receipt(3, 1, &main7, 0), confirmed(4, 1, false, main7))
+			onChain(s, main7)
+			s.finish(true)
+		}},
+	})
+}
+
+// P22, as who is told finds it.
+func TestConsumer(t *testing.T) {
+	show := func(s *script, e intent.Event) {
+		n, _ := intent.Tell(first, e)
+		s.found = append(s.found, s.consumer.Shown(n)...)
+	}
+	run(t, []scenario{
+		{"all", 0, func(s *script) { mined(s); s.told(first, completed(5, 1, main7)); s.delivered() }},
+		{"again, and late", 0, func(s *script) { mined(s); show(s, assigned(1, 1, 5)); s.delivered() }},
+		{"a fork", 0, func(s *script) {
+			mined(s)
+			s.told(first, receipt(5, 1, &fork7, 1), confirmed(6, 1, true, fork7, fork8))
+			s.delivered()
+		}},
+		{"one missing", promise.P22, func(s *script) { mined(s); s.log(first, confirmed(5, 1, false, main9)); s.delivered() }},
+		{"one missing in the middle", promise.P22, func(s *script) {
+			sent(s)
+			s.log(first, receipt(3, 1, &main7, 1))
+			s.told(first, confirmed(4, 1, false, main7))
+			s.delivered()
+		}},
+		{"two things under one id", promise.P22, func(s *script) { mined(s); show(s, assigned(1, 1, 6)); s.delivered() }},
+		{"more than there is", promise.P22, func(s *script) { mined(s); show(s, confirmed(5, 1, false, main9)); s.delivered() }},
+		{"something else", promise.P22, func(s *script) {
+			mined(s)
+			s.log(first, confirmed(5, 1, false, main9))
+			show(s, confirmed(5, 1, false, blockOf(9, "fork")))
+			s.delivered()
+		}},
+		{"of nobody", promise.P22, func(s *script) {
+			n, _ := intent.Tell(second, assigned(1, 1, 5))
+			s.found = append(s.found, s.consumer.Shown(n)...)
+			s.delivered()
+		}},
+	})
+}
