@@ -24,8 +24,8 @@ func (d *DB) Notices(p notice.Policy) *Notices { return &Notices{d.work, p} }
 func (s *Notices) now() time.Time { return s.work.now().UTC().Truncate(time.Microsecond) }
 
 // Enqueue takes in news and moves the reader's checkpoint in one transaction;
-// event.ErrMoved if the checkpoint is not at from. What is there already stays as it
-// is. At an endpoint that is disabled, news are dead.
+// event.ErrMoved if the checkpoint is not at from. An intent's news come in order. What
+// is there already stays as it is. At an endpoint that is disabled, news are dead.
 func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
 	return s.do(ctx, "enqueue notices", func(c *noticeChange) error {
 		at, err := checkpointOf(c.conn, reader)
@@ -190,16 +190,34 @@ func (s *Notices) Endpoint(ctx context.Context, id notice.EndpointID) (e notice.
 	return e, ok, err
 }
 
+// Endpoints lists endpoints behind an id, ordered by it.
+func (s *Notices) Endpoints(ctx context.Context, after notice.EndpointID, limit int) (found []notice.Endpoint, err error) {
+	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
+		found, err = endpoints(conn, "endpoint > ? ORDER BY endpoint LIMIT ?", after[:], int64(limit))
+		return err
+	})
+	return found, err
+}
+
 func endpointOf(conn *sqlite.Conn, id notice.EndpointID) (e notice.Endpoint, ok bool, err error) {
-	err = query(conn, "SELECT url, failures, failing_since, paused_until, disabled, disabled_at FROM notice_endpoints WHERE endpoint = ?", func(row *sqlite.Stmt) bool {
-		ok = true
-		e = notice.Endpoint{
-			ID: id, URL: row.ColumnText(0), Failures: row.ColumnInt(1), FailingSince: timeAt(row, 2), PausedUntil: timeAt(row, 3),
-			Disabled: notice.Reason(row.ColumnText(4)), DisabledAt: timeAt(row, 5),
-		}
-		return false
-	}, id[:])
+	found, err := endpoints(conn, "endpoint = ?", id[:])
+	if ok = len(found) == 1; ok {
+		e = found[0]
+	}
 	return e, ok, err
+}
+
+func endpoints(conn *sqlite.Conn, where string, args ...any) (found []notice.Endpoint, err error) {
+	err = query(conn, "SELECT endpoint, url, failures, failing_since, paused_until, disabled, disabled_at FROM notice_endpoints WHERE "+where, func(row *sqlite.Stmt) bool {
+		e := notice.Endpoint{
+			URL: row.ColumnText(1), Failures: row.ColumnInt(2), FailingSince: timeAt(row, 3), PausedUntil: timeAt(row, 4),
+			Disabled: notice.Reason(row.ColumnText(5)), DisabledAt: timeAt(row, 6),
+		}
+		row.ColumnBytes(0, e.ID[:])
+		found = append(found, e)
+		return true
+	}, args...)
+	return found, err
 }
 
 // Forget removes at most limit notices that were delivered or given up before a time.

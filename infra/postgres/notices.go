@@ -97,8 +97,8 @@ func (s *Notices) settle(q *pgx.Batch, t touched) {
 }
 
 // Enqueue takes in news and moves the reader's checkpoint in one database transaction;
-// event.ErrMoved if the checkpoint is not at from. What is there already stays as it
-// is. At an endpoint that is disabled, news are dead.
+// event.ErrMoved if the checkpoint is not at from. An intent's news come in order. What
+// is there already stays as it is. At an endpoint that is disabled, news are dead.
 func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
 	urls := map[notice.EndpointID]string{}
 	keys := make([]notice.Key, len(news))
@@ -203,6 +203,16 @@ func (s *Notices) Endpoint(ctx context.Context, id notice.EndpointID) (e notice.
 		return err
 	})
 	return e, ok, err
+}
+
+// Endpoints lists endpoints behind an id, ordered by it.
+func (s *Notices) Endpoints(ctx context.Context, after notice.EndpointID, limit int) (found []notice.Endpoint, err error) {
+	err = retry(ctx, func() error {
+		found, err = endpointsOf(ctx, s.pool, `SELECT `+endpointColumns+` FROM work.notice_endpoints WHERE endpoint > $1 ORDER BY endpoint LIMIT $2`,
+			uuidOf(after), limit)
+		return err
+	})
+	return found, err
 }
 
 // querier is a pool or a database transaction.

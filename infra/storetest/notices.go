@@ -3,10 +3,8 @@ package storetest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +24,7 @@ type NoticeRows interface {
 	Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
 	Redeliver(ctx context.Context, endpoint notice.EndpointID, keys []notice.Key) (int, error)
 	Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
+	Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
 	Enable(ctx context.Context, id notice.EndpointID) error
 	Disable(ctx context.Context, id notice.EndpointID, reason notice.Reason) error
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)
@@ -56,6 +55,7 @@ func Notices(t *testing.T, open func(t *testing.T) Opened[NoticeRows]) {
 		{"a paused endpoint", noticePaused},
 		{"an endpoint that is gone", noticeGone},
 		{"an operator disables and enables", noticeOperator},
+		{"endpoints are listed", noticeEndpoints},
 		{"dead letters are listed and redelivered", noticeRedeliver},
 		{"what is enqueued", noticeEnqueue},
 		{"forget", noticeForget},
@@ -232,56 +232,6 @@ func noticeRetry(t *testing.T, q *noticeQueue) {
 	q.lease(10, a2)
 }
 
-func noticeShare(_ *testing.T, q *noticeQueue) {
-	var all []notice.Key
-	for intent := range byte(5) {
-		all = append(all, noticeKey(1, intent, 1))
-	}
-	q.enqueue(all[0], all[1])
-	q.enqueue(all[2:]...)
-	other := noticeKey(2, 1, 1)
-	q.enqueue(other)
-	q.lease(10, all[0], all[1], other)
-	q.lease(10)
-	q.done(noticeFailed, all[0])
-	q.lease(10) // it fails: one at a time
-	q.done(noticeFailed, all[1])
-	leased, _, err := q.Lease(soon(q.t), "a", time.Minute, 10)
-	check(q.t, err)
-	if len(leased) != 1 {
-		q.t.Fatalf("%d at a time at an endpoint that fails", len(leased))
-	}
-	q.done(noticeTaken, leased[0].Key)
-	leased, _, err = q.Lease(soon(q.t), "a", time.Minute, 10)
-	check(q.t, err)
-	if len(leased) != 2 {
-		q.t.Fatalf("%d at a time at an endpoint that works again", len(leased))
-	}
-}
-
-func noticeFair(t *testing.T, q *noticeQueue) {
-	var busy []notice.Key
-	for intent := range byte(20) {
-		busy = append(busy, noticeKey(1, intent, 1))
-	}
-	q.enqueue(busy...)
-	q.enqueue(noticeKey(2, 1, 1))
-	q.enqueue(noticeKey(3, 1, 1))
-	seen := map[byte]bool{}
-	for range 3 {
-		leased, until, err := q.Lease(soon(t), "a", time.Minute, 1)
-		check(t, err)
-		if len(leased) != 1 || until != 0 {
-			t.Fatalf("leased %d, the next in %s", len(leased), until)
-		}
-		seen[leased[0].Endpoint[0]] = true
-		q.done(noticeTaken, leased[0].Key)
-	}
-	if len(seen) != 3 {
-		t.Errorf("of three, the endpoints served are %v", seen)
-	}
-}
-
 func noticeLapse(t *testing.T, q *noticeQueue) {
 	k, next := noticeKey(1, 1, 1), noticeKey(1, 1, 2)
 	q.enqueue(k, next)
@@ -309,258 +259,4 @@ func noticeLapse(t *testing.T, q *noticeQueue) {
 	q.want(k, notice.Delivering, 0)
 	q.done(noticeTaken, k)
 	q.lease(10, next)
-}
-
-func noticePaused(t *testing.T, q *noticeQueue) {
-	a, b := noticeKey(1, 1, 1), noticeKey(1, 2, 1)
-	q.enqueue(a, b)
-	q.lease(10, a, b)
-	q.done(noticeTaken, b)
-	c := noticeKey(1, 3, 1)
-	q.enqueue(c)
-	q.done(notice.Outcome{Class: notice.Later, Cause: notice.Status, Status: 429, RetryAfter: 20 * time.Second}, a)
-	q.lease(10) // c was not sent yet, but its endpoint asked for a pause
-	if e := q.endpoint(1); e.PausedUntil.Sub(e.FailingSince) != 20*time.Second {
-		t.Errorf("%+v", e)
-	}
-	_, until, err := q.Lease(soon(t), "a", time.Minute, 10)
-	check(t, err)
-	if until > 20*time.Second || until < 10*time.Second {
-		t.Errorf("the pause is over in %s", until)
-	}
-}
-
-func noticeGone(t *testing.T, q *noticeQueue) {
-	a1, a2, b1, c1 := noticeKey(1, 1, 1), noticeKey(1, 1, 2), noticeKey(1, 2, 1), noticeKey(2, 1, 1)
-	q.enqueue(a1, a2, b1, c1)
-	q.lease(10, a1, b1, c1)
-	gone := q.done(notice.Outcome{Class: notice.Gone, Cause: notice.Status, Status: 410}, a1)
-	if len(gone) != 1 || gone[0].ID != a1.Endpoint || gone[0].Disabled != notice.SaidGone || gone[0].DisabledAt.IsZero() {
-		t.Fatalf("disabled: %+v", gone)
-	}
-	if diff := cmp.Diff(gone[0], q.endpoint(1)); diff != "" {
-		t.Error(diff)
-	}
-	q.want(a1, notice.Dead, 1)
-	if n := q.want(a2, notice.Dead, 0); n.Last.Cause != notice.Off {
-		t.Errorf("not sent: %+v", n)
-	}
-	q.want(b1, notice.Dead, 0)
-	if again := q.done(noticeTaken, b1, c1); len(again) != 0 {
-		t.Errorf("disabled once more: %+v", again)
-	}
-	q.want(c1, notice.Settled, 1)
-	late := noticeKey(1, 3, 1)
-	q.enqueue(late)
-	if n := q.want(late, notice.Dead, 0); n.Last.Cause != notice.Off {
-		t.Errorf("enqueued at an endpoint that is gone: %+v", n)
-	}
-	q.lease(10)
-	if n, err := q.Redeliver(soon(t), a1.Endpoint, []notice.Key{a1}); n != 0 || !errors.Is(err, notice.ErrDisabled) {
-		t.Errorf("redelivered %d, %v", n, err)
-	}
-}
-
-func noticeOperator(t *testing.T, q *noticeQueue) {
-	a1, a2 := noticeKey(1, 1, 1), noticeKey(1, 1, 2)
-	check(t, q.Disable(soon(t), a1.Endpoint, notice.Operator)) // of which nothing is known
-	if _, ok, err := q.Endpoint(soon(t), a1.Endpoint); ok || err != nil {
-		t.Fatalf("an endpoint came of nothing: %v", err)
-	}
-	q.enqueue(a1)
-	check(t, q.Disable(soon(t), a1.Endpoint, notice.Operator))
-	if e := q.endpoint(1); e.Disabled != notice.Operator || e.URL != "https://1.example.org/" {
-		t.Errorf("%+v", e)
-	}
-	q.want(a1, notice.Dead, 0)
-	q.lease(10)
-	check(t, q.Enable(soon(t), a1.Endpoint))
-	if e := q.endpoint(1); e != (notice.Endpoint{ID: a1.Endpoint, URL: e.URL}) {
-		t.Errorf("%+v", e)
-	}
-	q.enqueue(a2)
-	q.lease(10, a2)
-}
-
-func noticeRedeliver(t *testing.T, q *noticeQueue) {
-	var all []notice.Key
-	for _, intent := range []byte{3, 1, 2} {
-		all = append(all, noticeKey(1, intent, 1), noticeKey(1, intent, 2))
-	}
-	q.enqueue(append(all, noticeKey(2, 1, 1))...)
-	q.lease(10, all[0], all[2], noticeKey(2, 1, 1))
-	q.done(noticeUnfit, all[0], all[2], noticeKey(2, 1, 1))
-	q.lease(10, all[1], all[3])
-	q.done(noticeUnfit, all[3])
-	q.done(noticeTaken, all[1])
-	var listed []string
-	var after notice.Key
-	for {
-		page, err := q.Dead(soon(t), all[0].Endpoint, after, 2)
-		check(t, err)
-		for _, n := range page {
-			listed, after = append(listed, noticeName(n.Key)), n.Key
-		}
-		if len(page) < 2 {
-			break
-		}
-	}
-	if diff := cmp.Diff([]string{"1/1/1", "1/1/2", "1/3/1"}, listed); diff != "" {
-		t.Error(diff)
-	}
-	// A delivered one can be sent again, one of another endpoint and one that is queued
-	// are not concerned.
-	n, err := q.Redeliver(soon(t), all[0].Endpoint, []notice.Key{all[3], all[2], all[1], all[5], noticeKey(2, 1, 1), noticeKey(1, 9, 9)})
-	if check(t, err); n != 3 {
-		t.Errorf("%d are redelivered", n)
-	}
-	q.want(all[2], notice.Queued, 0)
-	q.want(noticeKey(2, 1, 1), notice.Dead, 1)
-	q.lease(1, all[4])
-	q.done(noticeTaken, all[4])
-	leased, _, err := q.Lease(soon(t), "a", time.Minute, 10)
-	check(t, err)
-	for _, n := range leased {
-		if n.Key == all[3] {
-			t.Error("a redelivered notice did not wait for the one before it")
-		}
-	}
-	if len(leased) != 2 {
-		t.Errorf("%d are leased", len(leased))
-	}
-}
-
-func noticeEnqueue(t *testing.T, q *noticeQueue) {
-	k := noticeKey(1, 1, 1)
-	q.enqueue(k)
-	for _, from := range []event.Position{0, 2} {
-		if err := q.Enqueue(soon(t), "notifier", from, 9, noticeNews(noticeKey(1, 2, 1))); !errors.Is(err, event.ErrMoved) {
-			t.Errorf("enqueued from %d: %v", from, err)
-		}
-	}
-	if _, ok, err := q.Find(soon(t), noticeKey(1, 2, 1)); ok || err != nil {
-		t.Errorf("a refused enqueue left a notice: %v", err)
-	}
-	q.lease(10, k)
-	q.done(noticeTaken, k)
-	q.enqueue(k) // from a reader that was set back
-	q.want(k, notice.Settled, 1)
-	q.enqueue()
-	q.lease(10)
-	if leased, until, err := q.Lease(soon(t), "a", time.Minute, 10); err != nil || len(leased) != 0 || until != horizon {
-		t.Errorf("an empty queue: %d, the next in %s, %v", len(leased), until, err)
-	}
-	largest := notice.News{Key: notice.Key{Endpoint: notice.EndpointID{0xff}, Intent: chain.IntentID{0xff}, Seq: 1<<63 - 1}, URL: "u"}
-	check(t, q.Enqueue(soon(t), "other reader", 0, 1, []notice.News{largest}))
-	if n, ok, err := q.Find(soon(t), largest.Key); !ok || err != nil || n.Key != largest.Key || len(n.Body) != 0 {
-		t.Errorf("%+v, %v", n, err)
-	}
-}
-
-func noticeForget(t *testing.T, q *noticeQueue) {
-	a, b, c := noticeKey(1, 1, 1), noticeKey(1, 2, 1), noticeKey(1, 3, 1)
-	q.enqueue(a, b)
-	q.lease(10, a, b)
-	q.done(noticeTaken, a)
-	q.done(noticeUnfit, b)
-	q.enqueue(c)
-	forget := func(before time.Time, limit, want int) {
-		t.Helper()
-		if n, err := q.Forget(soon(t), before, limit); err != nil || n != want {
-			t.Errorf("forgot %d, %v; want %d", n, err, want)
-		}
-	}
-	settled := q.want(a, notice.Settled, 1).LastAt
-	forget(settled, 10, 0)
-	forget(settled.Add(time.Hour), 1, 1)
-	forget(settled.Add(time.Hour), 10, 1)
-	forget(settled.Add(time.Hour), 10, 0)
-	q.lease(10, c)
-}
-
-func noticeReopened(t *testing.T, q *noticeQueue) {
-	a, b := noticeKey(1, 1, 1), noticeKey(1, 1, 2)
-	q.enqueue(a, b)
-	q.lease(10, a)
-	q.done(noticeFailed, a)
-	before, e := q.want(a, notice.Queued, 1), q.endpoint(1)
-	q.NoticeRows = q.reopen()
-	if diff := cmp.Diff(before, q.want(a, notice.Queued, 1)); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(e, q.endpoint(1)); diff != "" {
-		t.Error(diff)
-	}
-	q.clock.Elapse(noticePause + time.Millisecond)
-	q.lease(10, a)
-}
-
-// Workers share a queue that is still being filled: nothing is held by two, an endpoint
-// has no more at one time than its share, and every intent's notices come in order.
-func noticeWorkers(t *testing.T, q *noticeQueue) {
-	const endpoints, intents, each, workers = 4, 6, 4, 4
-	ctx := soon(t)
-	var mu sync.Mutex
-	running := map[byte]int{}
-	last := map[notice.Key]uint64{}
-	left := endpoints * intents * each
-	begin := func(n notice.Sending) {
-		mu.Lock()
-		defer mu.Unlock()
-		of := notice.Key{Endpoint: n.Endpoint, Intent: n.Intent}
-		if running[n.Endpoint[0]]++; running[n.Endpoint[0]] > NoticePolicy().Concurrency {
-			t.Errorf("%d at endpoint %d", running[n.Endpoint[0]], n.Endpoint[0])
-		}
-		if last[of]+1 != n.Seq {
-			t.Errorf("%s came after %d", noticeName(n.Key), last[of])
-		}
-		last[of] = n.Seq
-	}
-	work := func(holder string) error {
-		for {
-			leased, _, err := q.Lease(ctx, holder, time.Minute, 3)
-			if err != nil {
-				return err
-			}
-			var reports []notice.Report
-			for _, n := range leased {
-				begin(n)
-				reports = append(reports, notice.Report{Key: n.Key, Outcome: noticeTaken})
-			}
-			mu.Lock()
-			for _, n := range leased { // before Done: another may have the next one at once
-				running[n.Endpoint[0]]--
-			}
-			left -= len(leased)
-			over := left == 0
-			mu.Unlock()
-			if _, err := q.Done(ctx, holder, reports); err != nil || over {
-				return err
-			}
-			mu.Lock()
-			over = left == 0
-			mu.Unlock()
-			if over {
-				return nil
-			}
-		}
-	}
-	var working sync.WaitGroup
-	for w := range workers {
-		working.Go(func() {
-			if err := work(fmt.Sprint("worker ", w)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	for seq := range uint64(each) {
-		for intent := range byte(intents) {
-			var keys []notice.Key
-			for endpoint := range byte(endpoints) {
-				keys = append(keys, noticeKey(endpoint, intent, seq+1))
-			}
-			q.enqueue(keys...)
-		}
-	}
-	working.Wait()
 }
