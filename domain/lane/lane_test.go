@@ -282,6 +282,33 @@ func TestAttemptsAreBounded(t *testing.T) {
 	}
 }
 
+// Twenty thousand nonces pass through a lane, three hundred at a time: what is left is
+// what is open, and a snapshot of it is as small.
+func TestLongLife(t *testing.T) {
+	const rounds, many = 70, 300
+	s := begun(t)
+	for round := range uint64(rounds) {
+		first := 10 + round*many
+		e := Reserved{Token: 1, First: first}
+		for n := range many {
+			e.Intents = append(e.Intents, chain.IntentID{0: 1, 14: byte(n >> 8), 15: byte(n)})
+		}
+		s = s.Evolve(e)
+		for n, id := range e.Intents {
+			s = s.Evolve(Attempted{Token: 1, Nonce: first + uint64(n), Intent: id, Hash: hashOf(0, n), Number: 1})
+		}
+		if s.InFlight() != many {
+			t.Fatalf("%d in flight", s.InFlight())
+		}
+		for n, id := range e.Intents {
+			s = s.Evolve(Landed{Token: 1, Nonce: first + uint64(n), Intent: id, Hash: hashOf(0, n), Block: block(round, "a"), Status: 1, Final: true})
+		}
+	}
+	if size := len(s.Snapshot()); s.Open() != 0 || s.Next != 10+rounds*many || size > 100 {
+		t.Errorf("%d are open, the cursor is at %d, a snapshot has %d bytes", s.Open(), s.Next, size)
+	}
+}
+
 func TestStream(t *testing.T) {
 	id := chain.Sequence{Chain: 42431, Sender: chain.Address{1}, Key: chain.NonceKey{31: 5}}
 	if back, err := ParseStream(Stream(id)); err != nil || back != id {

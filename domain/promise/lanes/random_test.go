@@ -27,8 +27,8 @@ const (
 
 // wishes are as likely as they are often in it.
 var wishes = []string{
-	open, advance, reserve, reserve, reserve, release, release, fill, fill, attempt, attempt, attempt, attempt, attempt, attempt, attempt, attempt,
-	land, land, land, land, land, land, unland, unland, reclaim, lose,
+	attempt, attempt, attempt, attempt, attempt, attempt, land, land, land, land, reserve, reserve, reserve,
+	unland, unland, fill, fill, release, release, lose, reclaim, advance, open,
 }
 
 // drawWish is what a holder, or the one before it, may wish.
@@ -116,7 +116,6 @@ func TestWhatLanesDecide(t *testing.T) {
 			t.Fatal(found)
 		}
 	})
-	t.Log(facts)
 	for _, name := range codec.Names() {
 		if facts[name] == 0 {
 			t.Errorf("no history had a %s", name)
