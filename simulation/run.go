@@ -78,6 +78,9 @@ func (w *world) sound() bool { return len(w.judge.violations) == 0 }
 // heal ends all trouble and waits until all is quiet.
 func (w *world) heal() bool {
 	w.healed, w.storeDown, w.load.stalled = true, 0, false
+	if w.plan.Crowd.Gone {
+		w.redisEra++ // what it was told is gone with it
+	}
 	w.chain.SetBaseFee(0)
 	w.chain.StallFinality(false)
 	for _, s := range w.load.senders {
