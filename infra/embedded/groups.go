@@ -20,39 +20,25 @@ type Groups struct {
 	now  func() time.Time
 }
 
-// grant is a claim, and whether it is the asker's.
-type grant struct {
-	claim consumer.Claim
-	held  bool
-}
-
 // Claim takes or renews the right to a group's events for ttl. held is false while
 // another holder's runs. The token grows with each new holder, and when one comes back
 // after its claim has lapsed.
-func (g *Groups) Claim(ctx context.Context, group, holder string, ttl time.Duration) (consumer.Claim, bool, error) {
-	h, err := write(ctx, g.file, "claim consumer group "+group, func(conn *sqlite.Conn) (grant, error) {
-		now := g.now()
-		var h grant
-		free := true
-		err := query(conn, "SELECT holder, token, until, pos FROM groups WHERE name = ?", func(s *sqlite.Stmt) bool {
-			until := s.ColumnInt64(2)
-			// One that runs for longer than any was given before the clock was set back.
-			free = s.ColumnIsNull(0) || until <= micros(now) || until > micros(now.Add(ttl+clockSlack))
-			h.claim = consumer.Claim{Token: uint64(s.ColumnInt64(1)), Position: event.Position(s.ColumnInt64(3))}
-			h.held = !free && s.ColumnText(0) == holder
+func (g *Groups) Claim(ctx context.Context, group, holder string, ttl time.Duration) (_ consumer.Claim, held bool, _ error) {
+	type grant struct {
+		term
+		at event.Position
+	}
+	h, err := write(ctx, g.file, "claim consumer group "+group, func(conn *sqlite.Conn) (h grant, err error) {
+		if h.term, err = take(conn, "groups", group, holder, g.now(), ttl); err != nil || !h.held {
+			return h, err
+		}
+		err = query(conn, "SELECT pos FROM groups WHERE name = ?", func(s *sqlite.Stmt) bool {
+			h.at = event.Position(s.ColumnInt64(0))
 			return false
 		}, group)
-		if err != nil || !free && !h.held {
-			return grant{}, err
-		}
-		if free {
-			h.claim.Token, h.held = h.claim.Token+1, true
-		}
-		return h, exec(conn, `INSERT INTO groups (name, holder, token, until) VALUES (?1, ?2, ?3, ?4)
-			ON CONFLICT (name) DO UPDATE SET holder = ?2, token = ?3, until = ?4`,
-			group, holder, int64(h.claim.Token), micros(now.Add(ttl)))
+		return h, err
 	})
-	return h.claim, h.held, err
+	return consumer.Claim{Token: h.token, Position: h.at}, h.held, err
 }
 
 // Yield gives a claim up at once; not holding it is no error.

@@ -193,33 +193,10 @@ func moveCheckpoint(conn *sqlite.Conn, reader string, to event.Position) error {
 // Acquire takes or renews a lease. A lease that has lapsed is taken anew, with a
 // new token, even by its last holder: others may have come and gone meanwhile.
 func (w *Work) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, held bool, err error) {
-	type answer struct {
-		token uint64
-		held  bool
-	}
-	a, err := write(ctx, w.file, "lease "+name, func(conn *sqlite.Conn) (answer, error) {
-		now := w.now()
-		var last answer
-		free := true
-		err := query(conn, "SELECT holder, token, until FROM leases WHERE name = ?", func(s *sqlite.Stmt) bool {
-			until := s.ColumnInt64(2)
-			// One that runs for longer than any was given before the clock was set back.
-			lapsed := s.ColumnIsNull(0) || until <= micros(now) || until > micros(now.Add(ttl+clockSlack))
-			last = answer{uint64(s.ColumnInt64(1)), !lapsed && s.ColumnText(0) == holder}
-			free = lapsed
-			return false
-		}, name)
-		if err != nil || !free && !last.held {
-			return answer{}, err
-		}
-		if free {
-			last = answer{last.token + 1, true}
-		}
-		return last, exec(conn, `INSERT INTO leases (name, holder, token, until) VALUES (?1, ?2, ?3, ?4)
-			ON CONFLICT (name) DO UPDATE SET holder = ?2, token = ?3, until = ?4`,
-			name, holder, int64(last.token), micros(now.Add(ttl)))
+	t, err := write(ctx, w.file, "lease "+name, func(conn *sqlite.Conn) (term, error) {
+		return take(conn, "leases", name, holder, w.now(), ttl)
 	})
-	return a.token, a.held, err
+	return t.token, t.held, err
 }
 
 // Release gives a lease up. Its row stays, for its token must never be given again.
