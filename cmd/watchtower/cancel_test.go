@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/commands/canceler"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
 // subscription signs the payments of one group, from a nonce on. Each is worth one
@@ -158,9 +156,7 @@ func TestKilledWhileCanceling(t *testing.T) {
 // members of it.
 func TestCancelOnAnotherReplica(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(t *testing.T, dir string) []string {
-		return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
-	}, "--block-time", "1")
+	w := newWorld(t, shared, "--block-time", "1")
 	first, second := w.service(t), w.service(t)
 	check(t, first.Start(w.ctx))
 	check(t, second.Start(w.ctx))

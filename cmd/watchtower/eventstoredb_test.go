@@ -125,12 +125,7 @@ func TestEventStoreInTrouble(t *testing.T) {
 func TestEventStoreReplicaKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eventStore, "--block-time", "1")
-	first, second := w.service(t), w.service(t)
-	check(t, first.Start(w.ctx))
-	warm, _ := rig.Payments(9200, 20)
-	load(w.ctx, first, warm, 4)
-	w.delivered(t, first.URL, warm, rig.Executed)
-	check(t, second.Start(w.ctx))
+	first, second := w.pair(t)
 	payments, to := rig.Payments(9201, 100)
 	half := len(payments) / 2
 	load(w.ctx, first, payments[:half], 8)

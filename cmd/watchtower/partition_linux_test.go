@@ -103,12 +103,7 @@ func TestPartedFromTheStore(t *testing.T) {
 			t.Parallel()
 			a := newArchipelago(t, 2)
 			owner, other := a.posts[0], a.posts[1]
-			check(t, owner.Start(a.ctx))
-			warm, _ := rig.Payments(9800, 20)
-			load(a.ctx, owner.Service, warm, 4)
-			a.delivered(t, owner.URL, warm, rig.Executed) // it owns everything
-			check(t, other.Start(a.ctx))
-
+			a.startPair(t, owner.Service, other.Service)
 			payments, to := rig.Payments(9801, 300)
 			var parting sync.WaitGroup
 			var mended time.Time
@@ -153,12 +148,7 @@ func TestPartedFromTheNodes(t *testing.T) {
 	t.Parallel()
 	a := newArchipelago(t, 2)
 	owner, other := a.posts[0], a.posts[1]
-	check(t, owner.Start(a.ctx))
-	warm, _ := rig.Payments(9810, 20)
-	load(a.ctx, owner.Service, warm, 4)
-	a.delivered(t, owner.URL, warm, rig.Executed)
-	check(t, other.Start(a.ctx))
-
+	a.startPair(t, owner.Service, other.Service)
 	payments, to := rig.Payments(9811, 200)
 	var parting sync.WaitGroup
 	var mended time.Time

@@ -18,6 +18,25 @@ func shared(t *testing.T, dir string) []string {
 	return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
 }
 
+// pair is two replicas, of which the first owns everything.
+func (w *world) pair(t *testing.T) (owner, other *rig.Service) {
+	t.Helper()
+	owner, other = w.service(t), w.service(t)
+	w.startPair(t, owner, other)
+	return owner, other
+}
+
+// startPair starts two replicas: the second when the first has delivered something, and
+// so owns everything.
+func (w *world) startPair(t *testing.T, owner, other *rig.Service) {
+	t.Helper()
+	check(t, owner.Start(w.ctx))
+	warm, _ := rig.Payments(9999, 20)
+	load(w.ctx, owner, warm, 4)
+	w.delivered(t, owner.URL, warm, rig.Executed)
+	check(t, other.Start(w.ctx))
+}
+
 // late is the longest that any of the payments waited, after its acceptance was
 // recorded, for a node's first answer to be recorded.
 func (w *world) late(t *testing.T, url string, payments []rig.Payment) time.Duration {
@@ -134,13 +153,7 @@ func TestAllReplicasKilled(t *testing.T) {
 func TestFrozenReplica(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared, "--block-time", "1")
-	first, second := w.service(t), w.service(t)
-	check(t, first.Start(w.ctx))
-	warm, _ := rig.Payments(9400, 20)
-	load(w.ctx, first, warm, 4)
-	w.delivered(t, first.URL, warm, rig.Executed) // the first owns everything
-	check(t, second.Start(w.ctx))
-
+	first, second := w.pair(t)
 	payments, to := rig.Payments(9401, 300)
 	load(w.ctx, first, payments[:100], 8) // its workers are in the middle of these
 	check(t, first.Signal(syscall.SIGSTOP))

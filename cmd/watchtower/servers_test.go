@@ -79,16 +79,8 @@ func TestPostgresKilled(t *testing.T) {
 // Two replicas share a Postgres; the one that owns the watcher and the projectors
 // is killed, and due work goes on within five seconds.
 func TestReplicaKilled(t *testing.T) {
-	w := newWorld(t, func(t *testing.T, dir string) []string {
-		return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
-	}, "--block-time", "1")
-	first, second := w.service(t), w.service(t)
-	check(t, first.Start(w.ctx))
-	warm, _ := rig.Payments(6000, 20)
-	load(w.ctx, first, warm, 4)
-	w.delivered(t, first.URL, warm, rig.Executed) // the first owns everything
-	check(t, second.Start(w.ctx))
-
+	w := newWorld(t, shared, "--block-time", "1")
+	first, second := w.pair(t)
 	payments, to := rig.Payments(6001, 200)
 	half := len(payments) / 2
 	load(w.ctx, first, payments[:half], 8)

@@ -56,12 +56,7 @@ func TestStoreClockJumps(t *testing.T) {
 	w := newWorld(t, func(_ *testing.T, dir string) []string {
 		return []string{"--store", db.URL(), "--vault-key-file", filepath.Join(dir, "vault.key")}
 	}, "--block-time", "1")
-	owner, other := w.service(t), w.service(t)
-	check(t, owner.Start(w.ctx))
-	warm, _ := rig.Payments(9750, 20)
-	load(w.ctx, owner, warm, 4)
-	w.delivered(t, owner.URL, warm, rig.Executed) // the first owns everything
-	check(t, other.Start(w.ctx))
+	owner, other := w.pair(t)
 	series := uint32(9751)
 	var all []rig.Payment
 	for _, jump := range []struct {
