@@ -38,7 +38,7 @@ func withLog(cmd *cobra.Command, do func(ctx context.Context, c config.Config, l
 	if err != nil {
 		return err
 	}
-	log, err := app.InspectLog(cmd.Context(), c)
+	log, err := app.InspectLog(cmd.Context(), c, logger(c, cmd.ErrOrStderr()))
 	if err != nil {
 		return errUnchecked{err}
 	}

@@ -5,9 +5,11 @@ import (
 	"compress/gzip"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
 )
 
 // accepted is a directory with a log of one transaction.
@@ -27,35 +31,46 @@ func accepted(t *testing.T, hash chain.Hash) (dir string) {
 	dir = t.TempDir()
 	db, err := embedded.Open(dir, embedded.Options{})
 	must(t, err)
+	accept(t, db.Log(), hash)
+	must(t, db.Close())
+	return dir
+}
+
+func accept(t *testing.T, log commands.Store, hash chain.Hash) {
+	t.Helper()
 	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "tester"})
 	must(t, err)
 	at := time.Unix(1_800_000_000, 0).UTC()
-	_, err = commands.Transactions{Store: db.Log(), Codec: tx.Codec()}.Handle(t.Context(), tx.Stream(42431, hash),
+	_, err = commands.Transactions{Store: log, Codec: tx.Codec()}.Handle(t.Context(), tx.Stream(42431, hash),
 		tx.Accept{Accepted: tx.Accepted{Chain: 42431, Hash: hash, Signature: chain.Secp256k1, EligibleAt: uint64(at.Unix()), Bytes: 100, RawHash: hash, At: at}}, o)
 	must(t, err)
-	must(t, db.Close())
-	return dir
+}
+
+// asking runs commands of audit on a store, and expects how they end and a part of what
+// they say.
+func asking(t *testing.T, store ...string) (audit func(args ...string) (string, int), expect func(status int, says string, args ...string)) {
+	audit = func(args ...string) (string, int) {
+		var out, log bytes.Buffer
+		c := command(&out, &log)
+		c.SetArgs(append(append([]string{"audit"}, args...), store...))
+		if err := c.ExecuteContext(t.Context()); err != nil {
+			return out.String() + err.Error(), exitCode(err)
+		}
+		return out.String(), 0
+	}
+	return audit, func(status int, says string, args ...string) {
+		t.Helper()
+		if text, got := audit(args...); got != status || !strings.Contains(text, says) {
+			t.Errorf("audit %v ended with %d, want %d and %q: %s", args, got, status, says, text)
+		}
+	}
 }
 
 // The commands of audit say what they find, and end as scripts expect.
 func TestAuditCommands(t *testing.T) {
 	hash := chain.Hash{7}
 	dir := accepted(t, hash)
-	audit := func(args ...string) (string, int) {
-		var out, log bytes.Buffer
-		c := command(&out, &log)
-		c.SetArgs(append([]string{"audit"}, append(args, "--store", "embedded:"+dir)...))
-		if err := c.ExecuteContext(t.Context()); err != nil {
-			return out.String() + err.Error(), exitCode(err)
-		}
-		return out.String(), 0
-	}
-	expect := func(status int, says string, args ...string) {
-		t.Helper()
-		if text, got := audit(args...); got != status || !strings.Contains(text, says) {
-			t.Errorf("audit %v ended with %d, want %d and %q: %s", args, got, status, says, text)
-		}
-	}
+	audit, expect := asking(t, "--store", "embedded:"+dir)
 	expect(0, "1  tx.accepted.v1", "show", hash.String(), "--chain", "42431")
 	expect(0, `"why": `, "show", hash.String(), "--chain", "42431", "--json")
 	expect(1, "the log knows nothing of it", "show", hash.String(), "--chain", "1")
@@ -97,8 +112,58 @@ func TestAuditCommands(t *testing.T) {
 
 	damage(t, dir)
 	expect(1, "position 1, tx-42431-"+hash.String()+" version 1: tx.accepted.v1 is not what was linked", "verify")
-	dir = filepath.Join(dir, "nothing")
+	_, expect = asking(t, "--store", "embedded:"+filepath.Join(dir, "nothing"))
 	expect(2, "no such file", "verify")
+}
+
+// A log in an event store is asked like any other, and what was altered there is named.
+func TestAuditOfAnEventStore(t *testing.T) {
+	hash := chain.Hash{8}
+	file := filepath.Join(t.TempDir(), "log")
+	// serving has a server on the file for as long as do takes.
+	serving := func(do func(store string)) {
+		data, err := esdbtest.OpenData(file, time.Now)
+		must(t, err)
+		server, err := esdbtest.New(esdbtest.Options{Data: data})
+		must(t, err)
+		do(server.URL())
+		server.Stop()
+		must(t, data.Close())
+	}
+	serving(func(store string) {
+		log, err := eventstoredb.Open(t.Context(), store, eventstoredb.Options{})
+		must(t, err)
+		accept(t, log, hash)
+		must(t, log.Close(t.Context()))
+
+		// The database beside it is not asked.
+		audit, expect := asking(t, "--store", store, "--database", "postgres://127.0.0.1:1/none")
+		expect(0, "1  tx.accepted.v1", "show", hash.String(), "--chain", "42431")
+		expect(0, `"Status": "queued"`, "replay", hash.String(), "--chain", "42431", "--version", "1")
+		expect(0, "everything fits", "verify")
+		if lines, status := audit("export"); status != 0 || strings.Count(lines, "\n") != 1 {
+			t.Errorf("export ended with %d: %s", status, lines)
+		}
+	})
+
+	kept, err := os.ReadFile(file)
+	must(t, err)
+	altered := regexp.MustCompile(`"Data":"[^"]+"`).ReplaceAllFunc(kept, func(field []byte) []byte {
+		var value struct{ Data []byte }
+		must(t, json.Unmarshal([]byte("{"+string(field)+"}"), &value))
+		value.Data = bytes.Replace(value.Data, []byte(`"bytes":100`), []byte(`"bytes":101`), 1)
+		made, err := json.Marshal(value)
+		must(t, err)
+		return made[1 : len(made)-1]
+	})
+	if bytes.Equal(kept, altered) {
+		t.Fatalf("the event is not in the file: %s", kept)
+	}
+	must(t, os.WriteFile(file, altered, 0o600))
+	serving(func(store string) {
+		_, expect := asking(t, "--store", store, "--database", "postgres://127.0.0.1:1/none")
+		expect(1, "tx-42431-"+hash.String()+" version 1: tx.accepted.v1 is not what was linked", "verify")
+	})
 }
 
 // damage alters an event behind the store's back.

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/auditor"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/verify"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
@@ -60,13 +62,31 @@ func Inspect(ctx context.Context, c config.Config, log *slog.Logger) (i Inspecti
 	return i, nil
 }
 
-// InspectLog opens the configured log to be read, with what lies in the archive.
-func InspectLog(ctx context.Context, c config.Config) (verify.Store, error) {
-	log, err := inspectWhole(ctx, c.Store, c.Archive)
+// Log is a log as it was at one moment, what lies in the archive included.
+type Log interface {
+	auditor.Source
+	Close() error
+}
+
+// InspectLog opens the configured log to be read.
+func InspectLog(ctx context.Context, c config.Config, log *slog.Logger) (found Log, err error) {
+	if c.Store.Engine == config.EventStoreDB {
+		found, err = orNoLog(eventstoredb.Inspect(ctx, c.Store.URL.Reveal(), log))
+	} else {
+		found, err = orNoLog(inspectWhole(ctx, c.Store, c.Archive))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", c.Store, err)
 	}
-	return log, nil
+	return found, nil
+}
+
+// orNoLog keeps a nil pointer from becoming a log that is not nil.
+func orNoLog[L Log](l L, err error) (Log, error) {
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 func inspect(ctx context.Context, s config.Store) (verify.Store, error) {
@@ -75,6 +95,8 @@ func inspect(ctx context.Context, s config.Store) (verify.Store, error) {
 		return orNone(postgres.Inspect(ctx, s.URL.Reveal()))
 	case config.Embedded:
 		return orNone(embedded.Inspect(ctx, s.Dir))
+	case config.EventStoreDB:
+		return nil, errors.New("an event store has the log only")
 	}
 	return nil, errors.New("a store in memory is its service's alone")
 }
