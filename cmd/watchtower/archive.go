@@ -22,9 +22,9 @@ func archived(stderr io.Writer) *cobra.Command {
 	parent := &cobra.Command{
 		Use: "archive", Short: "List, verify, move and restore old events",
 		Long: "Old events lie in segments, files that the setting archive names, and are read as a\n" +
-			"part of the log. A serving watchtower moves them by itself. list and verify may run\n" +
-			"beside it; run and restore as well with Postgres, while an embedded store is its\n" +
-			"service's alone. See docs/archive.md.",
+			"part of the log. A serving watchtower moves them by itself. list, verify, and all that\n" +
+			"is a --dry-run only read, and may run beside it; run and restore as well with Postgres,\n" +
+			"while an embedded store is its service's alone. See docs/archive.md.",
 	}
 	parent.AddCommand(listArchive(), verifyArchive(stderr), runArchive(stderr), restoreArchive(stderr))
 	return parent
@@ -116,20 +116,26 @@ func verifyArchive(stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// withArchiver opens the configured store for as long as do takes. It is at work alone,
-// also beside a service, unless it only looks.
-func withArchiver(cmd *cobra.Command, stderr io.Writer, looks bool, do func(ctx context.Context, a *archiver.Archiver) error) error {
+// withArchiver opens the configured store for as long as do takes, which is at work alone,
+// also beside a service.
+func withArchiver(cmd *cobra.Command, stderr io.Writer, do func(ctx context.Context, a *archiver.Archiver) error) error {
 	c, err := archiveConfig(cmd)
 	if err != nil {
 		return err
 	}
 	return withStorage(cmd, c, stderr, func(ctx context.Context, s app.Storage, log *slog.Logger) error {
 		a := app.Archiver(s, c, operator(), log, crash())
-		if looks {
-			return do(ctx, a)
-		}
 		return a.Alone(ctx, func(ctx context.Context) error { return do(ctx, a) })
 	})
+}
+
+// withPlan has a look at the configured store for as long as do takes.
+func withPlan(cmd *cobra.Command, do func(ctx context.Context, p archiver.Plan) error) error {
+	c, err := archiveConfig(cmd)
+	if err != nil {
+		return err
+	}
+	return app.ArchivePlan(cmd.Context(), c, do)
 }
 
 func runArchive(stderr io.Writer) *cobra.Command {
@@ -140,11 +146,11 @@ func runArchive(stderr io.Writer) *cobra.Command {
 	dry := cmd.Flags().Bool("dry-run", false, "say what would be done, and do nothing")
 	config.Flags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return withArchiver(cmd, stderr, *dry, func(ctx context.Context, a *archiver.Archiver) error {
-			out := cmd.OutOrStdout()
-			if *dry {
-				return planned(ctx, out, a)
-			}
+		out := cmd.OutOrStdout()
+		if *dry {
+			return withPlan(cmd, func(ctx context.Context, p archiver.Plan) error { return planned(ctx, out, p) })
+		}
+		return withArchiver(cmd, stderr, func(ctx context.Context, a *archiver.Archiver) error {
 			report, err := a.Pass(ctx, true)
 			for _, s := range report.Stored {
 				fmt.Fprintf(out, "stored positions %d to %d in %s: %d bytes\n", s.First, s.Past-1, s.Name, s.Bytes) //nolint:errcheck // what matters is done
@@ -159,26 +165,19 @@ func runArchive(stderr io.Writer) *cobra.Command {
 }
 
 // planned says what a pass would do.
-func planned(ctx context.Context, out io.Writer, a *archiver.Archiver) error {
-	state, err := a.State(ctx)
+func planned(ctx context.Context, out io.Writer, p archiver.Plan) error {
+	ranges, err := p.Due(ctx)
 	if err != nil {
 		return err
 	}
-	ranges, err := a.Due(ctx, state)
-	if err != nil {
-		return err
-	}
-	past := state.Past()
+	past := p.State.Past()
 	for _, r := range ranges {
 		if _, err := fmt.Fprintf(out, "would store positions %d to %d\n", r[0], r[1]-1); err != nil {
 			return err
 		}
 		past = r[1]
 	}
-	begins, err := a.Store.Begins(ctx)
-	if err == nil {
-		_, err = fmt.Fprintf(out, "the store's log begins at position %d, and would begin at %d at most\n", begins, past)
-	}
+	_, err = fmt.Fprintf(out, "the store's log begins at position %d, and would begin at %d at most\n", p.Begins, past)
 	return err
 }
 
@@ -196,19 +195,29 @@ func restoreArchive(stderr io.Writer) *cobra.Command {
 		if *from == 0 {
 			return errors.New("--from names no position: they begin with 1")
 		}
-		return withArchiver(cmd, stderr, *dry, func(ctx context.Context, a *archiver.Archiver) error {
-			first, begins, err := a.Restorable(ctx, event.Position(*from))
+		say := func(what string, first, past event.Position) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s positions %d to %d\n", what, first, past-1)
+			return err
+		}
+		if *dry {
+			return withPlan(cmd, func(_ context.Context, p archiver.Plan) error {
+				first, err := p.Restorable(event.Position(*from))
+				if err != nil {
+					return err
+				}
+				return say("would restore", first, p.Begins)
+			})
+		}
+		return withArchiver(cmd, stderr, func(ctx context.Context, a *archiver.Archiver) error {
+			plan, err := a.Plan(ctx)
 			if err != nil {
 				return err
 			}
-			word := "restored"
-			if *dry {
-				word = "would restore"
-			} else if _, err := a.Restore(ctx, first); err != nil {
+			first, err := a.Restore(ctx, event.Position(*from))
+			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s positions %d to %d\n", word, first, begins-1)
-			return err
+			return say("restored", first, plan.Begins)
 		})
 	}
 	return cmd

@@ -140,14 +140,15 @@ func (a *Archiver) tell(ctx context.Context) error {
 	if a.Told == nil || ctx.Err() != nil {
 		return nil
 	}
-	state, err := a.State(ctx)
+	plan, err := a.Plan(ctx)
 	if err != nil {
 		return err
 	}
-	due, err := a.Due(ctx, state)
+	due, err := plan.Due(ctx)
 	if err != nil {
 		return err
 	}
+	state := plan.State
 	now := Standing{Past: state.Past(), Begins: max(state.Begins, 1), Segments: len(state.Segments), Due: len(due)}
 	for _, s := range state.Segments {
 		now.Bytes += s.Bytes
@@ -184,14 +185,18 @@ func (a *Archiver) Pass(ctx context.Context, again bool) (report Report, err err
 		return report, err
 	}
 	for {
-		first, past, err := a.due(ctx, state)
+		plan, err := a.plan(ctx, state)
+		if err != nil {
+			return report, err
+		}
+		first, past, err := plan.next(ctx)
 		if err != nil {
 			return report, err
 		}
 		if past == 0 {
 			break
 		}
-		if state, err = a.store(ctx, state, first, past); err != nil {
+		if state, err = a.store(ctx, plan, first, past); err != nil {
 			return report, err
 		}
 		report.Stored = append(report.Stored, state.Segments[len(state.Segments)-1])
@@ -212,54 +217,38 @@ func (a *Archiver) State(ctx context.Context) (archive.State, error) {
 	return r.State, err
 }
 
-// Due lists the ranges that a pass would store now.
-func (a *Archiver) Due(ctx context.Context, state archive.State) (ranges [][2]event.Position, err error) {
-	for {
-		first, past, err := a.due(ctx, state)
-		if err != nil || past == 0 {
-			return ranges, err
-		}
-		ranges = append(ranges, [2]event.Position{first, past})
-		state = state.Evolve(archive.Stored{Segment: archive.Segment{First: first, Past: past}})
+// Plan is what would be done now.
+func (a *Archiver) Plan(ctx context.Context) (Plan, error) {
+	state, err := a.State(ctx)
+	if err != nil {
+		return Plan{}, err
 	}
+	return a.plan(ctx, state)
 }
 
-// due is the next range, if it is whole and old enough. The log's last event is never in
-// one: something has to say where the log ends.
-func (a *Archiver) due(ctx context.Context, state archive.State) (first, past event.Position, err error) {
-	first = state.Past()
-	past = first + event.Position(a.Settings.Segment)
+func (a *Archiver) plan(ctx context.Context, state archive.State) (Plan, error) {
 	head, err := a.Log.Head(ctx)
-	if err != nil || head < past {
-		return 0, 0, err
+	if err != nil {
+		return Plan{}, err
 	}
-	last, err := a.at(ctx, past-1)
-	if err != nil || a.Now().Sub(last.At) < a.Settings.After {
-		return 0, 0, err
-	}
-	return first, past, nil
+	begins, err := a.Store.Begins(ctx)
+	return Plan{State: state, Begins: begins, Head: head, Settings: a.Settings, Now: a.Now(), Page: a.page}, err
 }
 
-// at reads one event.
-func (a *Archiver) at(ctx context.Context, position event.Position) (event.Recorded, error) {
-	for batch, err := range a.Log.ReadAll(ctx, position-1, event.Filter{}, 1) {
-		if err != nil {
-			return event.Recorded{}, err
-		}
-		if len(batch.Events) > 0 && batch.Events[0].Position == position {
-			return batch.Events[0], nil
-		}
-		break
+func (a *Archiver) page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error) {
+	for batch, err := range a.Log.ReadAll(ctx, after, event.Filter{}, most) {
+		return batch.Events, err
 	}
-	return event.Recorded{}, fmt.Errorf("the log has no event at position %d: only a store without gaps can be archived", position)
+	return nil, nil
 }
 
 // readMax is how many events are read in one go for a segment.
 const readMax = 1000
 
 // store writes one segment, and records it.
-func (a *Archiver) store(ctx context.Context, state archive.State, first, past event.Position) (archive.State, error) {
-	one, err := a.at(ctx, 1)
+func (a *Archiver) store(ctx context.Context, plan Plan, first, past event.Position) (archive.State, error) {
+	state := plan.State
+	one, err := plan.at(ctx, 1)
 	if err != nil {
 		return state, err
 	}
@@ -340,44 +329,23 @@ func (a *Archiver) read(s archive.Segment) {
 	a.verified[s.Hash] = true
 }
 
-// ErrNothing says that there is nothing to restore.
-var ErrNothing = errors.New("the store holds that already")
-
 // Restore has the store hold again what lies from a position on, from the beginning of
 // its segment. It stays there until an operator has it dropped again.
 func (a *Archiver) Restore(ctx context.Context, from event.Position) (event.Position, error) {
-	from, begins, err := a.Restorable(ctx, from)
+	plan, err := a.Plan(ctx)
 	if err != nil {
 		return from, err
 	}
-	if _, err := a.handle(ctx, archive.Drop{Below: begins, At: a.Now()}); err != nil { // if a crash has left that out
+	if from, err = plan.Restorable(from); err != nil {
+		return from, err
+	}
+	if _, err := a.handle(ctx, archive.Drop{Below: plan.Begins, At: a.Now()}); err != nil { // if a crash has left that out
 		return from, err
 	}
 	if _, err := a.handle(ctx, archive.Restore{From: from, At: a.Now()}); err != nil {
 		return from, err
 	}
 	return from, a.Store.Restore(ctx, from, a.Log.ReadAll(ctx, from-1, event.Filter{}, readMax))
-}
-
-// Restorable is what Restore of a position would put back: from where, up to where the
-// store's log begins.
-func (a *Archiver) Restorable(ctx context.Context, position event.Position) (from, begins event.Position, err error) {
-	state, err := a.State(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	if begins, err = a.Store.Begins(ctx); err != nil {
-		return 0, 0, err
-	}
-	if position >= begins {
-		return position, begins, ErrNothing
-	}
-	for _, s := range state.Segments {
-		if s.First <= position && position < s.Past {
-			return s.First, begins, nil
-		}
-	}
-	return position, begins, fmt.Errorf("position %d is in no segment", position)
 }
 
 func (a *Archiver) crash(point string) {

@@ -186,9 +186,9 @@ func TestAge(t *testing.T) {
 		want  int
 	}{{0, 0}, {59 * time.Minute, 0}, {61 * time.Minute, (20*5 - 8) / part}} {
 		a.Now = func() time.Time { return now.Add(c.later) }
-		state, err := a.State(t.Context())
+		plan, err := a.Plan(t.Context())
 		check(t, err)
-		due, err := a.Due(t.Context(), state)
+		due, err := plan.Due(t.Context())
 		check(t, err)
 		if len(due) != c.want {
 			t.Errorf("after %s %d segments are due, not %d", c.later, len(due), c.want)

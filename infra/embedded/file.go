@@ -107,17 +107,9 @@ func connectToRead(path string, c care) (*sqlite.Conn, error) {
 // migrate applies the files of a folder that have not been applied yet, in order
 // of name. user_version counts them.
 func migrate(conn *sqlite.Conn, tables fs.FS) error {
-	names, err := fs.Glob(tables, "*.sql")
+	names, done, err := steps(conn, tables)
 	if err != nil {
 		return err
-	}
-	slices.Sort(names)
-	done := 0
-	if err := query(conn, "PRAGMA user_version", func(s *sqlite.Stmt) bool { done = s.ColumnInt(0); return false }); err != nil {
-		return err
-	}
-	if done > len(names) {
-		return fmt.Errorf("made by a newer version of this program (%d migrations, we know %d)", done, len(names))
 	}
 	for i, name := range names[done:] {
 		script, err := fs.ReadFile(tables, name)
@@ -131,6 +123,19 @@ func migrate(conn *sqlite.Conn, tables fs.FS) error {
 		}
 	}
 	return nil
+}
+
+// steps are the files of a folder in order of name, and how many have been applied.
+func steps(conn *sqlite.Conn, tables fs.FS) (names []string, done int, err error) {
+	if names, err = fs.Glob(tables, "*.sql"); err != nil {
+		return nil, 0, err
+	}
+	slices.Sort(names)
+	err = query(conn, "PRAGMA user_version", func(s *sqlite.Stmt) bool { done = s.ColumnInt(0); return false })
+	if err == nil && done > len(names) {
+		err = fmt.Errorf("made by a newer version of this program (%d migrations, we know %d)", done, len(names))
+	}
+	return names, done, err
 }
 
 // readers is a small fixed set of reading connections. Each is taken for one page

@@ -147,6 +147,16 @@ func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (
 	return page, err
 }
 
+// Current is an error that says so if the log's tables are not those of this program.
+func (i *Inspection) Current(ctx context.Context) error {
+	defer reading(ctx, i.log)()
+	names, done, err := steps(i.log, tables("log"))
+	if err == nil && done < len(names) {
+		err = fmt.Errorf("older than this program (%d of %d migrations): watchtower migrate brings it up to date", done, len(names))
+	}
+	return err
+}
+
 // Begins is the position from which on the log is whole here.
 func (i *Inspection) Begins(ctx context.Context) (event.Position, error) {
 	defer reading(ctx, i.log)()

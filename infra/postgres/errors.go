@@ -64,6 +64,12 @@ func full(err error) bool {
 	return errors.As(err, &server) && server.Code == "53100"
 }
 
+// missing reports whether there is no such table.
+func missing(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && server.Code == "42P01"
+}
+
 // refused reports whether the server itself said that the statement failed and that
 // the session goes on: then the database transaction has not been committed. A FATAL
 // answer does not say so: it may follow a commit.

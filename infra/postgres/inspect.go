@@ -15,6 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/migrations"
 )
 
 // Inspection reads a database as it was at one moment, read models a moment before the
@@ -39,6 +40,9 @@ func Inspect(ctx context.Context, url string) (_ *Inspection, err error) {
 	i := &Inspection{}
 	defer func() {
 		if err != nil {
+			if missing(err) {
+				err = fmt.Errorf("some tables of this program are not there: watchtower migrate makes them: %w", err)
+			}
 			err = errors.Join(fmt.Errorf("inspect: %w", err), i.Close())
 		}
 	}()
@@ -136,6 +140,24 @@ func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (
 		return nil, err
 	}
 	return i.events(ctx, page, clamp(uint64(after)), most)
+}
+
+// Current is an error that says so if the tables are not those of this program.
+func (i *Inspection) Current(ctx context.Context) error {
+	known, err := migrationSteps(migrations.Postgres)
+	if err != nil {
+		return err
+	}
+	versions := make([]int64, len(known))
+	for n, step := range known {
+		versions[n] = step.version
+	}
+	var applied int
+	err = i.conn.QueryRow(ctx, `SELECT count(*) FROM log.migrations WHERE version = ANY ($1)`, versions).Scan(&applied)
+	if err == nil && applied < len(known) {
+		err = fmt.Errorf("older than this program (%d of %d migrations): watchtower migrate brings it up to date", applied, len(known))
+	}
+	return err
 }
 
 // Begins is the position from which on the log is whole here.

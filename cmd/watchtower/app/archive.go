@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -71,25 +72,75 @@ func (a *App) archiver() *archiver.Archiver {
 // Segments are those of the configured store, and their files, while a service may be
 // at work on it.
 func Segments(ctx context.Context, c config.Config) (listed []domain.Segment, begins event.Position, files *archive.Files, err error) {
-	i, err := inspect(ctx, c.Store)
+	store, held, err := inspectArchived(ctx, c)
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	defer func() { err = errors.Join(err, i.Close()) }()
-	holder, ok := i.(segmented)
-	if !ok {
-		return nil, 0, nil, errors.New("this store's events cannot be archived")
-	}
-	if listed, err = holder.Segments(ctx); err == nil {
-		begins, err = holder.Begins(ctx)
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if listed, err = held.Segments(ctx); err == nil {
+		begins, err = held.Begins(ctx)
 	}
 	return listed, begins, archive.NewFiles(archive.Dir(c.Archive.Dir), nil), err
+}
+
+// ArchivePlan tells what an archiver would do with the configured store, while a service
+// may be at work on it. It reads as long as do takes, and nothing is written.
+func ArchivePlan(ctx context.Context, c config.Config, do func(ctx context.Context, p archiver.Plan) error) (err error) {
+	store, held, err := inspectArchived(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	p := archiver.Plan{Settings: SettingsOf(c).Archive, Now: time.Now()}
+	if p.Begins, err = held.Begins(ctx); err != nil {
+		return err
+	}
+	if p.Head, err = store.Head(ctx); err != nil {
+		return err
+	}
+	log, err := withHistory(ctx, store, held, c.Archive)
+	if err != nil {
+		return err
+	}
+	recorded, err := log.Streams(ctx, []event.Stream{domain.Stream})
+	if err != nil {
+		return err
+	}
+	codec := domain.Codec()
+	for _, r := range recorded[domain.Stream] {
+		fact, err := codec.Decode(r.Name, r.Data)
+		if err != nil {
+			return fmt.Errorf("%s version %d: %w", r.Stream, r.Version, err)
+		}
+		p.State = p.State.Evolve(fact)
+	}
+	p.Page = log.Page
+	return do(ctx, p)
 }
 
 // segmented is a store at one moment that may have dropped the beginning of its log.
 type segmented interface {
 	Begins(ctx context.Context) (event.Position, error)
 	Segments(ctx context.Context) ([]domain.Segment, error)
+	// Current is an error that says so if the tables are not those of this program.
+	Current(ctx context.Context) error
+}
+
+// inspectArchived opens the configured store to be read, the archive not included.
+func inspectArchived(ctx context.Context, c config.Config) (store verify.Store, held segmented, err error) {
+	if store, err = inspect(ctx, c.Store); err != nil {
+		return nil, nil, fmt.Errorf("store %s: %w", c.Store, err)
+	}
+	held, ok := store.(segmented)
+	if !ok {
+		err = errors.New("its events cannot be archived")
+	} else {
+		err = held.Current(ctx)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("store %s: %w", c.Store, err), store.Close())
+	}
+	return store, held, nil
 }
 
 // inspectWhole opens a store to be read, with its archive before it.
@@ -98,23 +149,28 @@ func inspectWhole(ctx context.Context, s config.Store, a config.Archive) (verify
 	if err != nil || a.Dir == "" {
 		return found, err
 	}
-	holder, ok := found.(segmented)
+	held, ok := found.(segmented)
 	if !ok {
 		return found, nil
 	}
-	begins, err := holder.Begins(ctx)
-	if err == nil && begins <= 1 {
-		return found, nil
-	}
-	var segments []domain.Segment
-	if err == nil {
-		segments, err = holder.Segments(ctx)
-	}
+	log, err := withHistory(ctx, found, held, a)
 	if err != nil {
 		return nil, errors.Join(err, found.Close())
 	}
-	history := archive.NewHistory(archive.NewFiles(archive.Dir(a.Dir), nil), segments, begins)
-	return &whole{found, history}, nil
+	return log, nil
+}
+
+// withHistory puts the archive before a store of which something was dropped.
+func withHistory(ctx context.Context, store verify.Store, held segmented, a config.Archive) (verify.Store, error) {
+	begins, err := held.Begins(ctx)
+	if err != nil || begins <= 1 {
+		return store, err
+	}
+	segments, err := held.Segments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &whole{store, archive.NewHistory(archive.NewFiles(archive.Dir(a.Dir), nil), segments, begins)}, nil
 }
 
 // whole is a store at one moment together with what it has dropped.

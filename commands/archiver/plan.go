@@ -1,0 +1,78 @@
+package archiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/archive"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Plan tells what would be done with a log as it is at one moment. It does none of it.
+type Plan struct {
+	State    archive.State  // what is recorded of the archive
+	Begins   event.Position // where the store's log begins
+	Head     event.Position // where it ends
+	Settings Settings
+	Now      time.Time
+	// Page reads the next events after a position, at most so many.
+	Page func(ctx context.Context, after event.Position, most int) ([]event.Recorded, error)
+}
+
+// Due lists the ranges that a pass would store.
+func (p Plan) Due(ctx context.Context) (ranges [][2]event.Position, err error) {
+	for {
+		first, past, err := p.next(ctx)
+		if err != nil || past == 0 {
+			return ranges, err
+		}
+		ranges = append(ranges, [2]event.Position{first, past})
+		p.State = p.State.Evolve(archive.Stored{Segment: archive.Segment{First: first, Past: past}})
+	}
+}
+
+// next is the next range, if it is whole and old enough. The log's last event is never in
+// one: something has to say where the log ends.
+func (p Plan) next(ctx context.Context) (first, past event.Position, err error) {
+	first = p.State.Past()
+	past = first + event.Position(p.Settings.Segment)
+	if p.Head < past {
+		return 0, 0, nil
+	}
+	last, err := p.at(ctx, past-1)
+	if err != nil || p.Now.Sub(last.At) < p.Settings.After {
+		return 0, 0, err
+	}
+	return first, past, nil
+}
+
+// at reads one event.
+func (p Plan) at(ctx context.Context, position event.Position) (event.Recorded, error) {
+	page, err := p.Page(ctx, position-1, 1)
+	if err != nil {
+		return event.Recorded{}, err
+	}
+	if len(page) == 0 || page[0].Position != position {
+		return event.Recorded{}, fmt.Errorf("the log has no event at position %d: only a store without gaps can be archived", position)
+	}
+	return page[0], nil
+}
+
+// ErrNothing says that there is nothing to restore.
+var ErrNothing = errors.New("the store holds that already")
+
+// Restorable is what a restore of a position would put back: from where, up to where the
+// store's log begins.
+func (p Plan) Restorable(position event.Position) (from event.Position, err error) {
+	if position >= p.Begins {
+		return position, ErrNothing
+	}
+	for _, s := range p.State.Segments {
+		if s.First <= position && position < s.Past {
+			return s.First, nil
+		}
+	}
+	return position, fmt.Errorf("position %d is in no segment", position)
+}
