@@ -57,7 +57,8 @@ func TestArchiveDryRun(t *testing.T) {
 		log, err := sql.Open("sqlite", filepath.Join(dir, "events.db"))
 		check(t, err)
 		for _, text := range []string{
-			"DROP TABLE segments", "DROP TABLE beginning", "ALTER TABLE streams DROP COLUMN archived", "PRAGMA user_version = 2",
+			"DROP TABLE segments", "DROP TABLE beginning", "ALTER TABLE streams DROP COLUMN archived",
+			"ALTER TABLE streams DROP COLUMN archived_from", "ALTER TABLE streams DROP COLUMN archived_to", "PRAGMA user_version = 2",
 		} {
 			_, err := log.ExecContext(w.ctx, text)
 			check(t, err)

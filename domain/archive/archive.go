@@ -59,14 +59,23 @@ func Name(first, past event.Position) string {
 	return fmt.Sprintf("%020d-%020d.segment", first, past)
 }
 
+// Extent is where events of a stream lie: from one position to another, both in it. Zero
+// is not known.
+type Extent struct{ First, Last event.Position }
+
+// Meets reports whether a segment may hold some of them.
+func (e Extent) Meets(s Segment) bool {
+	return s.Past > e.First && (e.Last == 0 || s.First <= e.Last)
+}
+
 // GoneError says that a store does not hold what it was asked for any more: what lies
 // before Begins has to be read from the archive.
 type GoneError struct {
 	Begins event.Position // from here on the store's log is whole
 	// Stream is set when one was asked for: its events after a version are not all
-	// there. They lie from First to Last, where these are known, which zero is not.
-	Stream      event.Stream
-	First, Last event.Position
+	// there, and those that are not lie in this extent.
+	Stream event.Stream
+	Extent Extent
 }
 
 func (e *GoneError) Error() string {

@@ -50,9 +50,16 @@ func (h *History) Page(ctx context.Context, after event.Position, most int) (pag
 	return nil, fmt.Errorf("archive: %w: no segment is listed that has position %d", archive.ErrMissing, after+1)
 }
 
-// Complete is a stream's events after a version, of which some are given already.
-func (h *History) Complete(ctx context.Context, stream event.Stream, after event.Version, given []event.Recorded) ([]event.Recorded, error) {
-	if whole(given, after) && len(given) > 0 {
+// Lacks reports whether some of a stream's events after a version may be in the archive,
+// of which some are given.
+func (h *History) Lacks(given []event.Recorded, after event.Version) bool {
+	return len(given) == 0 || !whole(given, after)
+}
+
+// Complete is a stream's events after a version, of which some are given already. The
+// others are looked for in its extent.
+func (h *History) Complete(ctx context.Context, stream event.Stream, after event.Version, given []event.Recorded, in archive.Extent) ([]event.Recorded, error) {
+	if !h.Lacks(given, after) {
 		return given, nil
 	}
 	known := map[event.Version]bool{}
@@ -63,6 +70,9 @@ func (h *History) Complete(ctx context.Context, stream event.Stream, after event
 	for _, s := range h.segments {
 		if s.First >= h.begins {
 			break
+		}
+		if !in.Meets(s) {
+			continue
 		}
 		events, err := h.files.Stream(ctx, s, stream, after)
 		if err != nil {

@@ -199,7 +199,7 @@ func (l *Log) filedStream(ctx context.Context, stream event.Stream, after event.
 	}
 	begun := after
 	for _, segment := range segments {
-		if segment.Past <= gone.First || gone.Last > 0 && segment.First > gone.Last {
+		if !gone.Extent.Meets(segment) {
 			continue
 		}
 		events, err := l.files.Stream(ctx, segment, stream, after)

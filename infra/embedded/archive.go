@@ -37,15 +37,22 @@ func streamGone(conn *sqlite.Conn, stream event.Stream, after event.Version) err
 	if err != nil || begins <= 1 {
 		return err
 	}
-	archived := event.Version(0)
-	err = query(conn, "SELECT archived FROM streams WHERE digest = ? AND name = ?", func(s *sqlite.Stmt) bool {
-		archived = event.Version(s.ColumnInt64(0))
-		return false
-	}, digest(stream), string(stream))
+	archived, in, err := extentOf(conn, stream)
 	if err == nil && after < archived {
-		err = &archive.GoneError{Begins: begins, Stream: stream}
+		err = &archive.GoneError{Begins: begins, Stream: stream, Extent: in}
 	}
 	return err
+}
+
+// extentOf is up to which version a stream's events are in the archive only, and where
+// they lie there.
+func extentOf(conn *sqlite.Conn, stream event.Stream) (archived event.Version, in archive.Extent, err error) {
+	err = query(conn, "SELECT archived, archived_from, archived_to FROM streams WHERE digest = ? AND name = ?", func(s *sqlite.Stmt) bool {
+		archived = event.Version(s.ColumnInt64(0))
+		in = archive.Extent{First: event.Position(s.ColumnInt64(1)), Last: event.Position(s.ColumnInt64(2))}
+		return false
+	}, digest(stream), string(stream))
+	return archived, in, err
 }
 
 // Begins is the position from which on the log is whole here; 1 while nothing was dropped.
@@ -186,14 +193,24 @@ func dropSome(conn *sqlite.Conn, after, below event.Position, rule archive.Rule)
 			continue
 		}
 		// The last event goes last: its version and name are asked for until then.
-		if err := exec(conn, "DELETE FROM events WHERE stream = ? AND version <= ?", s.no, s.version); err != nil {
-			return after, err
-		}
-		if err := exec(conn, "UPDATE streams SET archived = max(archived, ?) WHERE no = ?", s.version, s.no); err != nil {
+		if err := forget(conn, s.no, s.version); err != nil {
 			return after, err
 		}
 	}
 	return next, nil
+}
+
+// forget removes a stream's events up to a version, and keeps where they lay. Of those that
+// went before that was kept it stays unknown where they begin.
+func forget(conn *sqlite.Conn, stream, version int64) error {
+	err := exec(conn, `UPDATE streams SET archived = max(archived, ?2),
+		archived_from = CASE archived WHEN 0 THEN coalesce((SELECT pos FROM events WHERE stream = ?1 ORDER BY version LIMIT 1), 0) ELSE archived_from END,
+		archived_to = max(archived_to, coalesce((SELECT pos FROM events WHERE stream = ?1 AND version <= ?2 ORDER BY version DESC LIMIT 1), 0))
+		WHERE no = ?1`, stream, version)
+	if err != nil {
+		return err
+	}
+	return exec(conn, "DELETE FROM events WHERE stream = ? AND version <= ?", stream, version)
 }
 
 // Restore puts the events from a position on, which was dropped, back into the log. They

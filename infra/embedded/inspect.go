@@ -169,6 +169,20 @@ func (i *Inspection) Segments(ctx context.Context) ([]archive.Segment, error) {
 	return segmentsOf(i.log)
 }
 
+// Extents tells where those events of streams lie that are in the archive only.
+func (i *Inspection) Extents(ctx context.Context, names []event.Stream) (map[event.Stream]archive.Extent, error) {
+	defer reading(ctx, i.log)()
+	all := make(map[event.Stream]archive.Extent, len(names))
+	for _, name := range names {
+		_, in, err := extentOf(i.log, name)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = in
+	}
+	return all, nil
+}
+
 // Names lists streams by prefix, at most so many after the one that next named before.
 func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most int) (names []event.Stream, next int64, err error) {
 	defer reading(ctx, i.log)()

@@ -176,6 +176,22 @@ func (i *Inspection) Segments(ctx context.Context) ([]archive.Segment, error) {
 	return pgx.CollectRows(rows, scanSegment)
 }
 
+// Extents tells where streams lie, and so what of them is in the archive only.
+func (i *Inspection) Extents(ctx context.Context, names []event.Stream) (map[event.Stream]archive.Extent, error) {
+	rows, err := i.conn.Query(ctx, `SELECT name, no, last_pos FROM log.streams WHERE name = ANY ($1::text[])`, texts(names))
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[event.Stream]archive.Extent, len(names))
+	var name string
+	var first, last int64
+	_, err = pgx.ForEachRow(rows, []any{&name, &first, &last}, func() error {
+		all[event.Stream(name)] = archive.Extent{First: event.Position(first), Last: event.Position(last)}
+		return nil
+	})
+	return all, err
+}
+
 // Names lists streams by prefix, at most so many after the one that next named before.
 func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most int) (names []event.Stream, next int64, err error) {
 	rows, err := i.conn.Query(ctx, `SELECT no, name FROM log.streams WHERE no > $1 AND name ^@ $2 ORDER BY no LIMIT $3`, after, prefix, most)

@@ -98,7 +98,7 @@ func (l *Log) streamPage(ctx context.Context, stream event.Stream, after event.V
 			if err != nil {
 				return nil, false, err
 			}
-			return nil, false, &archive.GoneError{Begins: begins, Stream: stream, First: extent.first, Last: extent.last}
+			return nil, false, &archive.GoneError{Begins: begins, Stream: stream, Extent: extent.Extent}
 		}
 	}
 	panic("unreachable")
@@ -106,8 +106,8 @@ func (l *Log) streamPage(ctx context.Context, stream event.Stream, after event.V
 
 // extent is where a stream lies.
 type extent struct {
-	version     event.Version
-	first, last event.Position
+	version event.Version
+	archive.Extent
 }
 
 // stretch reads events of a stream up to the first gap, and tells how many rows it found.
@@ -118,7 +118,7 @@ func (l *Log) stretch(ctx context.Context, text string, stream event.Stream, aft
 		q.Queue(selectExtent, string(stream)).Query(func(rows pgx.Rows) error {
 			var version, first, last int64
 			_, err := pgx.ForEachRow(rows, []any{&version, &first, &last}, func() error {
-				at = extent{event.Version(version), event.Position(first), event.Position(last)}
+				at = extent{event.Version(version), archive.Extent{First: event.Position(first), Last: event.Position(last)}}
 				return nil
 			})
 			return err

@@ -122,6 +122,8 @@ func ArchivePlan(ctx context.Context, c config.Config, do func(ctx context.Conte
 type segmented interface {
 	Begins(ctx context.Context) (event.Position, error)
 	Segments(ctx context.Context) ([]domain.Segment, error)
+	// Extents tells where those events of streams lie that are in the archive only.
+	Extents(ctx context.Context, names []event.Stream) (map[event.Stream]domain.Extent, error)
 	// Current is an error that says so if the tables are not those of this program.
 	Current(ctx context.Context) error
 }
@@ -170,12 +172,13 @@ func withHistory(ctx context.Context, store verify.Store, held segmented, a conf
 	if err != nil {
 		return nil, err
 	}
-	return &whole{store, archive.NewHistory(archive.NewFiles(archive.Dir(a.Dir), nil), segments, begins)}, nil
+	return &whole{store, held, archive.NewHistory(archive.NewFiles(archive.Dir(a.Dir), nil), segments, begins)}, nil
 }
 
 // whole is a store at one moment together with what it has dropped.
 type whole struct {
 	verify.Store
+	held    segmented
 	history *archive.History
 }
 
@@ -192,7 +195,14 @@ func (w *whole) Stream(ctx context.Context, stream event.Stream, after event.Ver
 	if err != nil {
 		return nil, err
 	}
-	page, err = w.history.Complete(ctx, stream, after, page)
+	if !w.history.Lacks(page, after) {
+		return page, nil
+	}
+	extents, err := w.held.Extents(ctx, []event.Stream{stream})
+	if err != nil {
+		return nil, err
+	}
+	page, err = w.history.Complete(ctx, stream, after, page, extents[stream])
 	return page[:min(len(page), most)], err
 }
 
@@ -201,8 +211,18 @@ func (w *whole) Streams(ctx context.Context, names []event.Stream) (map[event.St
 	if err != nil {
 		return nil, err
 	}
+	var lacking []event.Stream
 	for _, name := range names {
-		if all[name], err = w.history.Complete(ctx, name, 0, all[name]); err != nil {
+		if w.history.Lacks(all[name], 0) {
+			lacking = append(lacking, name)
+		}
+	}
+	extents, err := w.held.Extents(ctx, lacking)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range lacking {
+		if all[name], err = w.history.Complete(ctx, name, 0, all[name], extents[name]); err != nil {
 			return nil, err
 		}
 		if len(all[name]) == 0 {
