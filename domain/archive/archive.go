@@ -25,6 +25,23 @@ var (
 	ErrDamaged = errors.New("is damaged")
 )
 
+// DamagedError says that a stretch of a segment is not what was stored. It is an
+// [ErrDamaged], and names the segment.
+type DamagedError struct {
+	Segment     string         // its name
+	First, Last event.Position // whose events are concerned
+	What        string
+	// Remains are the events that can still be made out, from First on. None of them is to
+	// be trusted; they tell where the damage begins.
+	Remains []event.Recorded
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("archive segment %s: %v: positions %d to %d: %s", e.Segment, ErrDamaged, e.First, e.Last, e.What)
+}
+
+func (e *DamagedError) Unwrap() error { return ErrDamaged }
+
 // Digest is a SHA-256.
 type Digest [32]byte
 

@@ -138,13 +138,23 @@ func (c *Check) End() (found []Fault) {
 	return found
 }
 
+// Follows reports whether an event that was not taken in has the version that its stream
+// has to go on with.
+func (c *Check) Follows(r event.Recorded) bool {
+	return r.Version == c.streams[keyOf(r.Stream)].version+1
+}
+
+func keyOf(stream event.Stream) [16]byte {
+	sum := sha256.Sum256([]byte(stream))
+	return [16]byte(sum[:16])
+}
+
 // stream checks version and link.
 func (c *Check) stream(r event.Recorded) (found []Fault) {
 	if r.Stream == "" {
 		return []Fault{faultOf(r, "%s is of no stream", r.Name)}
 	}
-	sum := sha256.Sum256([]byte(r.Stream))
-	key := [16]byte(sum[:16])
+	key := keyOf(r.Stream)
 	last := c.streams[key]
 	linked := !r.Meta.Link.IsZero()
 	switch {

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -79,7 +80,7 @@ func (f *Files) open(ctx context.Context, s archive.Segment) (_ *opened, err err
 	f.mu.Unlock()
 	if known != nil {
 		if uint64(blob.Size()) != known.size() {
-			return nil, errors.Join(named(s.Name, fmt.Errorf("%w: %d bytes, not %d", archive.ErrDamaged, blob.Size(), known.size())), blob.Close())
+			return nil, errors.Join(wholly(s, fmt.Errorf("%w: %d bytes, not %d", archive.ErrDamaged, blob.Size(), known.size())), blob.Close())
 		}
 		return &opened{known, blob, s.Name}, nil
 	}
@@ -88,7 +89,7 @@ func (f *Files) open(ctx context.Context, s archive.Segment) (_ *opened, err err
 		err = fmt.Errorf("%w: it is another file than was recorded, with the hash %s, not %s", archive.ErrDamaged, hash, s.Hash)
 	}
 	if err != nil {
-		return nil, errors.Join(named(s.Name, err), blob.Close())
+		return nil, errors.Join(wholly(s, err), blob.Close())
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,6 +98,15 @@ func (f *Files) open(ctx context.Context, s archive.Segment) (_ *opened, err err
 	}
 	f.known[s.Hash] = found
 	return &opened{found, blob, s.Name}, nil
+}
+
+// wholly says of a segment that is damaged that none of its events can be read.
+func wholly(s archive.Segment, err error) error {
+	if !errors.Is(err, archive.ErrDamaged) {
+		return named(s.Name, err)
+	}
+	what := strings.TrimPrefix(err.Error(), archive.ErrDamaged.Error()+": ")
+	return &archive.DamagedError{Segment: s.Name, First: s.First, Last: s.Past - 1, What: what}
 }
 
 // named says which segment an error is about.
@@ -158,17 +168,32 @@ func (o *opened) unpack(z *zstd.Decoder, i int) ([]byte, error) {
 	if err := readAt(o.blob, packed, int64(b.at)); err != nil {
 		return nil, named(o.name, err)
 	}
+	raw, err := z.DecodeAll(packed, make([]byte, 0, min(b.raw, blockMost)))
 	damaged := func(what string) error {
-		return named(o.name, fmt.Errorf("%w: block %d of %d, positions %d to %d: %s", archive.ErrDamaged, i+1, len(o.blocks), b.first, b.last, what))
+		return &archive.DamagedError{
+			Segment: o.name, First: b.first, Last: b.last, Remains: remains(raw, b),
+			What: fmt.Sprintf("block %d of %d: %s", i+1, len(o.blocks), what),
+		}
 	}
 	if sha256.Sum256(packed) != b.hash {
 		return nil, damaged("its bytes have changed")
 	}
-	raw, err := z.DecodeAll(packed, make([]byte, 0, min(b.raw, blockMost)))
 	if err != nil || len(raw) != int(b.raw) {
 		return nil, damaged("it cannot be unpacked")
 	}
 	return raw, nil
+}
+
+// remains are the events at the beginning of what is left of a block.
+func remains(raw []byte, b block) (events []event.Recorded) {
+	for next := b.first; next <= b.last && len(raw) > 0; next++ {
+		r, rest, err := takeRecord(raw)
+		if err != nil || r.Position != next {
+			break
+		}
+		events, raw = append(events, r), rest
+	}
+	return events
 }
 
 // events reads one block's events.

@@ -33,6 +33,9 @@ func (h *History) Page(ctx context.Context, after event.Position, most int) (pag
 			continue
 		}
 		for events, err := range h.files.Read(ctx, s, after) {
+			if err != nil && len(page) > 0 {
+				break // whoever goes on from there is told
+			}
 			if err != nil {
 				return nil, err
 			}

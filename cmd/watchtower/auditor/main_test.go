@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/auditor"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/notary"
 	"github.com/tempo-watchtower/watchtower/domain/audit"
@@ -46,7 +47,8 @@ func check(t testing.TB, err error) {
 
 // backend is a store that was filled and closed.
 type backend struct {
-	name string
+	name  string
+	store config.Store
 	// look shows it as it is.
 	look func(t *testing.T, at func(s auditor.Source))
 	// copied is a copy, and a connection to it that may do anything.
@@ -70,6 +72,7 @@ func each(t *testing.T, test func(t *testing.T, b backend)) {
 		db, err := postgres.Open(t.Context(), dsn, postgres.Options{Logger: slog.New(slog.DiscardHandler)})
 		check(t, err)
 		check(t, db.Migrate(t.Context()))
+		partitioned(t, dsn)
 		check(t, projections.Migrate(t.Context(), db.View(), migrations.View))
 		fill(t, db.Log)
 		check(t, db.Close(t.Context()))
@@ -77,9 +80,21 @@ func each(t *testing.T, test func(t *testing.T, b backend)) {
 	})
 }
 
+// partitioned has the first partitions of a log be as small as segments are here.
+func partitioned(t *testing.T, dsn string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	check(t, err)
+	for _, text := range []string{fmt.Sprintf(`SELECT log.extend(%d, %d)`, 3*part, part), `SELECT log.extend(40000, 100000)`} {
+		_, err := conn.Exec(t.Context(), text)
+		check(t, err)
+	}
+	check(t, conn.Close(t.Context()))
+}
+
 func files(dir string) backend {
 	return backend{
-		name: "embedded", later: "at + 1",
+		name: "embedded", store: config.Store{Engine: config.Embedded, Dir: dir}, later: "at + 1",
 		look: func(t *testing.T, at func(s auditor.Source)) {
 			i, err := embedded.Inspect(t.Context(), dir)
 			check(t, err)
@@ -98,7 +113,7 @@ func files(dir string) backend {
 
 func database(dsn string) backend {
 	return backend{
-		name: "postgres", later: "at + interval '1 microsecond'",
+		name: "postgres", store: config.Store{Engine: config.Postgres, URL: config.NewSecret(dsn)}, later: "at + interval '1 microsecond'",
 		look: func(t *testing.T, at func(s auditor.Source)) {
 			i, err := postgres.Inspect(t.Context(), dsn)
 			check(t, err)

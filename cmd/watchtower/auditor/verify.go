@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/audit"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
@@ -93,6 +94,9 @@ func (v *verification) run(ctx context.Context) (err error) {
 	}, v.Kept...)
 	last := event.Position(0)
 	for r, readErr := range all(ctx, v.source, 0) {
+		if damage := new(archive.DamagedError); errors.As(readErr, &damage) {
+			return errors.Join(err, v.damaged(ctx, damage, last))
+		}
 		if readErr != nil {
 			return readErr
 		}
@@ -113,6 +117,37 @@ func (v *verification) run(ctx context.Context) (err error) {
 		v.found(audit.Fault{Position: last + 1, What: fmt.Sprintf("the log ends at position %d, and its store says that the last is %d: its end was cut off", last, v.report.Head)})
 	}
 	v.report.Sealed, v.report.Unlinked = v.check.Sealed(), v.check.Unlinked
+	return nil
+}
+
+// damaged tells which event of a damaged stretch of the archive is the first that is not
+// what was recorded, as far as it can be made out. Nothing after it is looked at: where the
+// streams of what is lost stood is not known.
+func (v *verification) damaged(ctx context.Context, d *archive.DamagedError, last event.Position) error {
+	fault := audit.Fault{Position: max(d.First, last+1), What: d.Error()}
+	for _, r := range d.Remains {
+		if r.Position <= last {
+			continue
+		}
+		follows := v.check.Follows(r)
+		if found := v.check.Event(r); len(found) > 0 {
+			known, err := v.source.Known(ctx, []event.Stream{r.Stream})
+			if err != nil {
+				return err
+			}
+			if fault.Position = r.Position; follows && known[r.Stream] {
+				fault.Stream, fault.Version = r.Stream, r.Version
+			}
+			break
+		}
+		fault.Position = r.Position + 1
+	}
+	if fault.Position > d.Last { // what has changed makes no difference to any of them
+		fault.Position = max(d.First, last+1)
+	}
+	v.found(fault)
+	v.report.Sealed, v.report.Unlinked = v.check.Sealed(), v.check.Unlinked
+	v.report.Unchecked = append(v.report.Unchecked, fmt.Sprintf("what lies behind position %d", fault.Position))
 	return nil
 }
 
