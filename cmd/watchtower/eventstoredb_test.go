@@ -51,6 +51,14 @@ func eventStoreAt(t *testing.T, dir, url string) []string {
 	}
 }
 
+// storedHere ends a test that needs the log to be in a store of ours, and says why.
+func storedHere(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv(engineVar) == "eventstoredb" {
+		testenv.Unsuited(t, why)
+	}
+}
+
 // allEngines is engines, and the event store.
 func allEngines(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir string) []string)) {
 	engines(t, test)

@@ -91,6 +91,7 @@ var poisons = map[string]struct { //nolint:gochecknoglobals // a table
 func TestPoisonedLog(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		storedHere(t, "an event of an event store cannot be replaced by hand")
 		for name, poison := range poisons {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

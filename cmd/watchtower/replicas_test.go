@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -14,7 +15,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
+// shared is a store that several replicas may have.
 func shared(t *testing.T, dir string) []string {
+	if os.Getenv(engineVar) == "eventstoredb" {
+		return eventStore(t, dir)
+	}
 	return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
 }
 

@@ -55,6 +55,13 @@ func Offered(t testing.TB, name string) string {
 	return value
 }
 
+// Unsuited ends the test of an engine that cannot have what is tested: it is skipped, also
+// when [RequireVar] is set, and says why.
+func Unsuited(t testing.TB, why string) {
+	t.Helper()
+	t.Skipf("%s %s", Optional, why)
+}
+
 // Islands ends the test, skipped or failed as by [Need], where network namespaces
 // cannot be made: that takes root, and the programs ip and tc (iproute2).
 func Islands(t testing.TB) {
