@@ -139,9 +139,16 @@ func (w *world) worker(q notifier.Queue) *notifier.Worker {
 	}
 }
 
+// policy is the usual one without its last pause: two days are enough of them.
+func policy() notice.Policy {
+	p := notice.DefaultPolicy()
+	p.Pauses = p.Pauses[:len(p.Pauses)-1]
+	return p
+}
+
 func newWorld(t *testing.T, db *embedded.DB) *world {
 	return &world{
-		t: t, queue: db.Notices(notice.DefaultPolicy()), wake: func() {},
+		t: t, queue: db.Notices(policy()), wake: func() {},
 		answer: map[byte]notice.Outcome{}, running: map[byte]int{}, most: map[byte]int{},
 	}
 }
@@ -171,18 +178,18 @@ func inWorld(t *testing.T, wrap func(notifier.Queue) notifier.Queue, test func(t
 
 func asIs(q notifier.Queue) notifier.Queue { return q }
 
-// An endpoint that answers nobody is tried for three days, at the times of the policy
+// An endpoint that answers nobody is tried for two days, at the times of the policy
 // and under one id, while its other intents have their turns and other endpoints notice
 // nothing. Then the notice is dead, the intent's next one is sent, and the dead one is
 // redelivered when the endpoint is back.
 func TestDaysOfRetries(t *testing.T) {
 	inWorld(t, asIs, func(t *testing.T, w *world) {
-		p := notice.DefaultPolicy()
+		p := policy()
 		w.set(1, timeout)
 		first, second := key(1, 1, 1), key(1, 1, 2)
 		began := time.Now()
 		w.enqueue(first, second)
-		for hour := range 72 {
+		for hour := range 48 {
 			w.enqueue(key(2, byte(hour), 1))
 			time.Sleep(time.Hour)
 			synctest.Wait()

@@ -14,13 +14,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// names is a DNS server that gives another answer each time it is asked for an IPv4
-// address: those of a list, in turn.
+// names is a DNS server that knows one IPv4 address for all names, and another after
+// each lookup: those of a list, in turn.
 type names struct {
 	address string
 	mu      sync.Mutex
 	answers []netip.Addr
-	asked   int // questions for IPv4 addresses
+	lookups int
 }
 
 func newNames(t *testing.T, answers ...string) *names {
@@ -65,8 +65,7 @@ func (n *names) answer(question []byte) []byte {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	a := n.answers[n.asked%len(n.answers)].As4()
-	n.asked++
+	a := n.answers[(n.lookups-1)%len(n.answers)].As4()
 	binary.BigEndian.PutUint16(reply[6:], 1)
 	reply = append(reply, 0xc0, header, 0, typeA, 0, classIN, 0, 0, 0, 0, 0, 4)
 	return append(reply, a[:]...)
@@ -74,6 +73,9 @@ func (n *names) answer(question []byte) []byte {
 
 // lookup asks this server.
 func (n *names) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+	n.mu.Lock()
+	n.lookups++
+	n.mu.Unlock()
 	r := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", n.address)
 	}}
@@ -101,8 +103,10 @@ func TestRebinding(t *testing.T) {
 	if got := sender.Send(t.Context(), e, Ping("a", time.Now())); got.Class != notice.Delivered {
 		t.Errorf("to the outside: %+v", got)
 	}
-	if server.asked != 3 || good.calls.Load() != 1 || bad.calls.Load() != 0 {
-		t.Errorf("%d lookups, %d connections to the outside, %d to the inside", server.asked, good.calls.Load(), bad.calls.Load())
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	if server.lookups != 3 || good.calls.Load() != 1 || bad.calls.Load() != 0 {
+		t.Errorf("%d lookups, %d connections to the outside, %d to the inside", server.lookups, good.calls.Load(), bad.calls.Load())
 	}
 }
 
@@ -131,7 +135,11 @@ func TestUnreachable(t *testing.T) {
 		rules.Lookup = c.lookup
 		e := Endpoint{URL: fmt.Sprintf("https://%s:%d/", sinkName, port), Secrets: []Secret{newSecret(t)}}
 		want := notice.Outcome{Class: notice.Failed, Cause: c.cause}
-		if got := newSender(t, rules, nil).Send(t.Context(), e, Ping("a", time.Now())); got != want {
+		timeout := 30 * time.Second
+		if c.cause == notice.Timeout {
+			timeout = TimeoutMin
+		}
+		if got := newSenderWithin(t, timeout, rules, nil).Send(t.Context(), e, Ping("a", time.Now())); got != want {
 			t.Errorf("%s: %+v", what, got)
 		}
 	}

@@ -130,7 +130,11 @@ func TestOutcomes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSink(t, "127.0.0.1:0", sinkName, nil, c.serve)
-			sender := newSender(t, loopbackOnly(s.port), s.roots)
+			timeout := 30 * time.Second
+			if c.want.Cause == notice.Timeout {
+				timeout = 3 * time.Second // long enough to be connected
+			}
+			sender := newSenderWithin(t, timeout, loopbackOnly(s.port), s.roots)
 			got := sender.Send(t.Context(), endpoint(t, s), Message{ID: "msg_1", Body: []byte(`{}`)})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
