@@ -282,6 +282,19 @@ func TestAttemptsAreBounded(t *testing.T) {
 	}
 }
 
+// Two futures of one past do not know of each other.
+func TestFutures(t *testing.T) {
+	s := begun(t, reserve(1))
+	for n := 1; n < 6; n++ {
+		one := s.Evolve(Attempted{Token: 1, Nonce: 10, Intent: intent(1), Hash: hashOf(10, n), Number: n})
+		s.Evolve(Attempted{Token: 1, Nonce: 10, Hash: hashOf(11, n), Number: n})
+		if slot, _ := one.Slot(10); slot.Attempts[n-1].Hash != hashOf(10, n) {
+			t.Fatalf("attempt %d became one of another future", n)
+		}
+		s = one
+	}
+}
+
 // Twenty thousand nonces pass through a lane, three hundred at a time: what is left is
 // what is open, and a snapshot of it is as small.
 func TestLongLife(t *testing.T) {
