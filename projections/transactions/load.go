@@ -126,9 +126,8 @@ func (l *Loader) Take() ([]bulk.Change, error) {
 	for _, h := range l.pending {
 		h.pending = false
 		if h.row.State.Retired {
-			if h.stored {
-				c.Gone = append(c.Gone, []any{int64(h.key.chain), h.key.hash[:]})
-			}
+			// Also one that was not taken: a run that was killed may have left it.
+			c.Gone = append(c.Gone, []any{int64(h.key.chain), h.key.hash[:]})
 			delete(l.held, h.stream)
 			continue
 		}

@@ -6,9 +6,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -36,12 +35,19 @@ type shadow interface {
 // shadowed runs a test on every engine: with the tables that serve, and a way to open
 // the shadow beside them.
 func shadowed(t *testing.T, test func(t *testing.T, live *sql.DB, open func(t *testing.T) shadow)) {
+	migrated(t, func(t *testing.T, live *sql.DB, open func(t *testing.T, files fs.FS) shadow) {
+		test(t, live, func(t *testing.T) shadow { return open(t, migrations.View) })
+	})
+}
+
+// migrated is likewise for a shadow of tables that other files make.
+func migrated(t *testing.T, test func(t *testing.T, live *sql.DB, open func(t *testing.T, files fs.FS) shadow)) {
 	tables := []string{"transactions"}
 	t.Run("embedded", func(t *testing.T) {
 		db, err := embedded.Open("", embedded.Options{})
 		check(t, err)
 		t.Cleanup(func() { check(t, db.Close()) })
-		test(t, migrate(t, db.View()), func(t *testing.T) shadow {
+		test(t, migrate(t, db.View()), func(t *testing.T, _ fs.FS) shadow {
 			s, err := embedded.OpenShadow(t.Context(), db.Dir(), transactions.Name, tables)
 			check(t, err)
 			return s
@@ -53,9 +59,9 @@ func shadowed(t *testing.T, test func(t *testing.T, live *sql.DB, open func(t *t
 		check(t, err)
 		t.Cleanup(func() { check(t, db.Close(context.Background())) })
 		check(t, db.Migrate(t.Context()))
-		test(t, migrate(t, db.View()), func(t *testing.T) shadow {
+		test(t, migrate(t, db.View()), func(t *testing.T, files fs.FS) shadow {
 			s, err := postgres.OpenShadow(t.Context(), url, transactions.Name, tables, func(ctx context.Context, own *sql.DB) error {
-				return projections.Migrate(ctx, own, migrations.View)
+				return projections.Migrate(ctx, own, files)
 			})
 			check(t, err)
 			return s
@@ -321,29 +327,6 @@ func TestRowsOfATable(t *testing.T) {
 	}
 }
 
-// Of two that would rebuild at once, the second is refused.
-func TestOneRebuild(t *testing.T) {
-	t.Run("embedded", func(t *testing.T) {
-		db, err := embedded.Open("", embedded.Options{})
-		check(t, err)
-		t.Cleanup(func() { check(t, db.Close()) })
-		open := func() (*embedded.Shadow, error) {
-			return embedded.OpenShadow(t.Context(), db.Dir(), transactions.Name, nil)
-		}
-		twice(t, open)
-		check(t, os.Mkdir(filepath.Join(db.Dir(), "rebuild-other.lock"), 0o700))
-		if _, err := embedded.OpenShadow(t.Context(), db.Dir(), "other", nil); err == nil || errors.Is(err, event.ErrBusy) {
-			t.Errorf("a lock that cannot be had from anybody: %v", err)
-		}
-	})
-	t.Run("postgres", func(t *testing.T) {
-		url := testenv.Postgres(t)
-		twice(t, func() (*postgres.Shadow, error) {
-			return postgres.OpenShadow(t.Context(), url, transactions.Name, nil, nil)
-		})
-	})
-}
-
 // What is read from end to end is not swapped for other tables meanwhile.
 func TestSnapshotIsHeld(t *testing.T) {
 	url := testenv.Postgres(t)
@@ -378,17 +361,4 @@ func TestSnapshotIsHeld(t *testing.T) {
 	}
 	check(t, snapshot.Rollback())
 	check(t, try())
-}
-
-func twice[S shadow](t *testing.T, open func() (S, error)) {
-	t.Helper()
-	first, err := open()
-	check(t, err)
-	if _, err := open(); !errors.Is(err, event.ErrBusy) {
-		t.Errorf("the second: %v", err)
-	}
-	check(t, first.Close())
-	again, err := open()
-	check(t, err)
-	check(t, again.Close())
 }
