@@ -95,7 +95,7 @@ func unsure(err error) error {
 	err = classed(err)
 	switch {
 	case err == nil, errors.Is(err, event.ErrClosed), errors.Is(err, event.ErrMoved),
-		refused(err), pgconn.SafeToRetry(err):
+		refused(err), unsent(err):
 		return err
 	}
 	var connect *pgconn.ConnectError
@@ -104,6 +104,12 @@ func unsure(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", event.ErrUnknown, err)
+}
+
+// unsent reports whether the driver never sent anything. It says so also of a connection
+// that was closed, which it may have closed itself when the answer did not come.
+func unsent(err error) bool {
+	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
 
 // uncommittedError is any error of a database transaction before its COMMIT was sent.

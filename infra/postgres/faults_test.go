@@ -365,3 +365,28 @@ func TestServerGone(t *testing.T) {
 		t.Errorf("the head is %d", head)
 	}
 }
+
+// TestApplyLosesReplies loses each answer of the server in turn. That changes stand is
+// never taken for another's having been there.
+func TestApplyLosesReplies(t *testing.T) {
+	direct := open(t, postgres.Options{})
+	p, url := through(t, direct.url)
+	store := &opener{t: t, url: url, o: direct.o}
+	store.start()
+	t.Cleanup(func() { store.close() }) //nolint:errcheck // not what is tested
+	ctx := soon(t)
+	at := event.Position(0)
+	for pieces, lost := 0, true; lost; pieces++ {
+		row := tx.Work{Chain: 1, Hash: chain.Hash{byte(pieces)}, Nonce: uint64(pieces), Phase: tx.Open, NextAt: time.Now()}
+		p.loseAfter(pieces, reply)
+		err := store.db.Work.Apply(ctx, "feeder", at, at+1, []tx.Change{{Chain: 1, Hash: row.Hash, Open: &row}})
+		lost = p.lost()
+		p.lose(nothing)
+		stands, readErr := direct.db.Checkpoints.Checkpoint(ctx, "feeder")
+		must(t, readErr)
+		if errors.Is(err, event.ErrMoved) || !errors.Is(err, event.ErrUnknown) && (stands == at+1) != (err == nil) {
+			t.Errorf("cut after %d pieces: %v; the checkpoint went from %d to %d", pieces, err, at, stands)
+		}
+		at = stands
+	}
+}

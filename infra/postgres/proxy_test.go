@@ -90,6 +90,13 @@ func (p *proxy) loseAfter(pieces int, what loss) {
 	p.loss, p.spare = what, pieces
 }
 
+// lost reports whether what was to be lost is.
+func (p *proxy) lost() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.loss == nothing
+}
+
 // take says what to do with a client's bytes.
 func (p *proxy) take() loss {
 	p.mu.Lock()
