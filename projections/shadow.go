@@ -49,7 +49,7 @@ const ahead = 4
 
 // Replay calls each for the batches of a log after a position, up to a position or (0)
 // the head of the log as it is when that is reached. Reading goes on while each works. A
-// batch's Next is never past upto.
+// batch's Next is never past upto. A log that ends before that is an error.
 func Replay(ctx context.Context, log Source, after, upto event.Position, f event.Filter, most int, each func(event.Batch) error) error {
 	type read struct {
 		batch event.Batch
@@ -58,10 +58,11 @@ func Replay(ctx context.Context, log Source, after, upto event.Position, f event
 	ctx, stop := context.WithCancel(ctx)
 	reads := make(chan read, ahead)
 	ended := make(chan struct{})
+	batches := log.ReadAll(ctx, after, f, most)
 	go func() {
 		defer close(ended)
 		defer close(reads)
-		for batch, err := range log.ReadAll(ctx, after, f, most) {
+		for batch, err := range batches {
 			select {
 			case reads <- read{batch, err}:
 			case <-ctx.Done():
@@ -80,11 +81,16 @@ func Replay(ctx context.Context, log Source, after, upto event.Position, f event
 		if r.err != nil {
 			return r.err
 		}
-		if err := each(cut(r.batch, upto)); err != nil {
+		batch := cut(r.batch, upto)
+		if err := each(batch); err != nil {
 			return err
 		}
+		after = batch.Next
 	}
-	return ctx.Err()
+	if err := ctx.Err(); err != nil || after >= upto {
+		return err
+	}
+	return fmt.Errorf("the log ends at position %d, before %d", after, upto)
 }
 
 // cut ends a batch at a position; 0 leaves it whole.

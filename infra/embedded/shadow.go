@@ -65,26 +65,28 @@ func (s *Shadow) Live() *sql.DB { return s.db }
 // Prefix begins its tables' names.
 func (s *Shadow) Prefix() string { return ShadowPrefix }
 
-// Prepare makes what is missing of it as what serves is made, indexes included: to make
-// them later would keep others from writing for as long as that takes.
+// Prepare makes it as what serves is made, indexes included: to make them later would
+// keep others from writing for as long as that takes. What an earlier run left is kept
+// if it is so, and not when the tables that serve have been changed since.
 func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
-	if fresh {
-		if err := s.Drop(ctx); err != nil {
+	return s.inTx(ctx, func(dbtx *sql.Tx) error {
+		for _, table := range s.tables {
+			_, same, err := alike(ctx, dbtx, table)
+			if err != nil {
+				return err
+			}
+			fresh = fresh || !same
+		}
+		if !fresh {
+			return nil
+		}
+		if err := s.drop(ctx, dbtx); err != nil {
 			return err
 		}
-	}
-	return s.inTx(ctx, func(dbtx *sql.Tx) error {
 		if _, err := dbtx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+ShadowPrefix+`readers (name text PRIMARY KEY, position bigint NOT NULL)`); err != nil {
 			return err
 		}
 		for _, table := range s.tables {
-			made, err := schemaOf(ctx, dbtx, ShadowPrefix+table)
-			if err != nil || len(made) > 0 {
-				if err != nil {
-					return err
-				}
-				continue
-			}
 			serving, err := schemaOf(ctx, dbtx, table)
 			if err == nil && len(serving) == 0 {
 				err = fmt.Errorf("view.db has no table %s", table)
@@ -98,9 +100,21 @@ func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
 				}
 			}
 		}
-		_, err := dbtx.ExecContext(ctx, `INSERT INTO `+ShadowPrefix+`readers (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING`, s.reader)
+		_, err := dbtx.ExecContext(ctx, `INSERT INTO `+ShadowPrefix+`readers (name, position) VALUES ($1, 0)`, s.reader)
 		return err
 	})
+}
+
+// alike is a table that serves with its indexes, and whether the shadow has the like.
+func alike(ctx context.Context, dbtx *sql.Tx, table string) (serving []part, same bool, err error) {
+	if serving, err = schemaOf(ctx, dbtx, table); err != nil {
+		return nil, false, err
+	}
+	made, err := schemaOf(ctx, dbtx, ShadowPrefix+table)
+	if err != nil {
+		return nil, false, err
+	}
+	return serving, slices.EqualFunc(serving, made, func(s, m part) bool { return s.shadowed(table) == m.text }), nil
 }
 
 // part is a table or an index, as the schema has it.
@@ -269,16 +283,12 @@ func checkpointIn(ctx context.Context, dbtx *sql.Tx, prefix, reader string) (eve
 }
 
 func swapTable(ctx context.Context, dbtx *sql.Tx, table string) error {
-	serving, err := schemaOf(ctx, dbtx, table)
+	serving, same, err := alike(ctx, dbtx, table)
 	if err != nil {
 		return err
 	}
-	made, err := schemaOf(ctx, dbtx, ShadowPrefix+table)
-	if err != nil {
-		return err
-	}
-	if len(made) != len(serving) {
-		return fmt.Errorf("the shadow has %d tables and indexes, what serves has %d: another version of the program is at work", len(made), len(serving))
+	if !same {
+		return errors.New("another version of the program has changed the table that serves meanwhile: rebuild again")
 	}
 	for _, text := range []string{
 		`DROP TABLE ` + table, `ALTER TABLE ` + ShadowPrefix + table + ` RENAME TO ` + table, `PRAGMA writable_schema = ON`,
@@ -305,14 +315,16 @@ func swapTable(ctx context.Context, dbtx *sql.Tx, table string) error {
 
 // Drop removes it.
 func (s *Shadow) Drop(ctx context.Context) error {
-	return s.inTx(ctx, func(dbtx *sql.Tx) error {
-		for _, table := range s.tables {
-			if _, err := dbtx.ExecContext(ctx, `DROP TABLE IF EXISTS `+ShadowPrefix+table); err != nil {
-				return err
-			}
+	return s.inTx(ctx, func(dbtx *sql.Tx) error { return s.drop(ctx, dbtx) })
+}
+
+func (s *Shadow) drop(ctx context.Context, dbtx *sql.Tx) error {
+	for _, table := range s.tables {
+		if _, err := dbtx.ExecContext(ctx, `DROP TABLE IF EXISTS `+ShadowPrefix+table); err != nil {
+			return err
 		}
-		return s.forget(ctx, dbtx)
-	})
+	}
+	return s.forget(ctx, dbtx)
 }
 
 // forget removes the checkpoint, and the table of them after the last.

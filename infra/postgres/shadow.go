@@ -94,12 +94,18 @@ SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_index i
 JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid JOIN pg_namespace n ON n.oid = t.relnamespace
 WHERE n.nspname = $1 AND t.relname = ANY ($2) AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = c.oid)`
 
-// Prepare makes what is missing of it.
+// Prepare makes what is missing of it. What an earlier run left is not kept when the
+// tables that serve have been changed since.
 func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
-	if fresh {
-		if err := s.Drop(ctx); err != nil {
-			return err
-		}
+	left, err := s.left(ctx)
+	if err == nil && left && !fresh {
+		err = s.conn.QueryRow(ctx, isOutdated).Scan(&fresh)
+	}
+	if err == nil && fresh {
+		err = s.Drop(ctx)
+	}
+	if err != nil {
+		return err
 	}
 	if _, err := s.conn.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+s.schema); err != nil {
 		return err
@@ -107,9 +113,8 @@ func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
 	if err := s.migrate(ctx, s.own); err != nil {
 		return err
 	}
-	var ready bool
-	if err := s.conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, s.schema+".later").Scan(&ready); err != nil || ready {
-		return err
+	if left && !fresh {
+		return nil
 	}
 	return pgx.BeginFunc(ctx, s.conn, func(dbtx pgx.Tx) error {
 		if _, err := dbtx.Exec(ctx, later); err != nil {
@@ -136,6 +141,15 @@ func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
 		return err
 	})
 }
+
+// left reports whether an earlier run has left it.
+func (s *Shadow) left(ctx context.Context) (there bool, err error) {
+	err = s.conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, s.schema+".later").Scan(&there)
+	return there, err
+}
+
+// isOutdated asks whether the tables that serve have been changed in ways that it has not.
+const isOutdated = `SELECT EXISTS (SELECT name FROM ` + liveSchema + `.view_migrations EXCEPT SELECT name FROM view_migrations)`
 
 // Load writes rows and moves the checkpoint. New rows are copied straight into the
 // table; if it has one of them all the same, they take the longer way.
@@ -329,12 +343,11 @@ func (s *Shadow) hold(ctx context.Context, dbtx *sql.Tx, wait time.Duration) (ow
 			return 0, 0, err
 		}
 	}
-	var strange int
-	const others = `SELECT count(*) FROM (SELECT name FROM view.view_migrations EXCEPT SELECT name FROM view_migrations) o`
-	if err := dbtx.QueryRowContext(ctx, others).Scan(&strange); err != nil {
+	var outdated bool
+	if err := dbtx.QueryRowContext(ctx, isOutdated).Scan(&outdated); err != nil {
 		return 0, 0, err
 	}
-	if strange > 0 {
+	if outdated {
 		return 0, 0, errors.New("a newer version of the program has changed the tables that serve: rebuild with that version")
 	}
 	if _, err := dbtx.ExecContext(ctx, `INSERT INTO view.readers (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING`, s.reader); err != nil {
@@ -381,7 +394,7 @@ func (s *Shadow) Drop(ctx context.Context) error {
 
 // At is its checkpoint, if there is a shadow.
 func (s *Shadow) At(ctx context.Context) (at event.Position, there bool, err error) {
-	if err := s.conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, s.schema+".later").Scan(&there); err != nil || !there {
+	if there, err = s.left(ctx); err != nil || !there {
 		return 0, false, err
 	}
 	var position int64

@@ -4,9 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -16,6 +21,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/migrations"
+	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
@@ -50,6 +57,95 @@ func TestRebuildIsKilledBeforeItsCheckpoint(t *testing.T) {
 		check(t, err)
 		if d := cmp.Diff(want, dump(t, live)); d != "" {
 			t.Errorf("(-live +rebuilt):\n%s", d)
+		}
+	})
+}
+
+// What an earlier version of the program left, with tables of another shape, is not gone
+// on with.
+func TestRebuildAfterAnUpgrade(t *testing.T) {
+	files := fstest.MapFS{"view/9999_other.sql": {Data: []byte(`
+		DROP INDEX transactions_sender;
+		CREATE INDEX transactions_sender ON transactions (sender, version, position)`)}}
+	for _, name := range must(fs.Glob(migrations.View, "view/*.sql")) {
+		files[name] = &fstest.MapFile{Data: must(fs.ReadFile(migrations.View, name))}
+	}
+	migrated(t, func(t *testing.T, live *sql.DB, open func(t *testing.T, files fs.FS) shadow) {
+		h := newHistory(t)
+		for n := range 35 {
+			h.live(t, n)
+		}
+		h.project(t, live)
+		want := dump(t, live)
+		killed(t, h, func(t *testing.T) shadow { return open(t, migrations.View) }, projections.RebuildCrashPoints()[0])
+		check(t, projections.Migrate(t.Context(), live, files))
+		s := open(t, files)
+		told, err := h.rebuild(s).Run(t.Context())
+		check(t, errors.Join(err, s.Close()))
+		if told.Began != 0 {
+			t.Errorf("it began after position %d", told.Began)
+		}
+		if made := schema(t, live); strings.Contains(made, "shadow") || !regexp.MustCompile(`sender, version, "?position`).MatchString(made) {
+			t.Errorf("the schema is\n%s", made)
+		}
+		var sound string
+		err = live.QueryRowContext(t.Context(), `PRAGMA integrity_check`).Scan(&sound)
+		if isSQLite := err == nil; isSQLite && sound != "ok" {
+			t.Error(sound)
+		}
+		if d := cmp.Diff(want, dump(t, live)); d != "" {
+			t.Errorf("(-live +rebuilt):\n%s", d)
+		}
+	})
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// lagging is a log that is read on a node that does not have all of it.
+type lagging struct {
+	few
+
+	head event.Position
+}
+
+func (l lagging) ReadAll(ctx context.Context, after event.Position, f event.Filter, most int) iter.Seq2[event.Batch, error] {
+	return func(yield func(event.Batch, error) bool) {
+		for b, err := range l.few.ReadAll(ctx, after, f, most) {
+			if err == nil && b.Next > l.head || !yield(b, err) {
+				return
+			}
+		}
+	}
+}
+
+// A log that ends before it should has the old tables go on serving.
+func TestRebuildOfALogThatEndsEarly(t *testing.T) {
+	shadowed(t, func(t *testing.T, live *sql.DB, open func(t *testing.T) shadow) {
+		h := newHistory(t)
+		for n := range 14 {
+			h.live(t, n)
+		}
+		h.project(t, live)
+		want := dump(t, live)
+		s := open(t)
+		defer func() { check(t, s.Close()) }()
+		r := h.rebuild(s)
+		r.Log = lagging{few{h.log, 3}, 12}
+		if told, err := r.Run(t.Context()); err == nil {
+			t.Errorf("it says %+v", told)
+		}
+		if d := cmp.Diff(want, dump(t, live)); d != "" {
+			t.Errorf("(-live +rebuilt):\n%s", d)
+		}
+		if _, err := r.Verify(t.Context(), func(projections.Table, iter.Seq2[string, []byte], iter.Seq2[string, []byte]) error {
+			return errors.New("compared with what is not whole")
+		}); err == nil || strings.Contains(err.Error(), "compared") {
+			t.Errorf("verified: %v", err)
 		}
 	})
 }
