@@ -329,7 +329,34 @@ func (s *Shadow) swap(ctx context.Context, wait time.Duration, last func(dbtx *s
 	if _, err := dbtx.ExecContext(ctx, `UPDATE view.readers SET position = $1 WHERE name = $2`, int64(at), s.reader); err != nil { //nolint:gosec // positions are below 2^63
 		return err
 	}
-	return dbtx.Commit()
+	if err := s.alone(ctx); err != nil {
+		return err
+	}
+	return s.committed(ctx, dbtx.Commit())
+}
+
+// alone asks whether the session that holds the lock is there. If it is, nobody else has
+// begun the shadow anew; and nobody can while its tables are locked, as they are now.
+func (s *Shadow) alone(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, swapLockMost)
+	defer cancel()
+	if err := s.conn.Ping(ctx); err != nil {
+		return fmt.Errorf("another process may have the shadow by now, for its lock was lost: rebuild again: %w", err)
+	}
+	return nil
+}
+
+// committed is what came of a swap whose commit was answered so. If that does not say it,
+// the shadow does: it goes with the swap.
+func (s *Shadow) committed(ctx context.Context, err error) error {
+	err = unsure(err)
+	if !errors.Is(err, event.ErrUnknown) {
+		return err
+	}
+	if there, lost := s.left(ctx); lost != nil || there {
+		return errors.Join(err, lost)
+	}
+	return nil
 }
 
 // hold locks the serving checkpoint, so that its projector stands still, and says where
