@@ -103,6 +103,44 @@ func (l *cut) Subscribe(ctx context.Context, after event.Position, f event.Filte
 	}
 }
 
+// headless cannot tell at first where it ends.
+type headless struct {
+	feed.Log
+
+	asked atomic.Bool
+}
+
+func (l *headless) Head(ctx context.Context) (event.Position, error) {
+	if l.asked.CompareAndSwap(false, true) {
+		return 0, errors.New("the connection broke")
+	}
+	return l.Log.Head(ctx)
+}
+
+// A new group begins at the end of the log also when where that is could not be told at
+// first.
+func TestFromEndAfterTrouble(t *testing.T) {
+	s := newStage(t)
+	s.happened("tx-a", 0, 5)
+	o := s.options("g")
+	o.FromEnd, o.Log = true, &headless{Log: s.db.Log()}
+	_, messages := s.subscribe(o, feed.All)
+	eventually(t, "the group begins", func() bool {
+		select {
+		case m := <-messages:
+			t.Fatalf("version %s comes, which is older than the group", m.Metadata[feed.KeyVersion])
+		default:
+		}
+		return s.position("g", feed.All) == 5
+	})
+	s.happened("tx-a", 5, 1)
+	if m, o := next(t, messages); o.Version != 6 {
+		t.Errorf("version %d comes", o.Version)
+	} else {
+		m.Ack()
+	}
+}
+
 // A new group begins at the end of the log once, and not again when it comes back after
 // trouble with the claim that it had.
 func TestFromEndOnce(t *testing.T) {

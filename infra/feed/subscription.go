@@ -28,7 +28,8 @@ type subscription struct {
 	holder string
 	out    chan *message.Message
 	log    *slog.Logger
-	begun  bool // the group is new, and its beginning is saved
+	begun  bool   // the group is new, and its beginning is saved
+	tried  uint64 // the token by which that was tried last
 
 	delivered, acked, nacked, parks atomic.Uint64
 	position, head                  atomic.Uint64
@@ -58,7 +59,9 @@ func (s *subscription) run(ctx context.Context) {
 func (s *subscription) hold(ctx context.Context, claim consumer.Claim, asked time.Time) (err error) {
 	s.log.Info("consumer group won", "position", uint64(claim.Position))
 	defer func() { err = errors.Join(err, s.yield(ctx, claim.Token)) }()
-	if claim == (consumer.Claim{Token: 1}) && s.o.FromEnd && !s.begun { // the first claim ever
+	// Only this subscription ever had the group, and did not get to its beginning.
+	if s.o.FromEnd && !s.begun && claim.Position == 0 && claim.Token <= s.tried+1 {
+		s.tried = claim.Token
 		if claim.Position, err = s.o.Log.Head(ctx); err != nil {
 			return err
 		}
