@@ -59,6 +59,8 @@ type Log struct {
 	drawn sync.Mutex     // random is not for several at once
 	seen  seen
 	once  sync.Once
+
+	lookEvery time.Duration
 }
 
 // Open connects to the cluster of an esdb:// or esdb+discover:// URL. An error that
@@ -84,7 +86,7 @@ func Open(ctx context.Context, url string, o Options) (*Log, error) {
 		return nil, fmt.Errorf("eventstoredb: %w", err)
 	}
 	l := &Log{
-		prefix: prefix, maxAppend: o.MaxAppendBytes, random: o.Random, logger: o.Logger, crash: o.Crash,
+		prefix: prefix, maxAppend: o.MaxAppendBytes, random: o.Random, logger: o.Logger, crash: o.Crash, lookEvery: lookEvery,
 		server: newSupervisor(*config, o.Patience, o.Logger),
 	}
 	l.open, l.shut = context.WithCancel(context.Background())

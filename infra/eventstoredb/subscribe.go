@@ -239,14 +239,35 @@ func (s *subscriber) give(b event.Batch) bool {
 	return !s.left
 }
 
+// lookEvery is for how long a server may send nothing before it is asked whether there
+// is something: a connection that is well does not say that the subscription is.
+const lookEvery = 10 * time.Second
+
+// errMute ends a subscription that was not sent what the log holds.
+var errMute = errors.New("eventstoredb: the server has fallen silent")
+
 // follow passes on what the server sends as it comes, until that ends.
 func (s *subscriber) follow(ctx context.Context) error {
 	feed := s.subscribe(ctx, s.at, s.everything())
 	defer feed.stop()
+	silence := time.NewTimer(s.lookEvery)
+	defer silence.Stop()
+	var owed event.Position // the head, when it was last asked for
 	for {
 		var got item
 		select {
 		case got = <-feed.items:
+			silence.Reset(s.lookEvery)
+		case <-silence.C:
+			if owed > s.at { // it was there a silence ago
+				return errMute
+			}
+			var err error
+			if owed, err = s.Head(ctx); err != nil {
+				return err
+			}
+			silence.Reset(s.lookEvery)
+			continue
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -297,8 +297,13 @@ func (s *Server) subscribe(o *streams.ReadReq_Options, out *sender) error {
 		Confirmation: &streams.ReadResp_SubscriptionConfirmation{SubscriptionId: fmt.Sprintf("%p", out)},
 	}})
 	every := uint64(o.GetFilter().GetMax()) * uint64(o.GetFilter().GetCheckpointIntervalMultiplier())
-	told := s.options.Silent
+	told, muted := s.options.Silent, s.trouble.muted()
 	for looked := uint64(0); err == nil; {
+		select {
+		case <-muted:
+			<-out.call.Context().Done()
+		default:
+		}
 		s.data.mu.RLock()
 		records, news := s.data.all[place:], s.data.news
 		s.data.mu.RUnlock()
@@ -311,6 +316,8 @@ func (s *Server) subscribe(o *streams.ReadReq_Options, out *sender) error {
 			}
 			select {
 			case <-news:
+				continue
+			case <-muted:
 				continue
 			case <-out.call.Context().Done():
 				return status.FromContextError(out.call.Context().Err()).Err()

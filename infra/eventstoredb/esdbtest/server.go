@@ -70,7 +70,7 @@ func New(o Options) (*Server, error) {
 	if o.Data == nil {
 		o.Data = NewData(time.Now)
 	}
-	s := &Server{options: o, data: o.Data, address: o.Address}
+	s := &Server{options: o, data: o.Data, address: o.Address, trouble: trouble{mute: make(chan struct{})}}
 	s.members = []*Server{s}
 	return s, s.Start()
 }

@@ -37,6 +37,7 @@ type trouble struct {
 	draw *rand.Rand
 	lose int // replies to appends, whatever the shares
 	met  Met
+	mute chan struct{} // closed when the subscriptions there are fall silent
 }
 
 // Trouble begins trouble; the zero value ends it.
@@ -51,6 +52,22 @@ func (s *Server) LoseReplies(n int) {
 	s.trouble.mu.Lock()
 	defer s.trouble.mu.Unlock()
 	s.trouble.lose = n
+}
+
+// Mute has the subscriptions that there are sent nothing more. They do not end, and what
+// begins later is not concerned.
+func (s *Server) Mute() {
+	s.trouble.mu.Lock()
+	defer s.trouble.mu.Unlock()
+	close(s.trouble.mute)
+	s.trouble.mute = make(chan struct{})
+}
+
+// muted is closed when what begins now is sent nothing more.
+func (t *trouble) muted() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.mute
 }
 
 // Met is what was done so far.
