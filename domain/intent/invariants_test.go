@@ -20,7 +20,11 @@ func drawCommand(t *rapid.T, s State) Command {
 	at := epoch.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "at")) * time.Second)
 	n := max(1, s.Assignment+rapid.IntRange(-1, 1).Draw(t, "assignment"))
 	hash := rapid.IntRange(1, 4).Draw(t, "hash") + 10*n
-	switch rapid.IntRange(0, 14).Draw(t, "command") {
+	drawn := rapid.IntRange(0, 14).Draw(t, "command")
+	if s.Place == nil && drawn > 3 && rapid.IntRange(0, 4).Draw(t, "goes on") > 0 {
+		drawn = 1 // or most lives would be short
+	}
+	switch drawn {
 	case 0:
 		return Create{asked(func(r *Request) { r.Simulate = rapid.Bool().Draw(t, "another") }), at}
 	case 1, 2:
@@ -38,7 +42,7 @@ func drawCommand(t *rapid.T, s State) Command {
 		was := rapid.Uint64Range(2, 8).Draw(t, "was")
 		return LoseBlock{drawnBlock(was, name), blockAt(was, "third"), at}
 	case 12:
-		return rapid.SampledFrom([]Command{Cancel{"owner", at}, Expire{asked().Deadline, at}, Expire{1, at}}).Draw(t, "stop")
+		return rapid.SampledFrom([]Command{Cancel{"owner", at}, Cancel{"owner", at}, Expire{asked().Deadline, at}, Expire{1, at}}).Draw(t, "stop")
 	case 13:
 		return SpeedUp{NewAmount(rapid.Uint64Range(0, 5).Draw(t, "fee")), at}
 	}
@@ -127,8 +131,8 @@ func TestInvariants(t *testing.T) {
 		}
 		equalAsTold(t, s, told)
 	})
-	for _, name := range Codec().Names() {
-		if reached[name] == 0 {
+	for _, name := range []string{"assigned", "attempted", "requeued", "announced", "completed", "reorged"} {
+		if reached["intent."+name+".v1"] == 0 {
 			t.Errorf("%s was never recorded: the test does not try it", name)
 		}
 	}

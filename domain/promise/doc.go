@@ -30,6 +30,7 @@
 //	P29              Judge, where decoding is given: bytes decode to what was recorded; the
 //	                 corpus is infra/chain/tempo.TestVectors and infra/chain/ethereum.TestVectors
 //	P30              Judge: every event is decoded; the frozen samples are domain/tx.TestFrozenSamples,
-//	                 domain/group.TestFrozenSamples, domain/access.TestFrozenSamples and domain/lane.TestFrozenSamples
+//	                 domain/group.TestFrozenSamples, domain/access.TestFrozenSamples, domain/lane.TestFrozenSamples
+//	                 and domain/intent.TestFrozenSamples
 //	P31              Judge: links are made anew
 package promise

