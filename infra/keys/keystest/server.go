@@ -40,7 +40,7 @@ type Trouble struct {
 	Body string
 	Hang bool // no answer until the client has gone
 	Cut  bool // half of the answer, and the connection breaks
-	Huge bool // an answer of 4 MiB
+	Huge bool // an answer that ends when the client has gone
 
 	HighS bool // always the higher s
 	LowS  bool // always the lower one
@@ -132,15 +132,15 @@ func (s *Server) troubled(a answer) http.HandlerFunc {
 				w.Header()[name] = values
 			}
 		}
-		switch {
-		case trouble.Huge:
-			text = strings.Repeat("0", 4<<20)
-		case trouble.Cut:
+		if trouble.Cut {
 			w.Header().Set("Content-Length", "140")
 			text = text[:len(text)/2]
 		}
 		w.WriteHeader(status)
-		io.WriteString(w, text) //nolint:errcheck // the client may have gone
+		_, err = io.WriteString(w, text)
+		for trouble.Huge && err == nil {
+			_, err = io.WriteString(w, strings.Repeat("0", 1<<16))
+		}
 		if trouble.Cut {
 			http.NewResponseController(w).Flush() //nolint:errcheck // the client may have gone
 			panic(http.ErrAbortHandler)
