@@ -281,3 +281,18 @@ func TestRemoteSettings(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A signature by another key of P-256 is refused: which one it was cannot be told.
+func TestAnotherKeyOfP256(t *testing.T) {
+	held := keyOf(chain.P256, secretA)
+	server := keystest.Serve(t, held)
+	s := remoteSigner(t, server.URL, nil)
+	for _, other := range []*keystest.Key{keyOf(chain.P256, secretB), keyOf(chain.Secp256k1, secretA)} {
+		server.Misbehave(keystest.Trouble{By: other})
+		sig, err := s.Sign(t.Context(), []byte("payload"))
+		refusal(t, err, keys.ErrWrongKey, held.Address().String())
+		if sig != nil {
+			t.Errorf("refused, it gives %x", sig)
+		}
+	}
+}
