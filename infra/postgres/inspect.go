@@ -209,6 +209,9 @@ func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most
 
 // Stream is the events of a stream after a version, at most so many, of what is here.
 func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error) {
+	if !storable(string(stream)) {
+		return nil, nil
+	}
 	return i.events(ctx, selectKeptStream, string(stream), clamp(uint64(after)), most)
 }
 
@@ -243,11 +246,13 @@ func (i *Inspection) Known(ctx context.Context, names []event.Stream) (map[event
 	return known, err
 }
 
-// texts are names as a parameter.
+// texts are names as a parameter, without those that no stream can have.
 func texts(names []event.Stream) []string {
-	all := make([]string, len(names))
-	for n, name := range names {
-		all[n] = string(name)
+	all := make([]string, 0, len(names))
+	for _, name := range names {
+		if storable(string(name)) {
+			all = append(all, string(name))
+		}
 	}
 	return all
 }

@@ -132,6 +132,30 @@ func TestDamagedArchive(t *testing.T) {
 	})
 }
 
+// Damage can make a name of what no stream is called, nor can be: every log says that it
+// does not have it.
+func TestNamesOfNoStream(t *testing.T) {
+	each(t, func(t *testing.T, b backend) {
+		log, err := app.InspectLog(t.Context(), config.Config{Store: b.store}, slog.New(slog.DiscardHandler))
+		check(t, err)
+		defer func() { check(t, log.Close()) }()
+		page, err := log.Page(t.Context(), 0, 1)
+		check(t, err)
+		there := page[0].Stream
+		names := []event.Stream{"tx-\xa4", "tx-\x00", there}
+		known, err := log.Known(t.Context(), names)
+		check(t, err)
+		if len(known) != 1 || !known[there] {
+			t.Errorf("of %q it knows %v", names, known)
+		}
+		for _, name := range names[:2] {
+			if events, err := log.Stream(t.Context(), name, 0, 1); err != nil || len(events) > 0 {
+				t.Errorf("%q: %v, %v", name, events, err)
+			}
+		}
+	})
+}
+
 // An archive that somebody has written anew, with all that vouches for its files, is found
 // out by links and seals.
 func TestForgedArchive(t *testing.T) {
