@@ -51,6 +51,27 @@ func TestEventsHeedRetryAfter(t *testing.T) {
 	})
 }
 
+// A stream that breaks off again and again at the same place is asked for less and less often.
+func TestEventsThatDoNotGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		times := 0
+		client := service(func(*http.Request) (int, http.Header, string) {
+			times++
+			return http.StatusOK, nil, `{"position":0}` + "\n"
+		}).client()
+		for _, err := range client.Events(ctx, EventFilter{}) {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		}
+		if times < 5 || times > 20 { // at least 5 s apart in the end
+			t.Errorf("asked %d times in a minute", times)
+		}
+	})
+}
+
 // What was taken on is told, also when the service goes before it has taken all.
 func TestSubmitTellsWhatWasTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

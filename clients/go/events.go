@@ -70,7 +70,7 @@ func (c *Client) Events(ctx context.Context, f EventFilter) iter.Seq2[Event, err
 		for try := 1; ; try++ {
 			before := at
 			rest, err := c.follow(ctx, f, &at, yield)
-			if at != before {
+			if at != nil && (before == nil || *at != *before) {
 				try = 1
 			}
 			switch {
