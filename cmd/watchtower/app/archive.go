@@ -148,18 +148,44 @@ func inspectArchived(ctx context.Context, c config.Config) (store verify.Store, 
 // inspectWhole opens a store to be read, with its archive before it.
 func inspectWhole(ctx context.Context, s config.Store, a config.Archive) (verify.Store, error) {
 	found, err := inspect(ctx, s)
-	if err != nil || a.Dir == "" {
+	if err != nil {
 		return found, err
 	}
 	held, ok := found.(segmented)
 	if !ok {
 		return found, nil
 	}
+	if a.Dir == "" {
+		return &beheaded{found, held}, nil
+	}
 	log, err := withHistory(ctx, found, held, a)
 	if err != nil {
 		return nil, errors.Join(err, found.Close())
 	}
 	return log, nil
+}
+
+// beheaded is a store at one moment whose archive nobody has named: it says so of streams
+// that are not whole without it.
+type beheaded struct {
+	verify.Store
+	held segmented
+}
+
+func (b *beheaded) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error) {
+	page, err := b.Store.Stream(ctx, stream, after, most)
+	if err != nil || len(page) > 0 && page[0].Version == after+1 || len(page) == 0 && after > 0 {
+		return page, err
+	}
+	known, err := b.Known(ctx, []event.Stream{stream})
+	if err != nil || !known[stream] {
+		return page, err
+	}
+	begins, err := b.held.Begins(ctx)
+	if err != nil || begins <= 1 {
+		return page, err
+	}
+	return nil, &domain.GoneError{Begins: begins, Stream: stream}
 }
 
 // withHistory puts the archive before a store of which something was dropped.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"iter"
 	"log/slog"
 	"os"
@@ -129,6 +130,28 @@ func TestDamagedArchive(t *testing.T) {
 		damaged(content[:len(content)-1])
 		damaged(content[:len(content)/2])
 		damaged(nil)
+	})
+}
+
+// Who does not name the archive is told that a stream lies in it, instead of a stream that
+// is not there.
+func TestArchiveIsNotNamed(t *testing.T) {
+	each(t, func(t *testing.T, b backend) {
+		b, db := b.copied(t)
+		check(t, db.Close())
+		shelf := t.TempDir()
+		_, sound := b.inspected(t, shelf)
+		b.archived(t, shelf)
+		log, err := app.InspectLog(t.Context(), config.Config{Store: b.store}, slog.New(slog.DiscardHandler))
+		check(t, err)
+		defer func() { check(t, log.Close()) }()
+		var gone *domain.GoneError
+		if events, err := log.Stream(t.Context(), sound[0].Stream, 0, 10); !errors.As(err, &gone) || gone.Begins != 3*part+1 {
+			t.Errorf("%d events, %v", len(events), err)
+		}
+		if events, err := log.Stream(t.Context(), "tx-unheard-of", 0, 10); err != nil || len(events) > 0 {
+			t.Errorf("%d events, %v", len(events), err)
+		}
 	})
 }
 
