@@ -60,7 +60,7 @@ func open(ctx context.Context, store string, o *feed.Options) (end func() error,
 		o.Log, o.Groups = db.Log, db.Groups
 		return func() error { return db.Close(context.WithoutCancel(ctx)) }, nil
 	}
-	f, err := embedded.OpenFeed(store, embedded.FeedOptions{})
+	f, err := embedded.OpenFeed(strings.TrimPrefix(store, "embedded:"), embedded.FeedOptions{})
 	if err != nil {
 		return nil, err
 	}
