@@ -84,7 +84,7 @@ type Signed struct {
 	Nonce  uint64
 	Intent chain.IntentID // zero is a no-op
 	Hash   chain.Hash
-	Fee    Fee
+	Fee    chain.Fee
 }
 
 // Land tells which attempts the chain holds, and whether for good. What is told of an

@@ -72,7 +72,7 @@ type Attempted struct {
 	Nonce  uint64         `json:"nonce"`
 	Intent chain.IntentID `json:"intent,omitzero"` // zero is a no-op
 	Hash   chain.Hash     `json:"hash"`
-	Fee    Fee            `json:"fee"`
+	Fee    chain.Fee      `json:"fee"`
 	// Number counts the nonce's attempts from 1, and Replaces is the one before.
 	Number   int        `json:"number"`
 	Replaces chain.Hash `json:"replaces,omitzero"`

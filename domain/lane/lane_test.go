@@ -45,7 +45,7 @@ func reserve(numbers ...int) Command { return Reserve{1, intents(numbers...), 10
 
 // sign is the nth attempt at a nonce, at 10 % more than the one before and a bit.
 func sign(nonce uint64, who chain.IntentID, n int) Command {
-	fee := LegacyFee(PriceOf(1000))
+	fee := chain.LegacyFee(chain.PriceOf(1000))
 	for range n - 1 {
 		fee, _ = fee.Replacement()
 	}
@@ -185,8 +185,8 @@ func TestRefused(t *testing.T) {
 		{"a no-op that was not chosen", signed, sign(11, chain.IntentID{}, 1), ErrIntent},
 		{"signed for a free nonce", append(signed, Release{1, intents(2), "dropped", epoch}), sign(11, intent(2), 1), ErrIntent},
 		{"bumped after it was canceled", append(signed, sign(10, chain.IntentID{}, 2)), sign(10, intent(1), 3), ErrIntent},
-		{"bumped by too little", signed, Attempt{1, []Signed{{10, intent(1), hashOf(10, 2), LegacyFee(PriceOf(1099))}}, epoch}, ErrUnderpriced},
-		{"canceled by too little", signed, Attempt{1, []Signed{{10, chain.IntentID{}, hashOf(10, 2), LegacyFee(PriceOf(1099))}}, epoch}, ErrUnderpriced},
+		{"bumped by too little", signed, Attempt{1, []Signed{{10, intent(1), hashOf(10, 2), chain.LegacyFee(chain.PriceOf(1099))}}, epoch}, ErrUnderpriced},
+		{"canceled by too little", signed, Attempt{1, []Signed{{10, chain.IntentID{}, hashOf(10, 2), chain.LegacyFee(chain.PriceOf(1099))}}, epoch}, ErrUnderpriced},
 		{"bumped after it landed", landed, sign(10, intent(1), 2), ErrLanded},
 		{"landed, and was never signed", signed, land(10, 2, a, false), ErrHash},
 		{"landed, and was never handed out", signed, land(12, 1, a, true), ErrHash},
@@ -216,7 +216,7 @@ func TestRefused(t *testing.T) {
 func TestPanics(t *testing.T) {
 	a := block(7, "a")
 	s := begun(t, reserve(1, 2), sign(10, intent(1), 1))
-	tip := Fee{PriceOf(1), PriceOf(2)}
+	tip := chain.Fee{MaxFee: chain.PriceOf(1), MaxPriorityFee: chain.PriceOf(2)}
 	for name, c := range map[string]Command{
 		"a holder without a name": Open{"", 2, epoch}, "no token": Open{"holder", 0, epoch},
 		"none to reserve for": Reserve{1, nil, 9, epoch}, "too many to reserve for": Reserve{1, make([]chain.IntentID, ReserveMax+1), 9, epoch},

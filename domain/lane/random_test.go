@@ -65,7 +65,7 @@ func drawCommand(t *rapid.T, s State) Command {
 
 func drawAttempt(t *rapid.T, s State, token Token, nonce uint64) Command {
 	slot, _ := s.Slot(nonce)
-	signed := Signed{nonce, slot.Intent, hashOf(nonce, rapid.SampledFrom([]int{1, 1, 1, 2, 2, 3, 4}).Draw(t, "hash")), LegacyFee(PriceOf(1000))}
+	signed := Signed{nonce, slot.Intent, hashOf(nonce, rapid.SampledFrom([]int{1, 1, 1, 2, 2, 3, 4}).Draw(t, "hash")), chain.LegacyFee(chain.PriceOf(1000))}
 	if n := len(slot.Attempts); n > 0 {
 		signed.Fee, _ = slot.Attempts[n-1].Fee.Replacement()
 	}
@@ -73,7 +73,7 @@ func drawAttempt(t *rapid.T, s State, token Token, nonce uint64) Command {
 		signed.Intent = chain.IntentID{}
 	}
 	if rapid.SampledFrom([]bool{true, false, false, false, false}).Draw(t, "cheap") {
-		signed.Fee.MaxPriorityFee = PriceOf(1)
+		signed.Fee.MaxPriorityFee = chain.PriceOf(1)
 	}
 	return Attempt{token, []Signed{signed}, epoch}
 }

@@ -27,7 +27,7 @@ func samples() []Event {
 		Filled{Token: 3, Nonce: 42, At: at},
 		Attempted{
 			Token: 3, Nonce: 41, Intent: b, Hash: second, Number: 2, Replaces: first, At: at,
-			Fee: Fee{PriceOf(30_000_000_000), PriceOf(2_000_000_000)},
+			Fee: chain.Fee{MaxFee: chain.PriceOf(30_000_000_000), MaxPriorityFee: chain.PriceOf(2_000_000_000)},
 		},
 		Landed{Token: 3, Nonce: 41, Intent: b, Hash: second, Block: block, Status: 1, Final: true, At: at},
 		Unlanded{Token: 3, Nonces: []uint64{42, 41}, Was: block, Now: other, At: at},

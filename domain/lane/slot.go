@@ -29,7 +29,7 @@ type Slot struct {
 type Made struct {
 	Intent chain.IntentID // zero is a no-op
 	Hash   chain.Hash
-	Fee    Fee
+	Fee    chain.Fee
 	At     time.Time // in whole milliseconds
 }
 

@@ -143,7 +143,7 @@ func (r *reader) slot() Slot {
 	for range r.count(snapshotAttempt) {
 		s.Attempts = append(s.Attempts, Made{
 			Intent: chain.IntentID(r.take(16)), Hash: r.hash(),
-			Fee: Fee{r.price(), r.price()}, At: r.time(),
+			Fee: chain.Fee{MaxFee: r.price(), MaxPriorityFee: r.price()}, At: r.time(),
 		})
 	}
 	return s
@@ -151,4 +151,4 @@ func (r *reader) slot() Slot {
 
 func (r *reader) hash() chain.Hash { return chain.Hash(r.take(32)) }
 
-func (r *reader) price() Price { return Price(*new(uint256.Int).SetBytes32(r.take(32))) }
+func (r *reader) price() chain.Price { return chain.Price(*new(uint256.Int).SetBytes32(r.take(32))) }

@@ -54,7 +54,7 @@ func drawWish(t *rapid.T, s lane.State) lane.Command {
 	case fill:
 		return lane.Fill{Token: token, Nonces: []uint64{n}, At: epoch}
 	case attempt:
-		fee := lane.LegacyFee(lane.PriceOf(1000))
+		fee := chain.LegacyFee(chain.PriceOf(1000))
 		if before := len(slot.Attempts); before > 0 {
 			fee, _ = slot.Attempts[before-1].Fee.Replacement()
 		}

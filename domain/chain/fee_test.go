@@ -1,4 +1,4 @@
-package lane
+package chain
 
 import (
 	"encoding/json"
