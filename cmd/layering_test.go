@@ -85,6 +85,7 @@ var mustNotLink = map[string]map[string]string{
 		module + "commands/relayer":                "delivery is complete without the relay",
 		module + "api/relay":                       "delivery is complete without the relay",
 		module + "domain/lane":                     "delivery is complete without the relay",
+		module + "domain/signer":                   "delivery is complete without the relay",
 		module + "domain/promise/lanes":            "delivery is complete without the relay",
 		module + "cmd/devnet":                      "the playground's wallet signs",
 		module + "cmd/internal":                    "that is for tests and benchmarks",

@@ -1,0 +1,40 @@
+package signer
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
+)
+
+var update = flag.Bool("update", false, "write samples of events that have none yet")
+
+// samples has one fact of every shape that is written today, every field set.
+func samples() []Event {
+	at := time.Date(2026, 11, 21, 3, 4, 5, 678901000, time.UTC)
+	threshold, balance := chain.NewAmount(20_000_000_000_000_000), chain.NewAmount(19_999_999_999_999_999)
+	return []Event{
+		Registered{
+			Pools:   []string{"payroll", "refunds"},
+			Targets: chain.Targets{{To: &chain.Address{1, 2}, Selectors: []chain.Selector{{0xa9, 0x05, 0x9c, 0xbb}}}, {}},
+			Actor:   "operator:ada", At: at,
+		},
+		Paused{"operator:ada", "the key is being moved", at},
+		Draining{"operator:ada", "the key is to be retired", at},
+		Drained{at},
+		Resumed{"operator:ada", "moved", at},
+		ThresholdSet{threshold, "operator:ada", "fees have risen", at},
+		ThresholdLearned{threshold, balance, at},
+		BalanceLow{balance, threshold, at},
+		BalanceRestored{threshold.Plus(balance), threshold, at},
+		Failed{event.ID{1, 2}, NoSignature, "the signer did not answer", 2, at},
+		Recovered{2, at},
+		Disabled{Rejected, 5, 5, at},
+	}
+}
+
+// What is written today equals its frozen sample, and every name ever written is read.
+func TestFrozenSamples(t *testing.T) { eventtest.Frozen(t, Codec(), samples(), *update) }
