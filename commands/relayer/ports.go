@@ -1,0 +1,90 @@
+// Package relayer carries intents out: it gives them nonces, signs, and hands what was
+// signed to delivery, of which it is a customer like any other.
+package relayer
+
+import (
+	"context"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+)
+
+// Queue is the work queue of intents, in the work schema: rebuildable from the log,
+// shared by all replicas. Lanes take from it what they have room for, so the one that
+// gets on best takes most. It decides nothing: an intent that two have claimed, or that
+// was claimed though it has a nonce, is sorted out by its stream, which takes one
+// assignment. What every queue promises:
+//
+//   - Apply makes its changes, in order, and moves the reader's checkpoint in one
+//     database transaction; event.ErrMoved if the checkpoint is not at from.
+//   - A claim is one claimant's until its time to live has passed by the database's
+//     clock, Return gives it back, or a change says what became of the intent.
+//   - Claim gives out only what waits, is claimed by nobody, and fits the lane: of its
+//     chain; for its signer, or for a pool of its; under its nonce key, or under any.
+//     The earliest come first, by position; but what does not fit, or has to wait for
+//     its row, keeps nobody else waiting.
+//   - Of a row, an intent is given out only if each earlier one that is in the queue
+//     has a nonce in this very lane, or is claimed for it by this holder, now or
+//     before. So as long as any of a row is open in a lane, the row is that lane's.
+type Queue interface {
+	Apply(ctx context.Context, reader string, from, to event.Position, changes []intent.Change) error
+	// Claim gives out at most c.Limit intents, in the order of their positions.
+	Claim(ctx context.Context, c intent.Claim) ([]intent.Claimed, error)
+	// Return ends a holder's claims of these intents. What it has not claimed, or what
+	// does not wait any more, is left alone.
+	Return(ctx context.Context, holder string, ids []chain.IntentID) error
+	// Demand counts a chain's rows, by whom and under which key they want to be carried
+	// out; those that have a nonce by their lane. It may have to read all of them.
+	Demand(ctx context.Context, id chain.ID) ([]intent.Demand, error)
+}
+
+// Signer signs in one account's name. What it gives is a signature of the Keccak-256
+// of the payload. An event.Refusal says that asking again is of no use.
+type Signer interface {
+	Address() chain.Address
+	Sign(ctx context.Context, payload []byte) ([]byte, error)
+}
+
+// Format is how transactions of a chain are written and read. An error of the first
+// three is a *chain.Malformed when the chain has no way to say such a thing.
+type Format struct {
+	Type uint8 // of the transactions that are made, see [chain.Unsigned]
+	// Payload is what the sender signs, PayerPayload what the fee payer does; it is nil
+	// where nobody else can pay.
+	Payload      func(tx chain.Unsigned) ([]byte, error)
+	PayerPayload func(tx chain.Unsigned, sender chain.Address) ([]byte, error)
+	// Encode gives the transaction; payer is nil unless it is sponsored.
+	Encode func(tx chain.Unsigned, signature, payer []byte) ([]byte, error)
+	Decode func(raw []byte) (chain.Signed, error)
+}
+
+// Chain tells what has to be known of a chain before anything is signed.
+type Chain interface {
+	// Next is what nonce the chain wants next in a lane, as of the newest block or the
+	// newest final one, and who says so: as many endpoints as have to agree. An error
+	// says that nothing is known.
+	Next(ctx context.Context, s chain.Sequence, final bool) (lane.Witness, error)
+	// Gas is how much gas calls need when somebody makes them now. An event.Refusal
+	// says that they would revert, and why.
+	Gas(ctx context.Context, from chain.Address, r intent.Request) (uint64, error)
+}
+
+// Blocks are the canonical blocks that delivery's watcher remembers, lowest first, each
+// the parent of the next.
+type Blocks interface {
+	Blocks(ctx context.Context, id chain.ID) ([]chain.Block, error)
+}
+
+// Fees tells what to offer.
+type Fees interface {
+	// Quote is what an attempt offers that is made now.
+	Quote(ctx context.Context, id chain.ID, u intent.Urgency) (lane.Fee, error)
+}
+
+// Delivery takes signed transactions on, and keeps at it: *commands.Submit does.
+type Delivery interface {
+	Batch(ctx context.Context, id chain.ID, raws [][]byte, meta event.Meta) ([]commands.Submission, error)
+}
