@@ -81,7 +81,7 @@ type Blocks interface {
 // Fees tells what to offer.
 type Fees interface {
 	// Quote is what an attempt offers that is made now.
-	Quote(ctx context.Context, id chain.ID, u intent.Urgency) (lane.Fee, error)
+	Quote(ctx context.Context, id chain.ID, u intent.Urgency) (chain.Fee, error)
 }
 
 // Delivery takes signed transactions on, and keeps at it: *commands.Submit does.
