@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -13,7 +15,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
 func consumers(stderr io.Writer) *cobra.Command {
@@ -27,7 +28,7 @@ func consumers(stderr io.Writer) *cobra.Command {
 		onGroups(stderr, "list", "List the groups: checkpoint, events behind it, parked streams, and who has it", cobra.NoArgs, listConsumers),
 		onGroups(stderr, "parked GROUP", "List the streams that a group could not get past, and why", cobra.ExactArgs(1), listParked),
 		onGroups(stderr, "retry GROUP STREAM", "Go on with the event that a stream was parked at", cobra.ExactArgs(2), wish(consumer.Retry)),
-		onGroups(stderr, "skip GROUP STREAM", "Leave the event out that a stream was parked at, and go on behind it", cobra.ExactArgs(2), wish(consumer.Skip)),
+		onGroups(stderr, "skip GROUP STREAM VERSION", "Leave out the event that a stream is parked at, of that version, and go on behind it", cobra.ExactArgs(3), wish(consumer.Skip)),
 	)
 	return parent
 }
@@ -74,8 +75,20 @@ func listConsumers(ctx context.Context, f app.Feed, to io.Writer, _ []string) er
 	return w.Flush()
 }
 
+// parkedOf are the parked streams of a group that there is.
+func parkedOf(ctx context.Context, f app.Feed, group string) ([]consumer.Parked, error) {
+	groups, err := f.Groups.Groups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(groups, func(g consumer.Group) bool { return g.Name == group }) {
+		return nil, fmt.Errorf("there is no group %q: consumers list shows those there are, by GROUP/TOPIC", group)
+	}
+	return f.Groups.Parked(ctx, group)
+}
+
 func listParked(ctx context.Context, f app.Feed, to io.Writer, args []string) error {
-	parked, err := f.Groups.Parked(ctx, args[0])
+	parked, err := parkedOf(ctx, f, args[0])
 	if err != nil {
 		return err
 	}
@@ -91,12 +104,26 @@ func listParked(ctx context.Context, f app.Feed, to io.Writer, args []string) er
 	return w.Flush()
 }
 
+// wish has a stream go on from the event that it is parked at. Who names a version means
+// no other event than that.
 func wish(w consumer.Wish) func(ctx context.Context, f app.Feed, to io.Writer, args []string) error {
 	return func(ctx context.Context, f app.Feed, to io.Writer, args []string) error {
-		if err := f.Groups.Wish(ctx, args[0], event.Stream(args[1]), w); err != nil {
+		parked, err := parkedOf(ctx, f, args[0])
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(to, "%s of %s: %s\n", args[1], args[0], w)
+		i := slices.IndexFunc(parked, func(p consumer.Parked) bool { return string(p.Stream) == args[1] })
+		if i < 0 {
+			return fmt.Errorf("%s of %s: it is not parked", args[1], args[0])
+		}
+		p := parked[i]
+		if len(args) > 2 && args[2] != strconv.FormatUint(uint64(p.Version), 10) {
+			return fmt.Errorf("%s of %s: it is parked at version %d, not at %s", p.Stream, args[0], p.Version, args[2])
+		}
+		if err := f.Groups.Wish(ctx, args[0], p.Stream, p.Version, w); err != nil {
+			return fmt.Errorf("%s of %s: %w", p.Stream, args[0], err)
+		}
+		_, err = fmt.Fprintf(to, "%s of %s: %s version %d, at position %d\n", p.Stream, args[0], w, p.Version, p.Position)
 		return err
 	}
 }

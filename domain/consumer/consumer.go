@@ -60,8 +60,9 @@ type Group struct {
 
 // Errors of the port.
 var (
-	// ErrNotParked says that a stream which should go on is not parked.
-	ErrNotParked = errors.New("the stream is not parked")
+	// ErrNotParked says that a stream which should go on is not parked, or not at the
+	// event that was meant.
+	ErrNotParked = errors.New("the stream is not parked at that event")
 	// ErrSuperseded says that another process holds the group now, or that its
 	// checkpoint is further than what was to be saved. Nothing was written.
 	ErrSuperseded = errors.New("another process holds the consumer group")

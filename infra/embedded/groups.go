@@ -115,11 +115,12 @@ func (g *Groups) Parked(ctx context.Context, group string) (all []consumer.Parke
 	return all, err
 }
 
-// Wish asks the process that holds the group to go on with a parked stream, or to leave
-// it; consumer.ErrNotParked if it is not parked.
-func (g *Groups) Wish(ctx context.Context, group string, stream event.Stream, w consumer.Wish) error {
+// Wish asks the process that holds the group to go on with a stream that is parked at a
+// version, or to leave it; consumer.ErrNotParked if it is not parked there. So what was
+// meant for one event is not done to a later one.
+func (g *Groups) Wish(ctx context.Context, group string, stream event.Stream, at event.Version, w consumer.Wish) error {
 	there, err := write(ctx, g.file, "parked stream of consumer group "+group, func(conn *sqlite.Conn) (bool, error) {
-		err := exec(conn, "UPDATE parked SET wish = ? WHERE name = ? AND stream = ?", string(w), group, string(stream))
+		err := exec(conn, "UPDATE parked SET wish = ? WHERE name = ? AND stream = ? AND version = ?", string(w), group, string(stream), int64(at))
 		return conn.Changes() > 0, err
 	})
 	if err == nil && !there {

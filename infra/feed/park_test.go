@@ -20,9 +20,9 @@ func (s *stage) parked(group string) []consumer.Parked {
 	return all
 }
 
-func (s *stage) wish(group string, stream event.Stream, w consumer.Wish) {
+func (s *stage) wish(group string, stream event.Stream, at event.Version, w consumer.Wish) {
 	s.t.Helper()
-	must(s.t, s.feed.Groups().Wish(soon(s.t), feed.Name(group, feed.All), stream, w))
+	must(s.t, s.feed.Groups().Wish(soon(s.t), feed.Name(group, feed.All), stream, at, w))
 }
 
 var errPoison = errors.New("it cannot be handled")
@@ -119,13 +119,13 @@ func TestPoisonedStream(t *testing.T) {
 	}
 	eventually(t, "the checkpoint moves over what is parked", func() bool { return s.position("g", feed.All) == 6 })
 
-	s.wish("g", "tx-a", consumer.Retry) // in vain
+	s.wish("g", "tx-a", 2, consumer.Retry) // in vain
 	eventually(t, "the wish is granted", func() bool { p := s.parked("g"); return len(p) == 1 && p[0].Wish == consumer.Wait })
 	nothing(t, acked)
 
 	<-poisoned
 	poisoned <- 4 // 2 is fine now
-	s.wish("g", "tx-a", consumer.Retry)
+	s.wish("g", "tx-a", 2, consumer.Retry)
 	wantAcks(t, acked, "tx-a", 2, 3)
 	eventually(t, "parked at the next one", func() bool { p := s.parked("g"); return len(p) == 1 && p[0].Version == 4 })
 
@@ -134,7 +134,7 @@ func TestPoisonedStream(t *testing.T) {
 	acked = handle(messages, "tx-a", func(v event.Version) bool { return v == 4 })
 	s.happened("tx-a", 4, 2)
 	nothing(t, acked)
-	s.wish("g", "tx-a", consumer.Skip)
+	s.wish("g", "tx-a", 4, consumer.Skip)
 	wantAcks(t, acked, "tx-a", 5, 6)
 	s.happened("tx-a", 6, 2)
 	wantAcks(t, acked, "tx-a", 7, 8)

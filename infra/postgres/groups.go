@@ -100,10 +100,11 @@ func (s *Groups) Parked(ctx context.Context, group string) (all []consumer.Parke
 	return all, err
 }
 
-// Wish asks the process that holds the group to go on with a parked stream, or to leave
-// it; consumer.ErrNotParked if it is not parked.
-func (s *Groups) Wish(ctx context.Context, group string, stream event.Stream, w consumer.Wish) error {
-	err := s.fenced(ctx, `UPDATE feed.parked SET wish = $3 WHERE name = $1 AND stream = $2`, group, string(stream), string(w))
+// Wish asks the process that holds the group to go on with a stream that is parked at a
+// version, or to leave it; consumer.ErrNotParked if it is not parked there. So what was
+// meant for one event is not done to a later one.
+func (s *Groups) Wish(ctx context.Context, group string, stream event.Stream, at event.Version, w consumer.Wish) error {
+	err := s.fenced(ctx, `UPDATE feed.parked SET wish = $3 WHERE name = $1 AND stream = $2 AND version = $4`, group, string(stream), string(w), clamp(uint64(at)))
 	if errors.Is(err, consumer.ErrSuperseded) {
 		return consumer.ErrNotParked
 	}

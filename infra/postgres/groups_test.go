@@ -59,7 +59,7 @@ func TestConsumersRole(t *testing.T) {
 	}
 	must(t, groups.Save(ctx, "g", c.Token, 2))
 	must(t, groups.Park(ctx, "g", c.Token, consumer.Parked{Stream: "tx-a", Version: 1, Position: 1}))
-	must(t, groups.Wish(ctx, "g", "tx-a", consumer.Skip))
+	must(t, groups.Wish(ctx, "g", "tx-a", 1, consumer.Skip))
 	must(t, groups.Unpark(ctx, "g", c.Token, "tx-a"))
 	if _, err := theirs.db.Log.Append(ctx, "tx-b", 0, happened("tx-b", 0, 1)...); err == nil {
 		t.Error("a consumer wrote the log")

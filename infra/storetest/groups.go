@@ -24,7 +24,7 @@ type GroupRows interface {
 	Park(ctx context.Context, group string, token uint64, p consumer.Parked) error
 	Unpark(ctx context.Context, group string, token uint64, stream event.Stream) error
 	Parked(ctx context.Context, group string) ([]consumer.Parked, error)
-	Wish(ctx context.Context, group string, stream event.Stream, w consumer.Wish) error
+	Wish(ctx context.Context, group string, stream event.Stream, at event.Version, w consumer.Wish) error
 	Groups(ctx context.Context) ([]consumer.Group, error)
 }
 
@@ -225,22 +225,29 @@ func groupsFence(t *testing.T, p GroupRows) {
 
 func groupsWish(t *testing.T, p GroupRows) {
 	ctx := soon(t)
-	if err := p.Wish(ctx, "g", "tx-a", consumer.Retry); !errors.Is(err, consumer.ErrNotParked) {
+	if err := p.Wish(ctx, "g", "tx-a", 1, consumer.Retry); !errors.Is(err, consumer.ErrNotParked) {
 		t.Errorf("of no group: %v", err)
 	}
 	c := claimed(t, p, "g", "a", true)
 	a := consumer.Parked{Stream: "tx-a", Version: 1, Position: 12, Error: "no", Attempts: 1}
 	check(t, p.Park(ctx, "g", c.Token, a))
-	if err := p.Wish(ctx, "g", "tx-b", consumer.Skip); !errors.Is(err, consumer.ErrNotParked) {
+	if err := p.Wish(ctx, "g", "tx-b", 1, consumer.Skip); !errors.Is(err, consumer.ErrNotParked) {
 		t.Errorf("of another stream: %v", err)
 	}
 	for _, w := range []consumer.Wish{consumer.Retry, consumer.Skip, consumer.Wait, consumer.Retry} {
-		check(t, p.Wish(ctx, "g", "tx-a", w))
+		check(t, p.Wish(ctx, "g", "tx-a", 1, w))
 		wished := a
 		wished.Wish = w
 		wantParked(t, p, "g", wished)
 	}
 	check(t, p.Park(ctx, "g", c.Token, a)) // it was tried, in vain: the wish has been granted
+	wantParked(t, p, "g", a)
+
+	a.Version, a.Position = 2, 13 // it has got past that event, and not past the next
+	check(t, p.Park(ctx, "g", c.Token, a))
+	if err := p.Wish(ctx, "g", "tx-a", 1, consumer.Skip); !errors.Is(err, consumer.ErrNotParked) {
+		t.Errorf("of an event that it was parked at before: %v", err)
+	}
 	wantParked(t, p, "g", a)
 }
 

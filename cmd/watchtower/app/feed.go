@@ -27,7 +27,7 @@ type Groups interface {
 	feed.Groups
 
 	Groups(ctx context.Context) ([]consumer.Group, error)
-	Wish(ctx context.Context, group string, stream event.Stream, w consumer.Wish) error
+	Wish(ctx context.Context, group string, stream event.Stream, at event.Version, w consumer.Wish) error
 }
 
 // OpenFeed opens the log of the configured store, with what is in the archive, and the
