@@ -13,7 +13,10 @@ type Model struct {
 	Name   string // of the checkpoint and the lease
 	About  string // in a few words, for people
 	Filter event.Filter
-	Tables []Table // in the order in which queries lock them
+	// Version rises with every change of the program after which the same events make
+	// other rows. What a rebuild of another version has left is not gone on with.
+	Version int
+	Tables  []Table // in the order in which queries lock them
 	// Fold adds events to the tables whose names begin with prefix, inside a database
 	// transaction. What it writes does not depend on how the events were cut.
 	Fold func(prefix string) Fold

@@ -15,7 +15,7 @@ import (
 // beside those that serve. One process at a time has it.
 type Shadow interface {
 	// Prepare makes what is missing of it. What an earlier run left is kept, unless
-	// fresh says that it is to go.
+	// fresh says that it is to go, or another version of the model has made it.
 	Prepare(ctx context.Context, fresh bool) error
 	// DB has its tables, under names that begin with Prefix; Live those that serve.
 	DB() *sql.DB

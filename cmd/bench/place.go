@@ -125,9 +125,9 @@ func (p *place) open(ctx context.Context) (o opened, err error) {
 func (p *place) shadow(ctx context.Context, m projections.Model) (projections.Shadow, error) {
 	tables := m.TableNames()
 	if p.engine == embeddedEngine {
-		return embedded.OpenShadow(ctx, filepath.Join(p.dir, "data"), m.Name, tables)
+		return embedded.OpenShadow(ctx, filepath.Join(p.dir, "data"), m.Name, m.Version, tables)
 	}
-	return postgres.OpenShadow(ctx, p.url, m.Name, tables, func(ctx context.Context, own *sql.DB) error {
+	return postgres.OpenShadow(ctx, p.url, m.Name, m.Version, tables, func(ctx context.Context, own *sql.DB) error {
 		return projections.Migrate(ctx, own, migrations.View)
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -20,10 +19,11 @@ import (
 // serve, under names that begin with [ShadowPrefix]. A service may be at work on the
 // directory: view.db has no owner but SQLite, which lets processes write in turn.
 type Shadow struct {
-	reader string
-	tables []string
-	db     *sql.DB
-	lock   *os.File
+	reader  string
+	version int
+	tables  []string
+	db      *sql.DB
+	lock    *os.File
 }
 
 // ShadowPrefix begins the names of a shadow's tables and indexes.
@@ -39,14 +39,15 @@ const (
 	shadowStatement = 32
 )
 
-// OpenShadow opens the shadow of a read model: reader names its checkpoint. Its tables
-// must be there to serve. Another process that has it is an error.
-func OpenShadow(_ context.Context, dir, reader string, tables []string) (*Shadow, error) {
+// OpenShadow opens the shadow of a read model: reader names its checkpoint, and version
+// tells what its rows are made of. Its tables must be there to serve. Another process
+// that has it is an error.
+func OpenShadow(_ context.Context, dir, reader string, version int, tables []string) (*Shadow, error) {
 	held, err := lockShadow(filepath.Join(dir, "rebuild-"+reader+".lock"))
 	if err != nil {
 		return nil, err
 	}
-	s := &Shadow{reader: reader, tables: tables, lock: held}
+	s := &Shadow{reader: reader, version: version, tables: tables, lock: held}
 	if s.db, err = openView(filepath.Join(dir, "view.db"), consistent); err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
@@ -67,23 +68,18 @@ func (s *Shadow) Prefix() string { return ShadowPrefix }
 
 // Prepare makes it as what serves is made, indexes included: to make them later would
 // keep others from writing for as long as that takes. What an earlier run left is kept
-// if it is so, and not when the tables that serve have been changed since.
+// if it is so, and not when the tables that serve have been changed since, or another
+// version has made its rows.
 func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
 	return s.inTx(ctx, func(dbtx *sql.Tx) error {
-		for _, table := range s.tables {
-			_, same, err := alike(ctx, dbtx, table)
-			if err != nil {
-				return err
-			}
-			fresh = fresh || !same
-		}
-		if !fresh {
-			return nil
+		_, there, fits, err := s.left(ctx, dbtx)
+		if err != nil || there && fits && !fresh {
+			return err
 		}
 		if err := s.drop(ctx, dbtx); err != nil {
 			return err
 		}
-		if _, err := dbtx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+ShadowPrefix+`readers (name text PRIMARY KEY, position bigint NOT NULL)`); err != nil {
+		if err := makeReaders(ctx, dbtx); err != nil {
 			return err
 		}
 		for _, table := range s.tables {
@@ -100,58 +96,38 @@ func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
 				}
 			}
 		}
-		_, err := dbtx.ExecContext(ctx, `INSERT INTO `+ShadowPrefix+`readers (name, position) VALUES ($1, 0)`, s.reader)
+		_, err = dbtx.ExecContext(ctx, `INSERT INTO `+ShadowPrefix+`readers (name, position, version) VALUES ($1, 0, $2)`, s.reader, s.version)
 		return err
 	})
 }
 
-// alike is a table that serves with its indexes, and whether the shadow has the like.
-func alike(ctx context.Context, dbtx *sql.Tx, table string) (serving []part, same bool, err error) {
-	if serving, err = schemaOf(ctx, dbtx, table); err != nil {
-		return nil, false, err
+// left finds what an earlier run has left: its checkpoint, and whether this one can go
+// on with it.
+func (s *Shadow) left(ctx context.Context, dbtx *sql.Tx) (at event.Position, there, fits bool, err error) {
+	readers, err := schemaOf(ctx, dbtx, ShadowPrefix+"readers")
+	if err != nil || len(readers) == 0 {
+		return 0, false, false, err
 	}
-	made, err := schemaOf(ctx, dbtx, ShadowPrefix+table)
-	if err != nil {
-		return nil, false, err
+	made := `version`
+	if !readers[0].versioned() {
+		made = `0`
 	}
-	return serving, slices.EqualFunc(serving, made, func(s, m part) bool { return s.shadowed(table) == m.text }), nil
-}
-
-// part is a table or an index, as the schema has it.
-type part struct {
-	kind, name, text string
-}
-
-// schemaOf is a table and its indexes, the table first; nothing if there is none.
-func schemaOf(ctx context.Context, dbtx *sql.Tx, table string) (parts []part, err error) {
-	found, err := dbtx.QueryContext(ctx, `SELECT type, name, sql FROM sqlite_schema
-		WHERE tbl_name = $1 AND sql IS NOT NULL ORDER BY type = 'table' DESC, name`, table)
-	if err != nil {
-		return nil, err
+	var position int64
+	var version int
+	err = dbtx.QueryRowContext(ctx, `SELECT position, `+made+` FROM `+ShadowPrefix+`readers WHERE name = $1`, s.reader).Scan(&position, &version)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, false, false, nil
 	}
-	defer found.Close() //nolint:errcheck // Err tells
-	for found.Next() {
-		var p part
-		if err := found.Scan(&p.kind, &p.name, &p.text); err != nil {
-			return nil, err
+	fits = version == s.version
+	for _, table := range s.tables {
+		if err != nil {
+			break
 		}
-		parts = append(parts, p)
+		var same bool
+		_, same, err = alike(ctx, dbtx, table)
+		fits = fits && same
 	}
-	return parts, found.Err()
-}
-
-// What a statement of the schema begins with: what it makes, and on which table.
-var (
-	makesTable = regexp.MustCompile(`^CREATE TABLE "?\w+"?`)
-	makesIndex = regexp.MustCompile(`^CREATE (UNIQUE )?INDEX "?\w+"? ON "?\w+"?`)
-)
-
-// shadowed is the statement that makes the like for the shadow.
-func (p part) shadowed(table string) string {
-	if p.kind == "table" {
-		return makesTable.ReplaceAllLiteralString(p.text, "CREATE TABLE "+ShadowPrefix+table)
-	}
-	return makesIndex.ReplaceAllString(p.text, "CREATE ${1}INDEX "+ShadowPrefix+p.name+" ON "+ShadowPrefix+table)
+	return event.Position(position), err == nil, fits, err //nolint:gosec // positions are not negative
 }
 
 // Load writes rows, some at a time, and then moves the checkpoint. A load that is cut
@@ -356,19 +332,14 @@ func (s *Shadow) inTx(ctx context.Context, do func(dbtx *sql.Tx) error) error {
 	return dbtx.Commit()
 }
 
-// At is its checkpoint, if there is a shadow.
+// At is where the next rebuild goes on, if there is a shadow: 0 if it begins anew.
 func (s *Shadow) At(ctx context.Context) (at event.Position, there bool, err error) {
 	err = s.inTx(ctx, func(dbtx *sql.Tx) error {
-		parts, err := schemaOf(ctx, dbtx, ShadowPrefix+"readers")
-		if err != nil || len(parts) == 0 {
-			return err
+		var fits bool
+		at, there, fits, err = s.left(ctx, dbtx)
+		if !fits {
+			at = 0
 		}
-		var position int64
-		err = dbtx.QueryRowContext(ctx, `SELECT position FROM `+ShadowPrefix+`readers WHERE name = $1`, s.reader).Scan(&position)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		at, there = event.Position(position), err == nil //nolint:gosec // positions are not negative
 		return err
 	})
 	return at, there, err

@@ -19,6 +19,7 @@ import (
 // the one that serves, under the same names.
 type Shadow struct {
 	reader  string
+	version int
 	tables  []string
 	schema  string
 	migrate func(context.Context, *sql.DB) error
@@ -43,15 +44,16 @@ var shadowSettings = map[string]string{
 	"plan_cache_mode": "force_custom_plan",
 }
 
-// OpenShadow opens the shadow of a read model: reader names its checkpoint, and migrate
-// makes all read models' tables in a database handle's schema. The tables must be there
-// to serve. Another process that has it is an error.
-func OpenShadow(ctx context.Context, url, reader string, tables []string, migrate func(context.Context, *sql.DB) error) (_ *Shadow, err error) {
+// OpenShadow opens the shadow of a read model: reader names its checkpoint,
+// version tells what its rows are made of, and migrate makes all read models' tables in a
+// database handle's schema. The tables must be there to serve. Another process that has it
+// is an error.
+func OpenShadow(ctx context.Context, url, reader string, version int, tables []string, migrate func(context.Context, *sql.DB) error) (_ *Shadow, err error) {
 	config, err := connConfig(url, Options{Application: "watchtower rebuild"}.withDefaults())
 	if err != nil {
 		return nil, err
 	}
-	s := &Shadow{reader: reader, tables: tables, schema: shadowSchema + reader, migrate: migrate}
+	s := &Shadow{reader: reader, version: version, tables: tables, schema: shadowSchema + reader, migrate: migrate}
 	config = withParams(config, shadowSettings)
 	if s.conn, err = pgx.ConnectConfig(ctx, withParams(config, map[string]string{"search_path": s.schema})); err != nil {
 		return nil, err
@@ -69,8 +71,12 @@ func OpenShadow(ctx context.Context, url, reader string, tables []string, migrat
 	return s, nil
 }
 
-// Close lets another process have it.
+// Close lets another process have it, at once: a server may notice later that a
+// connection is closed.
 func (s *Shadow) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_, _ = s.conn.Exec(ctx, `SELECT pg_advisory_unlock($1, hashtext($2))`, shadowLock, s.reader) // if it cannot, the close does
 	closeConn(s.conn)
 	return errors.Join(s.own.Close(), s.live.Close())
 }
@@ -94,11 +100,12 @@ JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid JO
 WHERE n.nspname = $1 AND t.relname = ANY ($2) AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = c.oid)`
 
 // Prepare makes what is missing of it. What an earlier run left is not kept when the
-// tables that serve have been changed since.
+// tables that serve have been changed since, or another version has made its rows.
 func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
 	left, err := s.left(ctx)
 	if err == nil && left && !fresh {
-		err = s.conn.QueryRow(ctx, isOutdated).Scan(&fresh)
+		fits, failed := s.fits(ctx)
+		fresh, err = !fits, failed
 	}
 	if err == nil && fresh {
 		err = s.Drop(ctx)
@@ -117,6 +124,9 @@ func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
 	}
 	return pgx.BeginFunc(ctx, s.conn, func(dbtx pgx.Tx) error {
 		if _, err := dbtx.Exec(ctx, later); err != nil {
+			return err
+		}
+		if _, err := dbtx.Exec(ctx, `COMMENT ON SCHEMA `+s.schema+` IS '`+s.made()+`'`); err != nil {
 			return err
 		}
 		rows, err := dbtx.Query(ctx, putOff, s.schema, s.tables)
@@ -145,6 +155,21 @@ func (s *Shadow) Prepare(ctx context.Context, fresh bool) error {
 func (s *Shadow) left(ctx context.Context) (there bool, err error) {
 	err = s.conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, s.schema+".later").Scan(&there)
 	return there, err
+}
+
+// made is the comment of its schema.
+func (s *Shadow) made() string { return fmt.Sprintf("rows of version %d", s.version) }
+
+// fits reports whether what an earlier run has left can be gone on with.
+func (s *Shadow) fits(ctx context.Context) (bool, error) {
+	var made string
+	err := s.conn.QueryRow(ctx, `SELECT coalesce(obj_description(to_regnamespace($1), 'pg_namespace'), '')`, s.schema).Scan(&made)
+	if err != nil || made != s.made() {
+		return false, err
+	}
+	var outdated bool
+	err = s.conn.QueryRow(ctx, isOutdated).Scan(&outdated)
+	return !outdated, err
 }
 
 // isOutdated asks whether the tables that serve have been changed in ways that it has not.
@@ -273,10 +298,13 @@ func (s *Shadow) Drop(ctx context.Context) error {
 	return err
 }
 
-// At is its checkpoint, if there is a shadow.
+// At is where the next rebuild goes on, if there is a shadow: 0 if it begins anew.
 func (s *Shadow) At(ctx context.Context) (at event.Position, there bool, err error) {
 	if there, err = s.left(ctx); err != nil || !there {
 		return 0, false, err
+	}
+	if fits, err := s.fits(ctx); err != nil || !fits {
+		return 0, true, err
 	}
 	var position int64
 	err = s.conn.QueryRow(ctx, `SELECT coalesce(max(position), 0) FROM readers WHERE name = $1`, s.reader).Scan(&position)

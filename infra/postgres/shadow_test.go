@@ -31,7 +31,7 @@ func makeThings(ctx context.Context, db *sql.DB) error {
 // shadowOf opens the shadow of things, and makes it with one row. The test closes it.
 func shadowOf(t *testing.T, url string, row int64) *postgres.Shadow {
 	t.Helper()
-	s, err := postgres.OpenShadow(soon(t), url, "things", []string{"things"}, makeThings)
+	s, err := postgres.OpenShadow(soon(t), url, "things", 1, []string{"things"}, makeThings)
 	must(t, err)
 	must(t, s.Prepare(soon(t), true))
 	must(t, s.Load(soon(t), 0, 5, []bulk.Change{{Table: "things", Columns: []string{"n"}, Key: 1, New: [][]any{{row}}}}))

@@ -16,6 +16,9 @@ import (
 // groupColumns are those of the table of groups; the first three are its primary key.
 var groupColumns = []string{"sender", "group_id", "chain", "nonce_key", "position", "end_at"} //nolint:gochecknoglobals // a table
 
+// version is of what rows are made of: see [projections.Model].
+const version = 1
+
 // Model is this read model, for those who make it anew.
 func Model(groups event.Codec[group.Event], transactions event.Codec[tx.Event]) projections.Model {
 	kinds := map[string]projections.Kind{
@@ -34,7 +37,7 @@ func Model(groups event.Codec[group.Event], transactions event.Codec[tx.Event]) 
 		return t
 	}
 	return projections.Model{
-		Name: Name, About: "who is in which group, behind /v1/senders/{sender}/groups", Filter: Filter(),
+		Name: Name, About: "who is in which group, behind /v1/senders/{sender}/groups", Filter: Filter(), Version: version,
 		Tables: []projections.Table{shape(groupsTable, 3, groupColumns), shape(membersTable, 1, memberColumns), shape(claimsTable, 1, claimColumns)},
 		Fold:   func(prefix string) projections.Fold { return Projection{groups, transactions, prefix}.Fold },
 		Load: func(prefix string) projections.Loader {

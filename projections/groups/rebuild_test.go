@@ -74,7 +74,7 @@ func TestRebuild(t *testing.T) {
 		check(t, err)
 		t.Cleanup(func() { check(t, db.Close()) })
 		check(t, projections.Migrate(t.Context(), db.View(), migrations.View))
-		s, err := embedded.OpenShadow(t.Context(), db.Dir(), groups.Name, tables)
+		s, err := embedded.OpenShadow(t.Context(), db.Dir(), groups.Name, model.Version, tables)
 		check(t, err)
 		defer func() { check(t, s.Close()) }()
 		test(t, db.View(), s)
@@ -86,7 +86,7 @@ func TestRebuild(t *testing.T) {
 		t.Cleanup(func() { check(t, db.Close(context.Background())) })
 		check(t, db.Migrate(t.Context()))
 		check(t, projections.Migrate(t.Context(), db.View(), migrations.View))
-		s, err := postgres.OpenShadow(t.Context(), url, groups.Name, tables, func(ctx context.Context, own *sql.DB) error {
+		s, err := postgres.OpenShadow(t.Context(), url, groups.Name, model.Version, tables, func(ctx context.Context, own *sql.DB) error {
 			return projections.Migrate(ctx, own, migrations.View)
 		})
 		check(t, err)

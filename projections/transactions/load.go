@@ -12,6 +12,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
+// version is of what rows are made of: see [projections.Model].
+const version = 1
+
 // Model is this read model, for those who make it anew.
 func Model(codec event.Codec[tx.Event]) projections.Model {
 	kinds := map[string]projections.Kind{
@@ -27,7 +30,7 @@ func Model(codec event.Codec[tx.Event]) projections.Model {
 		t.Columns = append(t.Columns, projections.Column{Name: name, Kind: kind})
 	}
 	return projections.Model{
-		Name: Name, About: "each transaction, behind /v1/transactions", Filter: Filter(), Tables: []projections.Table{t},
+		Name: Name, About: "each transaction, behind /v1/transactions", Filter: Filter(), Version: version, Tables: []projections.Table{t},
 		Fold: func(prefix string) projections.Fold { return Projection{codec, prefix}.Fold },
 		Load: func(prefix string) projections.Loader { return NewLoader(codec, prefix) },
 	}

@@ -35,20 +35,20 @@ type shadow interface {
 // shadowed runs a test on every engine: with the tables that serve, and a way to open
 // the shadow beside them.
 func shadowed(t *testing.T, test func(t *testing.T, live *sql.DB, open func(t *testing.T) shadow)) {
-	migrated(t, func(t *testing.T, live *sql.DB, open func(t *testing.T, files fs.FS) shadow) {
-		test(t, live, func(t *testing.T) shadow { return open(t, migrations.View) })
+	migrated(t, func(t *testing.T, live *sql.DB, open func(t *testing.T, files fs.FS, version int) shadow) {
+		test(t, live, func(t *testing.T) shadow { return open(t, migrations.View, 1) })
 	})
 }
 
-// migrated is likewise for a shadow of tables that other files make.
-func migrated(t *testing.T, test func(t *testing.T, live *sql.DB, open func(t *testing.T, files fs.FS) shadow)) {
+// migrated is likewise for a shadow of tables that other files make, or of another version.
+func migrated(t *testing.T, test func(t *testing.T, live *sql.DB, open func(t *testing.T, files fs.FS, version int) shadow)) {
 	tables := []string{"transactions"}
 	t.Run("embedded", func(t *testing.T) {
 		db, err := embedded.Open("", embedded.Options{})
 		check(t, err)
 		t.Cleanup(func() { check(t, db.Close()) })
-		test(t, migrate(t, db.View()), func(t *testing.T, _ fs.FS) shadow {
-			s, err := embedded.OpenShadow(t.Context(), db.Dir(), transactions.Name, tables)
+		test(t, migrate(t, db.View()), func(t *testing.T, _ fs.FS, version int) shadow {
+			s, err := embedded.OpenShadow(t.Context(), db.Dir(), transactions.Name, version, tables)
 			check(t, err)
 			return s
 		})
@@ -59,8 +59,8 @@ func migrated(t *testing.T, test func(t *testing.T, live *sql.DB, open func(t *t
 		check(t, err)
 		t.Cleanup(func() { check(t, db.Close(context.Background())) })
 		check(t, db.Migrate(t.Context()))
-		test(t, migrate(t, db.View()), func(t *testing.T, files fs.FS) shadow {
-			s, err := postgres.OpenShadow(t.Context(), url, transactions.Name, tables, func(ctx context.Context, own *sql.DB) error {
+		test(t, migrate(t, db.View()), func(t *testing.T, files fs.FS, version int) shadow {
+			s, err := postgres.OpenShadow(t.Context(), url, transactions.Name, version, tables, func(ctx context.Context, own *sql.DB) error {
 				return projections.Migrate(ctx, own, files)
 			})
 			check(t, err)

@@ -70,16 +70,16 @@ func TestRebuildAfterAnUpgrade(t *testing.T) {
 	for _, name := range must(fs.Glob(migrations.View, "view/*.sql")) {
 		files[name] = &fstest.MapFile{Data: must(fs.ReadFile(migrations.View, name))}
 	}
-	migrated(t, func(t *testing.T, live *sql.DB, open func(t *testing.T, files fs.FS) shadow) {
+	migrated(t, func(t *testing.T, live *sql.DB, open func(t *testing.T, files fs.FS, version int) shadow) {
 		h := newHistory(t)
 		for n := range 35 {
 			h.live(t, n)
 		}
 		h.project(t, live)
 		want := dump(t, live)
-		killed(t, h, func(t *testing.T) shadow { return open(t, migrations.View) }, projections.RebuildCrashPoints()[0])
+		killed(t, h, func(t *testing.T) shadow { return open(t, migrations.View, 1) }, projections.RebuildCrashPoints()[0])
 		check(t, projections.Migrate(t.Context(), live, files))
-		s := open(t, files)
+		s := open(t, files, 1)
 		told, err := h.rebuild(s).Run(t.Context())
 		check(t, errors.Join(err, s.Close()))
 		if told.Began != 0 {
@@ -157,18 +157,18 @@ func TestOneRebuild(t *testing.T) {
 		check(t, err)
 		t.Cleanup(func() { check(t, db.Close()) })
 		open := func() (*embedded.Shadow, error) {
-			return embedded.OpenShadow(t.Context(), db.Dir(), transactions.Name, nil)
+			return embedded.OpenShadow(t.Context(), db.Dir(), transactions.Name, 1, nil)
 		}
 		twice(t, open)
 		check(t, os.Mkdir(filepath.Join(db.Dir(), "rebuild-other.lock"), 0o700))
-		if _, err := embedded.OpenShadow(t.Context(), db.Dir(), "other", nil); err == nil || errors.Is(err, event.ErrBusy) {
+		if _, err := embedded.OpenShadow(t.Context(), db.Dir(), "other", 1, nil); err == nil || errors.Is(err, event.ErrBusy) {
 			t.Errorf("a lock that cannot be had from anybody: %v", err)
 		}
 	})
 	t.Run("postgres", func(t *testing.T) {
 		url := testenv.Postgres(t)
 		twice(t, func() (*postgres.Shadow, error) {
-			return postgres.OpenShadow(t.Context(), url, transactions.Name, nil, nil)
+			return postgres.OpenShadow(t.Context(), url, transactions.Name, 1, nil, nil)
 		})
 	})
 }

@@ -125,9 +125,9 @@ func (r *ReadModels) Dump(ctx context.Context, m projections.Model, to io.Writer
 func (r *ReadModels) Shadow(ctx context.Context, m projections.Model) (Shadow, error) {
 	tables := m.TableNames()
 	if r.database.Engine == config.Embedded {
-		return orNoShadow(embedded.OpenShadow(ctx, r.database.Dir, m.Name, tables))
+		return orNoShadow(embedded.OpenShadow(ctx, r.database.Dir, m.Name, m.Version, tables))
 	}
-	return orNoShadow(postgres.OpenShadow(ctx, r.database.URL.Reveal(), m.Name, tables, func(ctx context.Context, own *sql.DB) error {
+	return orNoShadow(postgres.OpenShadow(ctx, r.database.URL.Reveal(), m.Name, m.Version, tables, func(ctx context.Context, own *sql.DB) error {
 		return projections.Migrate(ctx, own, migrations.View)
 	}))
 }
