@@ -33,4 +33,5 @@
 //	                 domain/group.TestFrozenSamples, domain/access.TestFrozenSamples, domain/lane.TestFrozenSamples
 //	                 and domain/intent.TestFrozenSamples
 //	P31              Judge: links are made anew
+//	P32, P33, P34    package safeguards: by the log of whoever says what may be signed
 package promise

@@ -11,8 +11,9 @@ import (
 // Number tells promises apart, for ever.
 type Number int
 
-// The promises. Those about nonces, 4 to 7, are judged by package lanes, and 22, about
-// what is told of intents, by package intents.
+// The promises. Those about nonces, 4 to 7, are judged by package lanes; 22, about
+// what is told of intents, by package intents; and those about what may be signed, 32 to
+// 34, by package safeguards.
 const (
 	P1  Number = 1
 	P2  Number = 2
@@ -45,6 +46,9 @@ const (
 	P29 Number = 29
 	P30 Number = 30
 	P31 Number = 31
+	P32 Number = 32
+	P33 Number = 33
+	P34 Number = 34
 )
 
 // String is P and the number.
@@ -105,6 +109,9 @@ func All() []Promise {
 		{P29, "same bytes, same decision", "What was recorded of a transaction follows from its bytes alone."},
 		{P30, "old logs load", "Every event that was ever recorded is read."},
 		{P31, "each event is linked", "An event bears the digest of itself and of the event before it in its stream."},
+		{P32, "a switch holds", "Nothing is signed for a deployment, a chain or a client that is halted."},
+		{P33, "within budget", "What is reserved of a budget never exceeds it, and nothing is signed that is not reserved."},
+		{P34, "stopped is stopped", "With a key that is paused, drained or disabled nothing is signed, and one that is draining or low is given nothing new, until an operator acts or the balance is back."},
 	}
 }
 

@@ -1,0 +1,82 @@
+// Package safeguards decides whether what keeps money safe has held. It is fed the events
+// of the log in their order and names the first bad one at once, as package promise does
+// for transactions; the two can be fed side by side. What stops a key is followed by
+// rules of its own, not by those of package signer: what is judged does not judge itself.
+//
+// Whoever signs looks first whether it may, and records afterwards that it has. What is
+// thrown in between is in the log before the signature, and was not broken by it: so
+// much time is given, by the store's clock.
+package safeguards
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
+)
+
+// Settings say by which measure safeguards are judged.
+type Settings struct {
+	// Grace is how long after something was stopped what had been allowed before may
+	// still be recorded.
+	Grace time.Duration
+}
+
+// Judge judges the safeguards of one history. It is not safe for use by several
+// goroutines.
+type Judge struct {
+	s      Settings
+	lane   event.Codec[lane.Event]
+	signer event.Codec[signer.Event]
+
+	signers map[account]*key
+	found   []promise.Violation // by the event at hand
+}
+
+// New makes a judge of a history that begins with the first event of a log.
+func New(s Settings) *Judge {
+	return &Judge{s: s, lane: lane.Codec(), signer: signer.Codec(), signers: map[account]*key{}}
+}
+
+// broken notes a violation.
+func (j *Judge) broken(p promise.Number, r event.Recorded, format string, args ...any) {
+	j.found = append(j.found, promise.Violation{Promise: p, Stream: r.Stream, Position: r.Position, Evidence: fmt.Sprintf(format, args...)})
+}
+
+// Event judges the next event of the log. Those that neither stop nor sign add nothing.
+func (j *Judge) Event(r event.Recorded) []promise.Violation {
+	j.found = nil
+	var err error
+	switch name := string(r.Stream); {
+	case strings.HasPrefix(name, signer.StreamPrefix):
+		err = j.ofSigner(r)
+	case strings.HasPrefix(name, lane.StreamPrefix):
+		err = j.ofLane(r)
+	}
+	if err != nil {
+		j.broken(promise.P30, r, "%v", err)
+	}
+	return j.found
+}
+
+func (j *Judge) ofLane(r event.Recorded) error {
+	id, err := lane.ParseStream(r.Stream)
+	if err != nil {
+		return err
+	}
+	e, err := j.lane.Decode(r.Name, r.Data)
+	if err != nil {
+		return err
+	}
+	switch e := e.(type) {
+	case lane.Reserved:
+		j.takes(r, account{id.Chain, id.Sender})
+	case lane.Attempted:
+		j.signs(r, account{id.Chain, id.Sender}, e)
+	}
+	return nil
+}

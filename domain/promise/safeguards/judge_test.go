@@ -1,0 +1,182 @@
+package safeguards_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/promise/safeguards"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
+)
+
+const here chain.ID = 42431
+
+var (
+	epoch = time.Unix(1_800_000_000, 0).UTC()
+	alice = chain.Address{1}
+)
+
+// grace is how long what was under way may take, in these tests.
+const grace = 5 * time.Second
+
+func who(n int) chain.IntentID { return chain.IntentID{15: byte(n)} }
+
+func hash(name string) chain.Hash { return chain.Keccak([]byte(name)) }
+
+// script writes a history down, fact by fact, and has it judged as it goes.
+type script struct {
+	t       *testing.T
+	judge   *safeguards.Judge
+	version event.Version
+	at      time.Time
+	found   []promise.Violation
+}
+
+func newScript(t *testing.T) *script {
+	return &script{t: t, judge: safeguards.New(safeguards.Settings{Grace: grace}), at: epoch}
+}
+
+func (s *script) record(on event.Stream, name string, data []byte) {
+	s.version++
+	s.found = append(s.found, s.judge.Event(event.Recorded{
+		Event: event.Event{ID: event.ID{15: byte(s.version)}, Name: name, Data: data}, Stream: on, Version: s.version, Position: event.Position(s.version), At: s.at,
+	})...)
+}
+
+// log records facts of an aggregate.
+func log[E any](s *script, on event.Stream, codec event.Codec[E], facts ...E) {
+	s.t.Helper()
+	for _, e := range facts {
+		name, data, err := codec.Encode(e)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.record(on, name, data)
+	}
+}
+
+func (s *script) signer(facts ...signer.Event) {
+	log(s, signer.Stream(here, alice), signer.Codec(), facts...)
+}
+
+func (s *script) lane(facts ...lane.Event) {
+	log(s, lane.Stream(chain.Sequence{Chain: here, Sender: alice}), lane.Codec(), facts...)
+}
+
+// wait lets time pass: more than what is under way may take.
+func (s *script) wait() { s.at = s.at.Add(grace + time.Nanosecond) }
+
+// takes gives the lane of alice an intent, and signs signs for one.
+func (s *script) takes(intent int) {
+	s.lane(lane.Reserved{Token: 1, First: 7, Intents: []chain.IntentID{who(intent)}})
+}
+
+func (s *script) signs(intent int) {
+	e := lane.Attempted{Token: 1, Nonce: 7, Hash: hash("signed"), Number: 1}
+	if intent > 0 {
+		e.Intent = who(intent)
+	}
+	s.lane(e)
+}
+
+func registered() signer.Event {
+	return signer.Registered{Pools: []string{"a"}, Actor: "ada", At: epoch}
+}
+func paused() signer.Event   { return signer.Paused{Actor: "ada", Reason: "moving", At: epoch} }
+func draining() signer.Event { return signer.Draining{Actor: "ada", Reason: "retiring", At: epoch} }
+func drained() signer.Event  { return signer.Drained{At: epoch} }
+func resumed(actor string) signer.Event {
+	return signer.Resumed{Actor: actor, Reason: "done", At: epoch}
+}
+
+func disabled() signer.Event {
+	return signer.Disabled{Kind: signer.Rejected, Failures: 5, Limit: 5, At: epoch}
+}
+
+func low(balance uint64) signer.Event {
+	return signer.BalanceLow{Balance: chain.NewAmount(balance), Threshold: chain.NewAmount(100), At: epoch}
+}
+
+func restored(balance uint64) signer.Event {
+	return signer.BalanceRestored{Balance: chain.NewAmount(balance), Threshold: chain.NewAmount(100), At: epoch}
+}
+
+// history is one that is as it should be, or breaks the promise that is named, by its
+// last event.
+type history struct {
+	broken promise.Number // 0 is none
+	write  func(*script)
+}
+
+func judged(t *testing.T, histories map[string]history) {
+	t.Helper()
+	for name, c := range histories {
+		s := newScript(t)
+		c.write(s)
+		switch {
+		case c.broken == 0 && len(s.found) > 0:
+			t.Errorf("%s: %v", name, s.found)
+		case c.broken == 0:
+		case len(s.found) != 1 || s.found[0].Promise != c.broken || s.found[0].Position != event.Position(s.version):
+			t.Errorf("%s: %v, want %s by event %d", name, s.found, c.broken, s.version)
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	after := func(do func(*script), stops ...signer.Event) func(*script) {
+		return func(s *script) {
+			s.signer(registered())
+			s.signer(stops...)
+			s.wait()
+			do(s)
+		}
+	}
+	takes := func(s *script) { s.takes(1) }
+	signs := func(s *script) { s.signs(1) }
+	judged(t, map[string]history{
+		"serving":                {0, after(func(s *script) { s.takes(1); s.signs(1) })},
+		"paused, signs":          {promise.P34, after(signs, paused())},
+		"paused, signs a no-op":  {promise.P34, after(func(s *script) { s.signs(0) }, paused())},
+		"paused, takes":          {promise.P34, after(takes, paused())},
+		"paused, resumed":        {0, after(signs, paused(), resumed("ada"))},
+		"draining, takes":        {promise.P34, after(takes, draining())},
+		"draining, signs":        {0, after(signs, draining())},
+		"drained, signs":         {promise.P34, after(signs, draining(), drained())},
+		"disabled, signs":        {promise.P34, after(signs, disabled())},
+		"disabled, takes":        {promise.P34, after(takes, disabled())},
+		"disabled, resumed":      {0, after(signs, disabled(), resumed("ada"))},
+		"disabled, balance back": {promise.P34, after(signs, low(1), disabled(), restored(200))},
+		"disabled, recovers":     {promise.P34, after(func(s *script) { s.signer(signer.Recovered{Failures: 5}) }, disabled())},
+		"resumed by nobody":      {promise.P34, after(func(s *script) { s.signer(resumed("")) }, disabled())},
+		"low, takes":             {promise.P34, after(takes, low(1))},
+		"low, signs":             {0, after(signs, low(1))},
+		"low, restored":          {0, after(takes, low(1), restored(110))},
+		"resumed, still low":     {promise.P34, after(takes, low(1), paused(), resumed("ada"))},
+		"low with enough":        {promise.P34, after(func(s *script) { s.signer(low(100)) })},
+		"enough that is too low": {promise.P34, after(func(s *script) { s.signer(restored(99)) }, low(1))},
+		"drained at once":        {promise.P34, after(func(s *script) { s.signer(drained()) })},
+		"never registered":       {promise.P34, signs},
+		"takes, not registered":  {promise.P34, takes},
+		"paused, not registered": {promise.P34, func(s *script) { s.signer(paused()) }},
+		"under way at the pause": {0, func(s *script) {
+			s.signer(registered(), paused())
+			s.takes(1)
+			s.signs(1)
+		}},
+		"not since the second": {promise.P34, func(s *script) {
+			s.signer(registered(), paused())
+			s.wait()
+			s.signer(disabled())
+			s.signs(1)
+		}},
+		"what cannot be read": {promise.P30, func(s *script) { s.record(signer.Stream(here, alice), "signer.sold.v1", []byte("{}")) }},
+		"whose it is":         {promise.P30, func(s *script) { s.record("signer-me", "signer.drained.v1", []byte("{}")) }},
+		"a lane of nobody":    {promise.P30, func(s *script) { s.record("lane-me", "lane.opened.v1", []byte("{}")) }},
+		"a lane's news":       {promise.P30, func(s *script) { s.record(lane.Stream(chain.Sequence{Chain: 1}), "lane.sold.v1", []byte("{}")) }},
+		"others are left out": {0, func(s *script) { s.record("tx-1", "tx.sold.v1", nil) }},
+	})
+}

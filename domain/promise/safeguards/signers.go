@@ -1,0 +1,139 @@
+package safeguards
+
+import (
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
+)
+
+type account struct {
+	chain   chain.ID
+	address chain.Address
+}
+
+// key is what the events of one signer have said.
+type key struct {
+	stance   string // what an operator said last: "paused", "draining", "drained", or nothing
+	low      bool
+	disabled bool
+	idle     time.Time // since when it is given nothing; zero while it is
+	stopped  time.Time // since when nothing is signed with it; zero while it is
+}
+
+// why says in one word what stops a key.
+func (k *key) why() string {
+	switch {
+	case k.disabled:
+		return "disabled"
+	case k.stance != "":
+		return k.stance
+	case k.low:
+		return "low"
+	}
+	return "serving"
+}
+
+// since keeps when something began to hold.
+func since(was time.Time, holds bool, now time.Time) time.Time {
+	switch {
+	case !holds:
+		return time.Time{}
+	case was.IsZero():
+		return now
+	}
+	return was
+}
+
+// ofSigner follows what stops a key. P34: what failures have disabled only an operator
+// lets go on.
+func (j *Judge) ofSigner(r event.Recorded) error {
+	on, address, err := signer.ParseStream(r.Stream)
+	if err != nil {
+		return err
+	}
+	e, err := j.signer.Decode(r.Name, r.Data)
+	if err != nil {
+		return err
+	}
+	k := j.signers[account{on, address}]
+	if k == nil {
+		if _, first := e.(signer.Registered); !first {
+			j.broken(promise.P34, r, "%s of a key that was never registered", r.Name)
+		}
+		k = &key{}
+		j.signers[account{on, address}] = k
+	}
+	switch e := e.(type) {
+	case signer.Registered:
+		j.by(r, e.Actor)
+	case signer.Paused:
+		k.stance = "paused"
+		j.by(r, e.Actor)
+	case signer.Draining:
+		k.stance = "draining"
+		j.by(r, e.Actor)
+	case signer.Drained:
+		if k.stance != "draining" {
+			j.broken(promise.P34, r, "a key is drained that was not draining, but %s", k.why())
+		}
+		k.stance = "drained"
+	case signer.Resumed:
+		k.stance, k.disabled = "", false
+		j.by(r, e.Actor)
+	case signer.BalanceLow:
+		if e.Balance.Cmp(e.Threshold) >= 0 {
+			j.broken(promise.P34, r, "a balance of %s is called low, and %s is enough", e.Balance, e.Threshold)
+		}
+		k.low = true
+	case signer.BalanceRestored:
+		if e.Balance.Cmp(e.Threshold) < 0 {
+			j.broken(promise.P34, r, "a balance of %s is called enough, and is below %s", e.Balance, e.Threshold)
+		}
+		k.low = false
+	case signer.Disabled:
+		k.disabled = true
+	case signer.Recovered:
+		if k.disabled {
+			j.broken(promise.P34, r, "a key recovers by itself that was disabled")
+		}
+	}
+	k.stopped = since(k.stopped, k.disabled || k.stance == "paused" || k.stance == "drained", r.At)
+	k.idle = since(k.idle, k.why() != "serving", r.At)
+	return nil
+}
+
+// by wants a name of whoever acts.
+func (j *Judge) by(r event.Recorded, actor string) {
+	if actor == "" {
+		j.broken(promise.P34, r, "%s by nobody", r.Name)
+	}
+}
+
+// over reports whether something has held for longer than what was under way may take.
+func (j *Judge) over(since, now time.Time) bool {
+	return !since.IsZero() && now.Sub(since) > j.s.Grace
+}
+
+// takes is P34: a key that does not serve is given nothing new.
+func (j *Judge) takes(r event.Recorded, of account) {
+	switch k := j.signers[of]; {
+	case k == nil:
+		j.broken(promise.P34, r, "nonces are handed out of %s, which was never registered", of.address)
+	case j.over(k.idle, r.At):
+		j.broken(promise.P34, r, "nonces are handed out of %s, which is %s since %s", of.address, k.why(), k.idle.UTC().Format(time.RFC3339))
+	}
+}
+
+// signs is P34: with a key that is stopped nothing is signed.
+func (j *Judge) signs(r event.Recorded, of account, e lane.Attempted) {
+	switch k := j.signers[of]; {
+	case k == nil:
+		j.broken(promise.P34, r, "%s is signed by %s, which was never registered", e.Hash, of.address)
+	case j.over(k.stopped, r.At):
+		j.broken(promise.P34, r, "%s is signed by %s, which is %s since %s", e.Hash, of.address, k.why(), k.stopped.UTC().Format(time.RFC3339))
+	}
+}
