@@ -1,13 +1,16 @@
 package embedded_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
 
 // TestClockSetBack sets the clock back an hour under a queue: no repeat waits for the
@@ -69,5 +72,76 @@ func TestClockSetBack(t *testing.T) {
 	db = open(t, dir, o)
 	if got := leased(); !got[hashes[1]] || len(got) != 1 {
 		t.Errorf("when the process is there again whose lease ran: %v", got)
+	}
+}
+
+// TestNoticesClockSetBack sets the clock back an hour under the queue of notices: nothing
+// that was due waits for the hour. Who was told to wait before it went wrong is not hurried.
+func TestNoticesClockSetBack(t *testing.T) {
+	now := time.Now()
+	db := open(t, t.TempDir(), embedded.Options{Now: func() time.Time { return now }})
+	q := db.Notices(storetest.NoticePolicy())
+	key := func(endpoint byte) notice.Key {
+		return notice.Key{Endpoint: notice.EndpointID{endpoint}, Intent: chain.IntentID{1}, Seq: 1}
+	}
+	at := event.Position(0)
+	enqueue := func(endpoints ...byte) {
+		t.Helper()
+		var news []notice.News
+		for _, e := range endpoints {
+			news = append(news, notice.News{Key: key(e), URL: "u"})
+		}
+		if err := q.Enqueue(t.Context(), "notifier", at, at+1, news); err != nil {
+			t.Fatal(err)
+		}
+		at++
+	}
+	lease := func() (got []byte) {
+		t.Helper()
+		due, _, err := q.Lease(t.Context(), "worker", 30*time.Second, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range due {
+			got = append(got, n.Endpoint[0])
+		}
+		slices.Sort(got)
+		return got
+	}
+	done := func(endpoint byte, o notice.Outcome) {
+		t.Helper()
+		if _, err := q.Done(t.Context(), "worker", []notice.Report{{Key: key(endpoint), Outcome: o}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const fresh, leased, failed, paused, before = 1, 2, 3, 4, 5
+	later := notice.Outcome{Class: notice.Later, Cause: notice.Status, Status: 429, RetryAfter: 24 * time.Hour}
+	enqueue(before)
+	lease()
+	done(before, later)
+	now = now.Add(3 * time.Hour)
+	enqueue(leased, failed, paused)
+	if got := lease(); len(got) != 3 {
+		t.Fatalf("leased %v", got)
+	}
+	done(failed, notice.Outcome{Class: notice.Failed, Cause: notice.Status, Status: 500})
+	done(paused, later)
+	enqueue(fresh)
+	now = now.Add(-time.Hour)
+	if got := lease(); !slices.Equal(got, []byte{fresh, failed, paused}) {
+		t.Errorf("with the clock set back: %v", got)
+	}
+	if got := lease(); len(got) != 0 {
+		t.Errorf("leased again: %v", got)
+	}
+	if e, _, err := q.Endpoint(t.Context(), key(failed).Endpoint); err != nil || e.FailingSince.After(now) {
+		t.Errorf("it will have failed since %s, %v", e.FailingSince, err)
+	}
+	for _, e := range []byte{fresh, failed, paused} {
+		done(e, notice.Outcome{Class: notice.Delivered})
+	}
+	now = now.Add(30 * time.Second)
+	if got := lease(); !slices.Equal(got, []byte{leased}) {
+		t.Errorf("when the lease of one who is gone has lapsed: %v", got)
 	}
 }

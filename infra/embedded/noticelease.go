@@ -41,6 +41,9 @@ type noticeLease struct {
 // run leases one notice of each endpoint before a second of any: who has much due does
 // not keep the others waiting.
 func (l *noticeLease) run() error {
+	if err := l.rewind(); err != nil {
+		return err
+	}
 	var due []notice.EndpointID
 	err := query(l.conn, "SELECT endpoint FROM notice_endpoints WHERE due_at <= ? ORDER BY due_at LIMIT ?", func(row *sqlite.Stmt) bool {
 		var id notice.EndpointID
@@ -75,6 +78,31 @@ func (l *noticeLease) run() error {
 		}
 	}
 	return l.next()
+}
+
+// rewind has what was told its time before the clock was set back be due: notices that
+// were not tried, or by the clock of then, and endpoints that rest. A lease runs no longer
+// than one that begins now.
+func (l *noticeLease) rewind() error {
+	var astray []notice.EndpointID
+	err := query(l.conn, "SELECT endpoint FROM notice_endpoints WHERE due_at IS NOT NULL AND told_at > ? LIMIT ?", func(row *sqlite.Stmt) bool {
+		var id notice.EndpointID
+		row.ColumnBytes(0, id[:])
+		astray = append(astray, id)
+		return true
+	}, micros(l.now.Add(clockSlack)), int64(l.limit))
+	for _, id := range astray {
+		if err == nil {
+			err = exec(l.conn, `UPDATE notices SET lease_until = min(lease_until, ?3),
+				next_at = CASE WHEN attempts = 0 OR last_at > ?2 THEN min(next_at, ?2) ELSE next_at END
+				WHERE endpoint = ?1 AND stage = 'queued' AND (next_at > ?2 OR holder IS NOT NULL)`, id[:], micros(l.now), micros(l.now.Add(l.ttl)))
+		}
+		if err == nil {
+			err = exec(l.conn, `UPDATE notice_endpoints SET due_at = ?2, told_at = ?2, paused_until = NULL,
+				failing_since = min(failing_since, ?2) WHERE endpoint = ?1`, id[:], micros(l.now))
+		}
+	}
+	return err
 }
 
 // offer is what of an endpoint may be leased.

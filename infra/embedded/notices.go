@@ -77,10 +77,7 @@ func (c *noticeChange) settle() error {
 	endpoints := map[notice.EndpointID]bool{}
 	for k := range c.touched {
 		endpoints[k.Endpoint] = true
-		err := exec(c.conn, `UPDATE notices SET head = (seq = (
-			SELECT min(seq) FROM notices WHERE endpoint = ?1 AND intent = ?2 AND stage = 'queued'))
-			WHERE endpoint = ?1 AND intent = ?2 AND stage = 'queued'`, k.Endpoint[:], k.Intent[:])
-		if err != nil {
+		if err := c.moveHead(k); err != nil {
 			return err
 		}
 	}
@@ -92,12 +89,35 @@ func (c *noticeChange) settle() error {
 	return nil
 }
 
+// moveHead sees to it that the first of an intent that is queued is its head.
+func (c *noticeChange) moveHead(k notice.Key) error {
+	var head, rest int64 // the lowest of each; 0 is none
+	for _, q := range []struct {
+		head int64
+		into *int64
+	}{{1, &head}, {0, &rest}} {
+		err := query(c.conn, "SELECT seq FROM notices WHERE endpoint = ? AND intent = ? AND stage = 'queued' AND head = ? ORDER BY seq LIMIT 1",
+			func(row *sqlite.Stmt) bool {
+				*q.into = row.ColumnInt64(0)
+				return false
+			}, k.Endpoint[:], k.Intent[:], q.head)
+		if err != nil {
+			return err
+		}
+	}
+	if rest == 0 || head != 0 && head < rest {
+		return nil
+	}
+	return exec(c.conn, "UPDATE notices SET head = 1 - head WHERE endpoint = ? AND intent = ? AND seq IN (?, ?)",
+		k.Endpoint[:], k.Intent[:], head, rest)
+}
+
 // moveDue says when an endpoint is due. One that has as many attempts under way as it
 // may is due when a lease lapses; Done looks again. One that is due goes behind those
 // that were before.
 func (c *noticeChange) moveDue(id notice.EndpointID) error {
 	return exec(c.conn, `UPDATE notice_endpoints AS e SET due_at = CASE WHEN e.disabled = '' THEN
-			CASE WHEN x.due IS NOT NULL THEN max(x.due, coalesce(e.paused_until, ?2), ?2) END END
+			CASE WHEN x.due IS NOT NULL THEN max(x.due, coalesce(e.paused_until, ?2), ?2) END END, told_at = ?2
 		FROM (
 			SELECT CASE WHEN l.n >= CASE WHEN h.failures > 0 THEN 1 ELSE ?3 END OR f.next_at IS NULL THEN l.lapse
 				ELSE min(f.next_at, coalesce(l.lapse, f.next_at)) END AS due

@@ -21,6 +21,10 @@ const (
 	// leaseSlack is how much longer than ours another replica's term may be: a lease
 	// that runs for longer yet was given before the clock was set back.
 	leaseSlack = time.Minute
+
+	// clockSlack is how far ahead of the clock something may say that it was told its
+	// time: clocks are put right by less every day, and nobody is to be hurried for that.
+	clockSlack = time.Minute
 )
 
 // beyond is how far away a repeat is that was told its time before the clock was set

@@ -9,3 +9,12 @@ import (
 func (db *DB) MigrateFiles(ctx context.Context, files fs.FS) error {
 	return migrate(ctx, db.config, files)
 }
+
+// Statements of the queue of notices, to be explained.
+const (
+	MoveHeads     = moveHeads
+	MoveDue       = moveDue
+	UpdateNotices = updateNotices
+	HeldNotices   = heldNotices
+	ForgetNotices = forgetNotices
+)

@@ -14,6 +14,22 @@ import (
 )
 
 const (
+	// What was told its time before the clock was set back is due: notices that were not
+	// tried, or by the clock of then, and endpoints that rest. A lease runs no longer than
+	// one that begins now. Who has changed an endpoint since has told it the time anew.
+	rewindNotices = `
+WITH astray AS (
+  SELECT endpoint FROM work.notice_endpoints WHERE due_at IS NOT NULL AND told_at > (SELECT clock_timestamp()) + $2::interval
+  ORDER BY told_at DESC LIMIT $1 FOR UPDATE SKIP LOCKED
+), due AS (
+  UPDATE work.notices SET leased_until = CASE WHEN holder IS NOT NULL THEN least(leased_until, clock_timestamp() + $3::interval) END,
+    next_at = CASE WHEN attempts = 0 OR last_at > clock_timestamp() THEN least(next_at, clock_timestamp()) ELSE next_at END
+  WHERE endpoint = ANY (ARRAY(SELECT endpoint FROM astray)) AND stage = 'queued' AND (next_at > (SELECT clock_timestamp()) OR holder IS NOT NULL)
+)
+UPDATE work.notice_endpoints SET due_at = clock_timestamp(), told_at = clock_timestamp(), paused_until = NULL,
+  failing_since = CASE WHEN failing_since IS NOT NULL THEN least(failing_since, clock_timestamp()) END
+WHERE endpoint = ANY (ARRAY(SELECT endpoint FROM astray))`
+
 	dueEndpoints = `SELECT endpoint FROM work.notice_endpoints WHERE due_at <= (SELECT clock_timestamp())
 ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED`
 
@@ -54,17 +70,19 @@ func (s *Notices) Lease(ctx context.Context, holder string, ttl time.Duration, l
 	err = retryRefused(ctx, func() error {
 		leased = nil
 		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
-			rows, err := dbtx.Query(ctx, dueEndpoints, limit)
-			if err != nil {
+			var endpoints []pgtype.UUID
+			q := &pgx.Batch{}
+			q.Queue(rewindNotices, limit, clockSlack, ttl)
+			q.Queue(dueEndpoints, limit).Query(func(rows pgx.Rows) (err error) {
+				endpoints, err = pgx.CollectRows(rows, pgx.RowTo[pgtype.UUID])
+				return err
+			})
+			if err := dbtx.SendBatch(ctx, q).Close(); err != nil || len(endpoints) == 0 {
 				return err
 			}
-			endpoints, err := pgx.CollectRows(rows, pgx.RowTo[pgtype.UUID])
-			if err != nil || len(endpoints) == 0 {
-				return err
-			}
-			q := &pgx.Batch{} // statements of their own: they see what was done before the locks
+			q = &pgx.Batch{} // statements of their own: they see what was done before the locks
 			q.Queue(endLapsed, endpoints)
-			q.Queue(leaseNotices, endpoints, holder, ttl, s.policy.Concurrency, limit).Query(func(rows pgx.Rows) error {
+			q.Queue(leaseNotices, endpoints, holder, ttl, s.policy.Concurrency, limit).Query(func(rows pgx.Rows) (err error) {
 				leased, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (n notice.Sending, err error) {
 					n.Notice, err = scanNotice(row, &n.URL)
 					return n, err
@@ -112,9 +130,8 @@ WHERE n.endpoint = u.endpoint AND n.intent = u.intent AND n.seq = u.seq`
 	updateEndpoint = `UPDATE work.notice_endpoints SET failures = $2, failing_since = $3, paused_until = $4, disabled = $5, disabled_at = $6
 WHERE endpoint = $1`
 
-	giveUp = `UPDATE work.notices n SET stage = 'dead', head = false, holder = NULL, leased_until = NULL, cause = 'disabled', settled_at = clock_timestamp()
-FROM work.notice_endpoints e
-WHERE e.endpoint = ANY ($1::uuid[]) AND e.disabled <> '' AND n.endpoint = e.endpoint AND n.stage = 'queued'`
+	giveUp = `UPDATE work.notices SET stage = 'dead', head = false, holder = NULL, leased_until = NULL, cause = 'disabled', settled_at = clock_timestamp()
+WHERE endpoint = $1 AND stage = 'queued'`
 )
 
 // Done ends the holder's leases with what came of the attempts. It returns the endpoints
@@ -153,7 +170,6 @@ func (s *Notices) Done(ctx context.Context, holder string, reports []notice.Repo
 					disabled = append(disabled, after)
 				}
 			}
-			q.Queue(giveUp, t.endpoints)
 			s.settle(q, t)
 			return dbtx.SendBatch(ctx, q).Close()
 		})
@@ -161,8 +177,13 @@ func (s *Notices) Done(ctx context.Context, holder string, reports []notice.Repo
 	return disabled, err
 }
 
+// queueEndpoint queues how an endpoint stands. What is queued for one that is disabled
+// is given up.
 func queueEndpoint(q *pgx.Batch, e notice.Endpoint) {
 	q.Queue(updateEndpoint, uuidOf(e.ID), e.Failures, optionalTime(e.FailingSince), optionalTime(e.PausedUntil), string(e.Disabled), optionalTime(e.DisabledAt))
+	if e.Disabled != notice.Enabled {
+		q.Queue(giveUp, uuidOf(e.ID))
+	}
 }
 
 // noticeFold is what reports make of notices and endpoints.
@@ -265,7 +286,6 @@ func (s *Notices) change(ctx context.Context, id notice.EndpointID, to func(noti
 			}
 			q := &pgx.Batch{}
 			queueEndpoint(q, to(found[0], now.UTC()))
-			q.Queue(giveUp, endpoint)
 			q.Queue(moveDue, endpoint, s.policy.Concurrency)
 			return dbtx.SendBatch(ctx, q).Close()
 		})

@@ -42,19 +42,24 @@ SELECT u.endpoint, u.intent, u.seq, u.body, CASE e.disabled WHEN '' THEN 'queued
 FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::bytea[]) u (endpoint, intent, seq, body)
 JOIN work.notice_endpoints e USING (endpoint) ON CONFLICT DO NOTHING`
 
-	// The first of an intent that is queued is its head.
+	// The first of an intent that is queued is its head. Whatever the planner believes of
+	// the table, it looks up two rows for each intent: the head, and the first of the rest.
 	moveHeads = `
-UPDATE work.notices n SET head = n.seq = f.seq
-FROM unnest($1::uuid[], $2::uuid[]) u (endpoint, intent) CROSS JOIN LATERAL (
-  SELECT seq FROM work.notices WHERE endpoint = u.endpoint AND intent = u.intent AND stage = 'queued' ORDER BY seq LIMIT 1
-) f
-WHERE n.endpoint = u.endpoint AND n.intent = u.intent AND n.stage = 'queued' AND n.head <> (n.seq = f.seq)`
+UPDATE work.notices n SET head = NOT n.head WHERE n.ctid = ANY (ARRAY(
+  SELECT t.tid FROM unnest($1::uuid[], $2::uuid[]) u (endpoint, intent) LEFT JOIN LATERAL (
+    SELECT ctid, seq FROM work.notices WHERE endpoint = u.endpoint AND intent = u.intent AND stage = 'queued' AND head ORDER BY seq LIMIT 1
+  ) h ON true CROSS JOIN LATERAL (
+    SELECT ctid, seq FROM work.notices WHERE endpoint = u.endpoint AND intent = u.intent AND stage = 'queued' AND NOT head ORDER BY seq LIMIT 1
+  ) f CROSS JOIN LATERAL (VALUES (h.ctid), (f.ctid)) t (tid)
+  WHERE h.seq IS NULL OR f.seq < h.seq
+))`
 
 	// An endpoint that has as many attempts under way as it may is due when a lease
 	// lapses; Done looks again. One that is due goes behind those that were before.
 	moveDue = `
 UPDATE work.notice_endpoints e SET
-  due_at = CASE WHEN e.disabled = '' AND x.due IS NOT NULL THEN greatest(x.due, e.paused_until, clock_timestamp()) END
+  due_at = CASE WHEN e.disabled = '' AND x.due IS NOT NULL THEN greatest(x.due, e.paused_until, clock_timestamp()) END,
+  told_at = clock_timestamp()
 FROM (
   SELECT h.endpoint, CASE WHEN l.n >= CASE WHEN h.failures > 0 THEN 1 ELSE $2 END THEN l.lapse ELSE least(f.next_at, l.lapse) END AS due
   FROM work.notice_endpoints h CROSS JOIN LATERAL (
@@ -228,12 +233,14 @@ func endpointsOf(ctx context.Context, db querier, sql string, args ...any) ([]no
 	return pgx.CollectRows(rows, scanEndpoint)
 }
 
+const forgetNotices = `DELETE FROM work.notices WHERE settled_at < $1 AND ctid = ANY (ARRAY(
+  SELECT ctid FROM work.notices WHERE settled_at < $1 ORDER BY settled_at LIMIT $2))`
+
 // Forget removes at most limit notices that were delivered or given up before a time.
 func (s *Notices) Forget(ctx context.Context, before time.Time, limit int) (int, error) {
 	removed := 0
 	err := retry(ctx, func() error {
-		tag, err := s.pool.Exec(ctx, `DELETE FROM work.notices WHERE settled_at < $1 AND (endpoint, intent, seq) IN (
-			SELECT endpoint, intent, seq FROM work.notices WHERE settled_at < $1 ORDER BY settled_at LIMIT $2)`, storedTime(before), limit)
+		tag, err := s.pool.Exec(ctx, forgetNotices, storedTime(before), limit)
 		removed = int(tag.RowsAffected())
 		return err
 	})

@@ -1,0 +1,143 @@
+package postgres_test
+
+import (
+	"cmp"
+	"crypto/md5" //nolint:gosec // the server's own way to make names of numbers
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+	"github.com/tempo-watchtower/watchtower/infra/storetest"
+)
+
+func noticeOf(endpoint byte, intent int, seq uint64) notice.Key {
+	return notice.Key{Endpoint: notice.EndpointID{endpoint}, Intent: chain.IntentID{14: byte(intent >> 8), 15: byte(intent)}, Seq: seq}
+}
+
+// TestNoticesClockSetBack sets the server's clock back an hour, which is to say all that
+// it has stored forward: nothing that was due waits for the hour. Who was told to wait
+// before it went wrong is not hurried.
+func TestNoticesClockSetBack(t *testing.T) {
+	op := open(t, postgres.Options{})
+	ctx := soon(t)
+	q := op.db.Notices(storetest.NoticePolicy())
+	fresh, leased, failed, paused, before := noticeOf(1, 1, 1), noticeOf(2, 1, 1), noticeOf(3, 1, 1), noticeOf(4, 1, 1), noticeOf(5, 1, 1)
+	at := event.Position(0)
+	enqueue := func(keys ...notice.Key) {
+		t.Helper()
+		var news []notice.News
+		for _, k := range keys {
+			news = append(news, notice.News{Key: k, URL: "u", Body: []byte{}})
+		}
+		must(t, q.Enqueue(ctx, "notifier", at, at+1, news))
+		at++
+	}
+	lease := func(by string) (got []byte) {
+		t.Helper()
+		due, _, err := q.Lease(ctx, by, 30*time.Second, 10)
+		must(t, err)
+		for _, n := range due {
+			got = append(got, n.Endpoint[0])
+		}
+		slices.Sort(got)
+		return got
+	}
+	done := func(k notice.Key, o notice.Outcome) {
+		t.Helper()
+		_, err := q.Done(ctx, "first", []notice.Report{{Key: k, Outcome: o}})
+		must(t, err)
+	}
+	later := notice.Outcome{Class: notice.Later, Cause: notice.Status, Status: 429, RetryAfter: 24 * time.Hour}
+	enqueue(leased, failed, paused, before)
+	if got := lease("first"); len(got) != 4 {
+		t.Fatalf("leased %v", got)
+	}
+	done(failed, notice.Outcome{Class: notice.Failed, Cause: notice.Status, Status: 500})
+	done(paused, later)
+	done(before, later)
+	enqueue(fresh)
+	conn := admin(t, op.url)
+	execute(t, conn, `UPDATE work.notices SET next_at = next_at + '1 hour', last_at = last_at + '1 hour', leased_until = leased_until + '1 hour'
+		WHERE endpoint <> $1`, [16]byte(before.Endpoint))
+	execute(t, conn, `UPDATE work.notice_endpoints SET due_at = due_at + '1 hour', told_at = told_at + '1 hour',
+		paused_until = paused_until + '1 hour', failing_since = failing_since + '1 hour' WHERE endpoint <> $1`, [16]byte(before.Endpoint))
+	if diff := gocmp.Diff([]byte{1, 3, 4}, lease("second")); diff != "" {
+		t.Error("with the clock set back:", diff)
+	}
+	if got := lease("second"); len(got) != 0 {
+		t.Errorf("leased again: %v", got)
+	}
+	if e, _, err := q.Endpoint(ctx, failed.Endpoint); err != nil || e.FailingSince.After(time.Now().Add(time.Minute)) {
+		t.Errorf("it will have failed since %s, %v", e.FailingSince, err)
+	}
+	execute(t, conn, `UPDATE work.notices SET leased_until = leased_until - '31 seconds'::interval WHERE holder = 'first'`)
+	execute(t, conn, `UPDATE work.notice_endpoints SET due_at = due_at - '31 seconds'::interval`)
+	if diff := gocmp.Diff([]byte{2}, lease("third")); diff != "" {
+		t.Error("when the lease of one who is gone has lapsed:", diff)
+	}
+}
+
+// TestNoticesAmongMany has the server say what changing a few notices takes when very many
+// wait, and its planner believes that few do: as after an endpoint has gone away.
+func TestNoticesAmongMany(t *testing.T) {
+	op := open(t, postgres.Options{})
+	ctx := soon(t)
+	conn := admin(t, op.url)
+	const settled = `INSERT INTO work.notices SELECT md5((i % 50)::text)::uuid, md5(i::text)::uuid, 1, '', 'delivered', false, 1, now(), '', '', 0, now(), NULL, NULL, now()
+		FROM generate_series(1, 10000) i`
+	const queued = `INSERT INTO work.notices SELECT $1, md5((i / $2::integer)::text)::uuid, i, '', 'queued', i % $2::integer = 0, 0, now(), '', '', 0
+		FROM generate_series(0, 9999) i`
+	execute(t, conn, `ALTER TABLE work.notices SET (autovacuum_enabled = off)`)
+	execute(t, conn, settled)
+	execute(t, conn, `ANALYZE work.notices`)
+	many, long := [16]byte{1}, [16]byte{2} // of many intents, and of one with many notices
+	execute(t, conn, queued, many, 2)
+	execute(t, conn, queued, long, 10000)
+	execute(t, conn, `INSERT INTO work.notice_endpoints (endpoint, url) VALUES ($1, ''), ($2, '')`, many, long)
+	at, of := make([][16]byte, 20), make([][16]byte, 20)
+	seqs, times, texts, numbers := make([]int64, 20), make([]time.Time, 20), make([]string, 20), make([]int32, 20)
+	for i := range at {
+		at[i], of[i], seqs[i], texts[i] = many, md5.Sum(fmt.Append(nil, i)), int64(2*i), "queued"
+	}
+	cheap := func(name, sql string, args ...any) {
+		t.Helper()
+		for _, plans := range []string{"force_generic_plan", "force_custom_plan"} {
+			execute(t, conn, `SET plan_cache_mode = `+plans)
+			rows, err := conn.Query(ctx, "EXPLAIN ANALYZE "+sql, args...)
+			must(t, err)
+			plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			must(t, err)
+			for _, line := range plan {
+				for _, n := range touchedRows.FindAllStringSubmatch(line, -1) {
+					each, _ := strconv.Atoi(cmp.Or(n[1], n[3]))
+					loops, _ := strconv.Atoi(cmp.Or(n[2], "1"))
+					if each*loops > 200 {
+						t.Fatalf("%s, %s: %s\n%s", name, plans, line, strings.Join(plan, "\n"))
+					}
+				}
+			}
+		}
+	}
+	cheap("heads of few intents", postgres.MoveHeads, at, of)
+	execute(t, conn, `UPDATE work.notices SET head = false WHERE endpoint = $1 AND seq = 0`, long)
+	cheap("the head of a long intent", postgres.MoveHeads, [][16]byte{long}, [][16]byte{md5.Sum([]byte("0"))})
+	cheap("when they are due", postgres.MoveDue, [][16]byte{many, long}, 4)
+	cheap("what came of them", postgres.UpdateNotices, at, of, seqs, texts, numbers, times, texts, texts, numbers, times)
+	cheap("who holds them", postgres.HeldNotices, "a", at, of, seqs)
+	execute(t, conn, `ANALYZE work.notices`)
+	cheap("forget", postgres.ForgetNotices, time.Now().Add(time.Hour), 100)
+}
+
+// touchedRows finds in a plan how many rows a step gave, and how many it looked at in vain.
+var touchedRows = regexp.MustCompile(`actual time=\S+ rows=(\d+) loops=(\d+)|Rows Removed by .*: (\d+)`)
