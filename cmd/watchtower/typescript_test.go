@@ -42,7 +42,7 @@ func TestTypeScriptClient(t *testing.T) {
 	cases, err := filepath.Abs(filepath.Join("..", "..", "clients", "go", "testdata", "webhooks.json"))
 	check(t, err)
 	tsc := filepath.Join("node_modules", "typescript", "bin", "tsc")
-	for _, args := range [][]string{{tsc, "-p", "tsconfig.json"}, {tsc, "-p", "test/tsconfig.json"}, {"--test", "test/webhook.test.mjs"}, {"--test", "test/client.test.mjs"}} {
+	for _, args := range [][]string{{tsc, "-p", "tsconfig.json"}, {tsc, "-p", "test/tsconfig.json"}, {"--test", "test/webhook.test.mjs"}, {"--test", "test/silence.test.mjs"}, {"--test", "test/client.test.mjs"}} {
 		cmd := exec.CommandContext(w.ctx, "node", args...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "WATCHTOWER_URL="+s.URL, "WEBHOOK_CASES="+cases)
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -1,5 +1,6 @@
 import type { Address, CanceledGroup, Event, FollowedEvent, GroupId, Hash, Health, Mark, Page, Problem, Refused, Results, Status, Taken, Trail, Transaction, Validated, Waited } from './api.js'
 import { linesOf } from './lines.js'
+import { Silence } from './silence.js'
 
 /** Something in a transaction's life that can be waited for. */
 export type Milestone = Waited['for']
@@ -80,6 +81,9 @@ export class WatchtowerError extends Error {
 const roundMs = 50_000
 // Before a request is repeated that the service could not answer, if it asks for no more.
 const pauseMs = 1_000
+// A stream of events that is silent for so long is dead: the service breaks the silence
+// every 15 seconds.
+const silenceMs = 60_000
 
 /** A Watchtower's REST API. Numbers beyond 2^53 lose their last digits, as JSON's do. */
 export class Client {
@@ -164,25 +168,30 @@ export class Client {
   /**
    * Events as they are recorded, for as long as they are asked for. When the stream
    * breaks off it goes on where it was: nothing is missed, and nothing comes twice.
-   * Aborting the signal ends it, and so does coming to `until`.
+   * So does one that has been silent for a minute. Aborting the signal ends it, and so does coming to `until`.
    */
   async *follow({ signal, name, ...filters }: FollowOptions = {}): AsyncGenerator<FollowedEvent, void, undefined> {
     let after = filters.after
     while (!signal?.aborted) {
       let rest = pauseMs
+      const silence = new Silence(silenceMs, signal)
       try {
         const query = { ...filters, after, name: typeof name === 'string' ? name : name?.join(',') }
-        const response = await this.#fetch('/v1/events', query, { headers: { Accept: 'application/x-ndjson' }, signal: signal ?? null })
+        const response = await this.#fetch('/v1/events', query, { headers: { Accept: 'application/x-ndjson' }, signal: silence.signal })
         for await (const line of linesOf(response.body!)) {
+          silence.break() // for as long as the event is dealt with
           const said = JSON.parse(line) as FollowedEvent | Mark
           after = said.position
           if ('stream' in said) yield said
           else if (said.end) return
+          silence.begin()
         }
       } catch (error) {
         if (signal?.aborted) return
-        if (!passes(error)) throw error
+        if (!silence.lasted && !passes(error)) throw error
         rest = restAfter(error)
+      } finally {
+        silence.close()
       }
       await pause(rest, signal).catch(() => {}) // aborted: the loop ends
     }
