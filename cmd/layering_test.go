@@ -86,6 +86,8 @@ var mustNotLink = map[string]map[string]string{
 		module + "api/relay":                       "delivery is complete without the relay",
 		module + "domain/lane":                     "delivery is complete without the relay",
 		module + "domain/signer":                   "delivery is complete without the relay",
+		module + "domain/safeguard":                "delivery is complete without the relay",
+		module + "domain/promise/safeguards":       "delivery is complete without the relay",
 		module + "domain/promise/lanes":            "delivery is complete without the relay",
 		module + "cmd/devnet":                      "the playground's wallet signs",
 		module + "cmd/internal":                    "that is for tests and benchmarks",

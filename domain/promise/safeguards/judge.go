@@ -2,6 +2,7 @@
 // of the log in their order and names the first bad one at once, as package promise does
 // for transactions; the two can be fed side by side. What stops a key is followed by
 // rules of its own, not by those of package signer: what is judged does not judge itself.
+// Of each intent its client is kept.
 //
 // Whoever signs looks first whether it may, and records afterwards that it has. What is
 // thrown in between is in the log before the signature, and was not broken by it: so
@@ -13,9 +14,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
@@ -31,15 +35,22 @@ type Settings struct {
 type Judge struct {
 	s      Settings
 	lane   event.Codec[lane.Event]
+	intent event.Codec[intent.Event]
 	signer event.Codec[signer.Event]
+	halts  event.Codec[safeguard.Event]
 
+	clients map[chain.IntentID]string
+	halted  map[safeguard.Scope]time.Time // since when
 	signers map[account]*key
 	found   []promise.Violation // by the event at hand
 }
 
 // New makes a judge of a history that begins with the first event of a log.
 func New(s Settings) *Judge {
-	return &Judge{s: s, lane: lane.Codec(), signer: signer.Codec(), signers: map[account]*key{}}
+	return &Judge{
+		s: s, lane: lane.Codec(), intent: intent.Codec(), signer: signer.Codec(), halts: safeguard.Codec(),
+		clients: map[chain.IntentID]string{}, halted: map[safeguard.Scope]time.Time{}, signers: map[account]*key{},
+	}
 }
 
 // broken notes a violation.
@@ -54,6 +65,10 @@ func (j *Judge) Event(r event.Recorded) []promise.Violation {
 	switch name := string(r.Stream); {
 	case strings.HasPrefix(name, signer.StreamPrefix):
 		err = j.ofSigner(r)
+	case r.Stream == safeguard.Stream:
+		err = j.ofSwitches(r)
+	case strings.HasPrefix(name, intent.StreamPrefix):
+		err = j.ofIntent(r)
 	case strings.HasPrefix(name, lane.StreamPrefix):
 		err = j.ofLane(r)
 	}
@@ -77,6 +92,16 @@ func (j *Judge) ofLane(r event.Recorded) error {
 		j.takes(r, account{id.Chain, id.Sender})
 	case lane.Attempted:
 		j.signs(r, account{id.Chain, id.Sender}, e)
+		j.signsFor(r, id.Chain, e)
 	}
 	return nil
+}
+
+// ofIntent learns whose it is.
+func (j *Judge) ofIntent(r event.Recorded) error {
+	e, err := j.intent.Decode(r.Name, r.Data)
+	if requested, is := e.(intent.Requested); is && err == nil {
+		j.clients[requested.ID] = requested.Request.Client
+	}
+	return err
 }

@@ -6,9 +6,11 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/domain/promise/safeguards"
+	"github.com/tempo-watchtower/watchtower/domain/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
@@ -64,6 +66,15 @@ func (s *script) signer(facts ...signer.Event) {
 
 func (s *script) lane(facts ...lane.Event) {
 	log(s, lane.Stream(chain.Sequence{Chain: here, Sender: alice}), lane.Codec(), facts...)
+}
+
+func (s *script) switches(facts ...safeguard.Event) {
+	log(s, safeguard.Stream, safeguard.Codec(), facts...)
+}
+
+// asks is a client's intent.
+func (s *script) asks(client string, n int) {
+	log(s, intent.Stream(who(n)), intent.Codec(), intent.Event(intent.Requested{ID: who(n), Request: intent.Request{Client: client}}))
 }
 
 // wait lets time pass: more than what is under way may take.
@@ -178,5 +189,61 @@ func TestKeys(t *testing.T) {
 		"a lane of nobody":    {promise.P30, func(s *script) { s.record("lane-me", "lane.opened.v1", []byte("{}")) }},
 		"a lane's news":       {promise.P30, func(s *script) { s.record(lane.Stream(chain.Sequence{Chain: 1}), "lane.sold.v1", []byte("{}")) }},
 		"others are left out": {0, func(s *script) { s.record("tx-1", "tx.sold.v1", nil) }},
+	})
+}
+
+func halted(scope safeguard.Scope) safeguard.Event {
+	return safeguard.Halted{Scope: scope, Actor: "ada", Reason: "fire", At: epoch}
+}
+
+func goesOn(scope safeguard.Scope) safeguard.Event {
+	return safeguard.Resumed{Scope: scope, Actor: "ada", Reason: "put out", At: epoch}
+}
+
+func TestSwitches(t *testing.T) {
+	all, tempo := safeguard.Scope{Kind: safeguard.Deployment}, safeguard.Scope{Kind: safeguard.OnChain, Chain: here}
+	client, elsewhere := safeguard.Scope{Kind: safeguard.OfClient, Client: "payroll"}, safeguard.Scope{Kind: safeguard.OfClient, Client: "payroll", Chain: 1}
+	local := safeguard.Scope{Kind: safeguard.OfClient, Client: "payroll", Chain: here}
+	// after has the intent 1 of a client asked for, throws switches, and signs.
+	after := func(signed int, facts ...safeguard.Event) func(*script) {
+		return func(s *script) {
+			s.signer(registered())
+			s.asks("payroll", 1)
+			s.asks("refunds", 2)
+			s.switches(facts...)
+			s.wait()
+			s.signs(signed)
+		}
+	}
+	judged(t, map[string]history{
+		"nothing is halted":    {0, after(1)},
+		"the deployment":       {promise.P32, after(1, halted(all))},
+		"the deployment, noop": {promise.P32, after(0, halted(all))},
+		"the chain":            {promise.P32, after(1, halted(tempo))},
+		"the chain, a no-op":   {promise.P32, after(0, halted(tempo))},
+		"another chain":        {0, after(1, halted(safeguard.Scope{Kind: safeguard.OnChain, Chain: 1}))},
+		"the client":           {promise.P32, after(1, halted(client))},
+		"the client here":      {promise.P32, after(1, halted(local))},
+		"the client elsewhere": {0, after(1, halted(elsewhere))},
+		"another client":       {0, after(2, halted(client))},
+		"nobody's no-op":       {0, after(0, halted(client))},
+		"twice, told once":     {promise.P32, after(1, halted(all), halted(client))},
+		"resumed":              {0, after(1, halted(all), goesOn(all))},
+		"resumed elsewhere":    {promise.P32, after(1, halted(all), goesOn(tempo))},
+		"halted again": {promise.P32, func(s *script) {
+			after(1, halted(all))(s)
+			s.found = nil
+			s.switches(halted(all))
+			s.signs(1)
+		}},
+		"under way when it was halted": {0, func(s *script) {
+			s.signer(registered())
+			s.switches(halted(all))
+			s.signs(1)
+		}},
+		"by nobody":           {promise.P32, func(s *script) { s.switches(safeguard.Halted{Scope: all}) }},
+		"resumed by nobody":   {promise.P32, func(s *script) { s.switches(safeguard.Resumed{Scope: all}) }},
+		"what cannot be read": {promise.P30, func(s *script) { s.record(safeguard.Stream, "safeguard.gone.v1", []byte("{}")) }},
+		"nor an intent":       {promise.P30, func(s *script) { s.record(intent.Stream(who(1)), "intent.gone.v1", []byte("{}")) }},
 	})
 }

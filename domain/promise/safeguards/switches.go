@@ -1,0 +1,51 @@
+package safeguards
+
+import (
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/safeguard"
+)
+
+// ofSwitches follows what is halted, and since when. P32: it is somebody who says so.
+func (j *Judge) ofSwitches(r event.Recorded) error {
+	e, err := j.halts.Decode(r.Name, r.Data)
+	if err != nil {
+		return err
+	}
+	actor := ""
+	switch e := e.(type) {
+	case safeguard.Halted:
+		j.halted[e.Scope] = since(j.halted[e.Scope], true, r.At)
+		actor = e.Actor
+	case safeguard.Resumed:
+		delete(j.halted, e.Scope)
+		actor = e.Actor
+	case safeguard.TargetsSet:
+		actor = e.Actor
+	case safeguard.RateSet:
+		actor = e.Actor
+	}
+	if actor == "" {
+		j.broken(promise.P32, r, "%s by nobody", r.Name)
+	}
+	return nil
+}
+
+// signsFor is P32: nothing is signed for who is halted. A no-op is nobody's.
+func (j *Judge) signsFor(r event.Recorded, on chain.ID, e lane.Attempted) {
+	scopes := []safeguard.Scope{{Kind: safeguard.Deployment}, {Kind: safeguard.OnChain, Chain: on}}
+	if client, known := j.clients[e.Intent]; known {
+		scopes = append(scopes, safeguard.Scope{Kind: safeguard.OfClient, Client: client},
+			safeguard.Scope{Kind: safeguard.OfClient, Client: client, Chain: on})
+	}
+	for _, scope := range scopes {
+		if was := j.halted[scope]; j.over(was, r.At) {
+			j.broken(promise.P32, r, "%s is signed, and the %s is halted since %s", e.Hash, scope, was.UTC().Format(time.RFC3339))
+			return
+		}
+	}
+}

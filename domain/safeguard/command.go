@@ -1,0 +1,171 @@
+package safeguard
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Command is an operator's wish. It carries its own time: nothing in this package reads
+// a clock.
+//
+//sumtype:decl
+type Command interface{ wish() }
+
+// Throw throws the kill switch of a deployment, a chain or a client.
+type Throw struct {
+	Scope         Scope
+	Actor, Reason string
+	At            time.Time
+}
+
+// Resume lets go on what was halted.
+type Resume struct {
+	Scope         Scope
+	Actor, Reason string
+	At            time.Time
+}
+
+// SetTargets says what may be called on a chain, by everybody or by one client; an empty
+// list is everything.
+type SetTargets struct {
+	Scope         Scope
+	Targets       chain.Targets
+	Actor, Reason string
+	At            time.Time
+}
+
+// SetRate says how often may be asked, by everybody together, by a client, by each
+// client or for each subject; nil is as often as they like.
+type SetRate struct {
+	Scope         Scope
+	Rate          *Rate
+	Actor, Reason string
+	At            time.Time
+}
+
+func (Throw) wish()      {}
+func (Resume) wish()     {}
+func (SetTargets) wish() {}
+func (SetRate) wish()    {}
+
+const (
+	ErrHalted  = event.Refusal("halted")
+	ErrTarget  = event.Refusal("target-not-allowed")
+	ErrInvalid = event.Refusal("invalid-safeguard")
+	ErrTooMany = event.Refusal("too-many-safeguards")
+)
+
+// Bounds of what can be kept.
+const (
+	HaltsMax     = 1000 // at once, as of the next two
+	ListsMax     = 100
+	RatesMax     = 1000
+	TargetsMax   = 256 // of one list
+	SelectorsMax = 32  // of one target
+	NameMax      = 64  // bytes of a client's name
+	TextMax      = 256 // bytes of an actor and of a reason
+	RateMax      = 1_000_000
+	BurstMax     = 10_000_000
+)
+
+func (s State) halt(c Throw) ([]Event, error) {
+	_, thrown := s.Halts[c.Scope]
+	switch err := check(c.Actor, c.Reason, c.Scope, Deployment, OnChain, OfClient); {
+	case err != nil || thrown:
+		return nil, err
+	case len(s.Halts) >= HaltsMax && c.Scope.Kind != Deployment: // which can be halted in any case
+		return nil, ErrTooMany.Because("%d are halted", len(s.Halts))
+	}
+	return []Event{Halted(c)}, nil
+}
+
+func (s State) resume(c Resume) ([]Event, error) {
+	_, thrown := s.Halts[c.Scope]
+	if err := check(c.Actor, c.Reason, c.Scope, Deployment, OnChain, OfClient); err != nil || !thrown {
+		return nil, err
+	}
+	return []Event{Resumed(c)}, nil
+}
+
+func (s State) setTargets(c SetTargets) ([]Event, error) {
+	if err := check(c.Actor, c.Reason, c.Scope, OnChain, OfClient); err != nil {
+		return nil, err
+	}
+	if c.Scope.Chain == 0 {
+		return nil, ErrInvalid.Because("an address means something on one chain only, and none is named")
+	}
+	if len(c.Targets) > TargetsMax {
+		return nil, ErrInvalid.Because("%d targets are listed; at most %d are taken", len(c.Targets), TargetsMax)
+	}
+	for _, t := range c.Targets {
+		if len(t.Selectors) > SelectorsMax || t.To == nil && len(t.Selectors) > 0 {
+			return nil, ErrInvalid.Because("a target has at most %d selectors, and the making of a contract none", SelectorsMax)
+		}
+	}
+	was, listed := s.Lists[c.Scope]
+	switch {
+	case slices.EqualFunc(was, c.Targets, sameTarget):
+		return nil, nil
+	case !listed && len(s.Lists) >= ListsMax:
+		return nil, ErrTooMany.Because("there are %d lists", len(s.Lists))
+	}
+	return []Event{TargetsSet(c)}, nil
+}
+
+func sameTarget(a, b chain.Target) bool {
+	return reflect.DeepEqual(a.To, b.To) && slices.Equal(a.Selectors, b.Selectors)
+}
+
+func (s State) setRate(c SetRate) ([]Event, error) {
+	if err := check(c.Actor, c.Reason, c.Scope, Deployment, OfClient, EachClient, EachSubject); err != nil {
+		return nil, err
+	}
+	was, limited := s.Rates[c.Scope]
+	switch {
+	case c.Scope.Chain != 0:
+		return nil, ErrInvalid.Because("how often may be asked is not said for one chain")
+	case c.Rate == nil && !limited, c.Rate != nil && limited && *c.Rate == was:
+		return nil, nil
+	case c.Rate != nil && (c.Rate.PerSecond < 1 || c.Rate.PerSecond > RateMax || c.Rate.Burst < 1 || c.Rate.Burst > BurstMax):
+		return nil, ErrInvalid.Because("a rate is 1 to %d per second with a burst of 1 to %d", RateMax, BurstMax)
+	case c.Rate != nil && !limited && len(s.Rates) >= RatesMax:
+		return nil, ErrTooMany.Because("there are %d rates", len(s.Rates))
+	}
+	return []Event{RateSet(c)}, nil
+}
+
+// check refuses what nobody wishes, or wishes for nothing, or is about nobody.
+func check(actor, reason string, of Scope, kinds ...ScopeKind) error {
+	client := of.Kind == OfClient
+	switch {
+	case actor == "" || !isText(actor):
+		return ErrInvalid.Because("an actor has 1 to %d bytes of printable text", TextMax)
+	case reason == "" || !isText(reason):
+		return ErrInvalid.Because("a reason has 1 to %d bytes of printable text", TextMax)
+	case !slices.Contains(kinds, of.Kind):
+		return ErrInvalid.Because("it is about one of %q, not %q", kinds, of.Kind)
+	case (of.Kind == OnChain) != (of.Chain != 0) && !client:
+		return ErrInvalid.Because("a chain is named by what is about one, and by nothing else")
+	case of.Client != "" && (!client || !isName(of.Client)):
+		return ErrInvalid.Because("a client is named by what is about one, by up to %d of A-Z, a-z, 0-9 and ._:-", NameMax)
+	}
+	return nil
+}
+
+// isName reports whether a text can be compared byte by byte, and written anywhere.
+func isName(s string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
+	return len(s) <= NameMax && strings.Trim(s, letters) == ""
+}
+
+// isText reports whether a text is short enough and can be shown.
+func isText(s string) bool {
+	return len(s) <= TextMax && utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}

@@ -1,0 +1,66 @@
+package safeguard
+
+import (
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Stream holds all of them.
+const Stream event.Stream = "safeguards"
+
+// Event is a fact about safeguards.
+//
+//sumtype:decl
+type Event interface{ fact() }
+
+// Halted: nothing is accepted or signed in the scope from here on.
+type Halted struct {
+	Scope  Scope     `json:"scope"`
+	Actor  string    `json:"actor"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+// Resumed: what was halted goes on.
+type Resumed struct {
+	Scope  Scope     `json:"scope"`
+	Actor  string    `json:"actor"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+// TargetsSet: only these may be called, or everything if there are none.
+type TargetsSet struct {
+	Scope   Scope         `json:"scope"`
+	Targets chain.Targets `json:"targets,omitempty"`
+	Actor   string        `json:"actor"`
+	Reason  string        `json:"reason"`
+	At      time.Time     `json:"at"`
+}
+
+// RateSet: so often may be asked, or as often as they like if there is no rate.
+type RateSet struct {
+	Scope  Scope     `json:"scope"`
+	Rate   *Rate     `json:"rate,omitempty"`
+	Actor  string    `json:"actor"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+func (Halted) fact()     {}
+func (Resumed) fact()    {}
+func (TargetsSet) fact() {}
+func (RateSet) fact()    {}
+
+// Codec names the facts for ever. A shape that changes gets a new name here, an
+// upcaster for the old one, and a frozen sample in testdata/events.
+func Codec() event.Codec[Event] {
+	return event.NewCodec(
+		event.As[Event, Halted]("safeguard.halted.v1"),
+		event.As[Event, Resumed]("safeguard.resumed.v1"),
+		event.As[Event, TargetsSet]("safeguard.targets_set.v1"),
+		event.As[Event, RateSet]("safeguard.rate_set.v1"),
+	)
+}

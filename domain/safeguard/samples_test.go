@@ -1,0 +1,27 @@
+package safeguard
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
+)
+
+var update = flag.Bool("update", false, "write samples of events that have none yet")
+
+// samples has one fact of every shape that is written today, every field set.
+func samples() []Event {
+	at := time.Date(2026, 11, 21, 3, 4, 5, 678901000, time.UTC)
+	payroll := Scope{OfClient, 42431, "payroll"}
+	return []Event{
+		Halted{payroll, "operator:ada", "its key has leaked", at},
+		Resumed{payroll, "operator:ada", "it has another key", at},
+		TargetsSet{payroll, chain.Targets{{To: &chain.Address{1, 2}, Selectors: []chain.Selector{{0xa9, 0x05, 0x9c, 0xbb}}}}, "operator:ada", "transfers only", at},
+		RateSet{Scope{Kind: EachClient}, &Rate{10, 100}, "operator:ada", "as it was agreed", at},
+	}
+}
+
+// What is written today equals its frozen sample, and every name ever written is read.
+func TestFrozenSamples(t *testing.T) { eventtest.Frozen(t, Codec(), samples(), *update) }
