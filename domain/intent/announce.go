@@ -122,7 +122,11 @@ func (s State) settled(a Attempted, r chain.Receipt, at time.Time) Event {
 	case r.Status == 0:
 		return Failed{Sequence: s.Sequence + 1, Reason: Reverted, Hash: a.Hash, Block: r.Block, At: at}
 	}
-	return Completed{s.Sequence + 1, a.Hash, r.Block, s.Stop.Reason, at}
+	despite := s.Stop.Reason
+	if despite == Deadline && !s.Requested.Request.passed(r.Block.Time) {
+		despite = "" // it landed in time, which showed when the time was over
+	}
+	return Completed{s.Sequence + 1, a.Hash, r.Block, despite, at}
 }
 
 // stopped is the end of what is to end without effect, for the reason it has.

@@ -39,7 +39,8 @@ type Requeue struct {
 }
 
 // Attempt says that bytes have been signed for the intent, and that the lane has
-// recorded them.
+// recorded them. Whoever is refused hands them to nobody. Once the intent is to end, only
+// a no-op is taken, and before that none.
 type Attempt struct {
 	Assignment int
 	Kind       AttemptKind
@@ -122,6 +123,7 @@ const (
 	ErrNotAssigned    = event.Refusal("intent-not-assigned")    // it does not have that place
 	ErrLive           = event.Refusal("intent-attempt-live")    // an attempt may land
 	ErrDeadlineOpen   = event.Refusal("deadline-still-open")    // there is time, or no deadline
+	ErrNotCanceling   = event.Refusal("intent-not-canceling")   // it is to be carried out
 	ErrUnknownAttempt = event.Refusal("intent-unknown-attempt") // no such hash was recorded
 	ErrContradicted   = event.Refusal("intent-contradicted")    // the chain holds what it had finally ruled out
 	ErrBrokenList     = event.Refusal("intent-broken-list")     // blocks that do not stand on one another

@@ -99,8 +99,12 @@ func (s State) attempted(c Attempt) ([]Event, error) {
 		return nil, nil
 	case s.Place == nil || c.Assignment != s.Assignment:
 		return nil, ErrNotAssigned.Because("assignment %d is not what it has", c.Assignment)
-	case s.End != nil:
-		return nil, nil // late news: a rival at the same nonce is in the chain
+	case s.End != nil: // it is not to be handed to anybody
+		return nil, ErrSettled.Because("it is %s", s.End.Status)
+	case s.Stop.Reason != "" && c.Kind != NoOp:
+		return nil, ErrCanceling.Because("it is to end: %s", s.Stop.Reason)
+	case s.Stop.Reason == "" && c.Kind == NoOp:
+		return nil, ErrNotCanceling.Because("nobody wishes that it be not carried out")
 	}
 	made := Attempted{s.Sequence + 1, c.Assignment, len(s.Attempts) + 1, c.Kind, c.Hash, chain.Hash{}, c.At}
 	if s.live() {

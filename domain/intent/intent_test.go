@@ -89,7 +89,6 @@ func TestLife(t *testing.T) {
 		{"settled by and by", then(seen(1, main[:1], 1, false), seen(1, main, 1, true)), StatusCompleted, "Completed"},
 		{"settled though nothing is new", then(seen(1, main, 1, false), seen(1, main[:1], 1, true)), StatusCompleted, "Completed"},
 		{"either attempt may land", then(attempt(1, 2, Bump), seen(1, main, 1, true)), StatusCompleted, "Completed"},
-		{"late news of a rival attempt", then(seen(1, main, 1, true), attempt(1, 2, Bump)), StatusCompleted, "Completed"},
 		{"reverted", then(seen(1, main, 0, true)), StatusFailed, "Failed"},
 		{"reverted, not settled", then(seen(1, main, 0, false)), StatusMined, "Announced"},
 		{"un-mined", then(seen(1, main, 1, false), LoseBlock{main[0], fork[0], epoch}), StatusSubmitted, "Announced"},
@@ -139,13 +138,15 @@ func TestLife(t *testing.T) {
 // Why it ended, and that it should not have been done, is said.
 func TestEnds(t *testing.T) {
 	main := branch("main", 7, 9)
+	late := branch("main", asked().Deadline-uint64(epoch.Unix()), asked().Deadline-uint64(epoch.Unix())+2)
 	sent := []Command{create(), assign(1), attempt(1, 1, First)}
 	for name, c := range map[string]struct {
 		given []Command
 		want  End
 	}{
 		"despite the cancel":  {append(slices.Clone(sent), Cancel{"wrong", epoch}, seen(1, main, 1, true)), End{StatusCompleted, Withdrawn, "", hashOf(1), main[0], 5}},
-		"despite the time":    {append(slices.Clone(sent), Expire{asked().Deadline, epoch}, seen(1, main, 1, true)), End{StatusCompleted, Deadline, "", hashOf(1), main[0], 5}},
+		"despite the time":    {append(slices.Clone(sent), Expire{asked().Deadline, epoch}, seen(1, late, 1, true)), End{StatusCompleted, Deadline, "", hashOf(1), late[0], 5}},
+		"in time after all":   {append(slices.Clone(sent), Expire{asked().Deadline, epoch}, seen(1, main, 1, true)), End{StatusCompleted, "", "", hashOf(1), main[0], 5}},
 		"reverted":            {append(slices.Clone(sent), seen(1, main, 0, true)), End{StatusFailed, Reverted, "", hashOf(1), main[0], 5}},
 		"would revert":        {[]Command{create(), Fail{Simulation, "no funds", epoch}}, End{StatusFailed, Simulation, "no funds", chain.Hash{}, chain.Block{}, 1}},
 		"canceled by a no-op": {append(slices.Clone(sent), Cancel{"wrong", epoch}, attempt(1, 2, NoOp), seen(2, main, 1, true)), End{StatusCanceled, "", "wrong", hashOf(2), main[0], 6}},
@@ -198,6 +199,10 @@ func TestRefusals(t *testing.T) {
 		{"requeued from nowhere", waiting, requeue(1, Released), ErrNotAssigned},
 		{"signed without a place", waiting, attempt(1, 1, First), ErrNotAssigned},
 		{"signed when canceled", canceled, attempt(1, 1, First), ErrNotAssigned},
+		{"bumped when it is done", done, attempt(1, 2, Bump), ErrSettled},
+		{"signed when it is to end", state(create(), assign(1), Cancel{"", epoch}), attempt(1, 1, First), ErrCanceling},
+		{"bumped when it is to end", state(create(), assign(1), attempt(1, 1, First), Cancel{"", epoch}), attempt(1, 2, Bump), ErrCanceling},
+		{"given up when it is to be done", sent, attempt(1, 2, NoOp), ErrNotCanceling},
 		{"signed for the place before", moved, attempt(1, 3, Bump), ErrNotAssigned},
 		{"a stranger is mined", sent, seen(2, main, 1, false), ErrUnknownAttempt},
 		{"ruled out, and mined", moved, seen(1, main, 1, false), ErrContradicted},

@@ -34,7 +34,7 @@ func drawCommand(t *rapid.T, s State) Command {
 	case 3:
 		return requeue(n, rapid.SampledFrom([]EvidenceKind{Released, Rival, Lapsed}).Draw(t, "evidence"))
 	case 4, 5, 6:
-		return attempt(n, hash, rapid.SampledFrom([]AttemptKind{First, Bump, NoOp}).Draw(t, "kind"))
+		return attempt(n, hash, drawKind(t, s))
 	case 7, 8, 9, 10:
 		return drawSeen(t, s, hash)
 	case 11:
@@ -47,6 +47,14 @@ func drawCommand(t *rapid.T, s State) Command {
 		return SpeedUp{NewAmount(rapid.Uint64Range(0, 5).Draw(t, "fee")), at}
 	}
 	return Fail{rapid.SampledFrom([]Reason{Simulation, Refused}).Draw(t, "reason"), "no", at}
+}
+
+// drawKind is mostly what the state asks for.
+func drawKind(t *rapid.T, s State) AttemptKind {
+	if s.Stop.Reason != "" && rapid.IntRange(0, 3).Draw(t, "gives up") > 0 {
+		return NoOp
+	}
+	return rapid.SampledFrom([]AttemptKind{First, Bump, Bump, NoOp}).Draw(t, "kind")
 }
 
 // drawnBlock is a block of a branch; the first three are those of all.
@@ -83,6 +91,7 @@ type history struct {
 	byBlock   bool // the standing end rests on one
 	placed    bool
 	signed    bool // at the place
+	toEnd     bool
 	list      []chain.Block
 	receipt   *chain.Receipt
 	request   Requested
@@ -171,7 +180,12 @@ func (h *history) fact(t *rapid.T, e Event) {
 			t.Fatalf("invariant 2: requeued by %+v", e.Evidence)
 		}
 		h.placed = false
+	case CancelRequested:
+		h.toEnd = true
 	case Attempted:
+		if h.toEnd != (e.Kind == NoOp) {
+			t.Fatalf("invariant 4: an attempt of kind %q, is to end: %t", e.Kind, h.toEnd)
+		}
 		h.signed = true
 	case Announced:
 		h.announced(t, e)
@@ -184,6 +198,9 @@ func (h *history) fact(t *rapid.T, e Event) {
 		h.completed++
 		h.end(t, e.Block)
 	case Failed:
+		if e.Reason == "" {
+			t.Fatal("it failed for no reason")
+		}
 		h.end(t, e.Block)
 	case Canceled:
 		h.end(t, e.Block)

@@ -3,8 +3,6 @@ package lane
 import (
 	"fmt"
 	"slices"
-
-	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
 // AttemptsMax bounds how many attempts one nonce has. So many of 10 % more each
@@ -155,8 +153,8 @@ func (s State) lose(c Lose) ([]Event, error) {
 				return nil, ErrUnchecked.Because("nobody looked for %s", made.Hash)
 			}
 		}
-		if _, ours := slot.attempt(l.Rival); ours && l.Rival != (chain.Hash{}) {
-			panic(fmt.Sprintf("lane: %s is an attempt of ours at nonce %d", l.Rival, l.Nonce))
+		if _, ours := slot.attempt(l.Rival); ours { // one endpoint has it, and another has not
+			return nil, ErrWitness.Because("%s, which is said to have used nonce %d, is an attempt at it", l.Rival, l.Nonce)
 		}
 		events = append(events, Lost{c.Token, l.Nonce, slot.Intent, l.Rival, c.Witness, c.At})
 	}

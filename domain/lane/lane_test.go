@@ -195,6 +195,7 @@ func TestRefused(t *testing.T) {
 		{"lost, and one was not looked for", append(signed, sign(10, intent(1), 2)), lose(10, 1), ErrUnchecked},
 		{"lost, and the chain is not past it", signed, Lose{1, []Loss{{Nonce: 11}}, told(11), epoch}, ErrWitness},
 		{"lost on a block that is not final", signed, Lose{1, []Loss{{Nonce: 10, Absent: []chain.Hash{hashOf(10, 1)}}}, young, epoch}, ErrWitness},
+		{"lost to an attempt of its own", signed, Lose{1, []Loss{{10, []chain.Hash{hashOf(10, 1)}, hashOf(10, 1)}}, told(11), epoch}, ErrWitness},
 		{"lost before it is handed out", signed, lose(12, 0), ErrNotOpen},
 		{"past the last nonce", []Command{Advance{1, high, epoch}}, reserve(1, 2), ErrExhausted},
 	} {
@@ -224,7 +225,6 @@ func TestPanics(t *testing.T) {
 		"nothing signed": Attempt{1, []Signed{{Nonce: 10}}, epoch}, "a tip above the fee": Attempt{1, []Signed{{10, intent(1), hashOf(10, 2), tip}}, epoch},
 		"out of order": Fill{1, []uint64{11, 10}, epoch}, "twice": Lose{1, []Loss{{Nonce: 10}, {Nonce: 10}}, told(11), epoch},
 		"in no block": land(10, 1, chain.Block{}, false), "no contradiction": Unland{1, a, a, epoch},
-		"a rival of ours":    Lose{1, []Loss{{10, []chain.Hash{hashOf(10, 1)}, hashOf(10, 1)}}, told(11), epoch},
 		"nothing to reclaim": Reclaim{1, 0, told(3), epoch}, "too many at once": Fill{1, make([]uint64, BatchMax+1), epoch},
 	} {
 		func() {

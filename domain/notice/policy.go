@@ -113,10 +113,10 @@ func (p Policy) failed(e Endpoint, o Outcome, at time.Time, asked time.Duration)
 	}
 	rest := asked
 	if e.Failures >= p.BreakAfter {
-		const doublingsMax = 30
-		doubled := p.BreakMin << min(e.Failures-p.BreakAfter, doublingsMax)
-		if doubled <= 0 || doubled > p.BreakMax { // or beyond what a duration holds
-			doubled = p.BreakMax
+		const doublingsMax = 62
+		doublings, doubled := min(e.Failures-p.BreakAfter, doublingsMax), p.BreakMax
+		if p.BreakMin <= p.BreakMax>>doublings { // or it is beyond what a duration holds
+			doubled = p.BreakMin << doublings
 		}
 		rest = max(rest, doubled)
 	}

@@ -113,8 +113,11 @@ func TestEndpointFails(t *testing.T) {
 		t.Errorf("after a success: %+v", healed)
 	}
 	e.Failures = 1 << 40
-	if _, e := p.After(queued(1), e, failed, at); !e.PausedUntil.Equal(at.Add(p.BreakMax)) {
-		t.Errorf("after very many failures it is paused until %s", e.PausedUntil)
+	for _, least := range []time.Duration{1, p.BreakMin, 1<<34 + 1, p.BreakMax} { // of which the third, doubled, would be small again
+		p.BreakMin = least
+		if _, e := p.After(queued(1), e, failed, at); !e.PausedUntil.Equal(at.Add(p.BreakMax)) {
+			t.Errorf("after very many failures it is paused until %s, at first it was for %s", e.PausedUntil, least)
+		}
 	}
 	for _, c := range []struct {
 		since time.Duration

@@ -3,7 +3,7 @@
 // each intent by rules of its own, not by those of package intent: what is judged does
 // not judge itself. It keeps every intent that it has seen.
 //
-// P3 and P10 are decided here for intents, and P22: a [Judge] says what there was to be
+// P3, P10 and P23 are decided here for intents, and P22: a [Judge] says what there was to be
 // told, a [Consumer] whether it was.
 package intents
 
@@ -48,6 +48,7 @@ type life struct {
 	view     View
 	block    chain.Block // that the end rests on
 	done     bool        // the end is a Completed
+	toEnd    bool        // without effect
 }
 
 // View is what can be known of an intent from outside: where the chain has it, and how
@@ -150,7 +151,12 @@ func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
 		if l.place == nil || e.Assignment != l.times {
 			j.broken(promise.P10, r, "%s is signed for assignment %d, which it does not have", e.Hash, e.Assignment)
 		}
+		if l.toEnd && e.Kind != intent.NoOp {
+			j.broken(promise.P23, r, "%s is signed for what is to end without effect", e.Hash)
+		}
 		l.attempts = append(l.attempts, e)
+	case intent.CancelRequested:
+		l.toEnd = true
 	case intent.Announced:
 		j.announced(l, r, e)
 	case intent.Reorged:

@@ -260,6 +260,18 @@ func TestOneExecution(t *testing.T) {
 	})
 }
 
+// P23.
+func TestCancel(t *testing.T) {
+	stop := intent.CancelRequested{Reason: intent.Withdrawn, At: epoch}
+	run(t, []scenario{
+		{"a no-op", 0, func(s *script) { sent(s); s.told(first, stop, attempted(3, 1, 2, intent.NoOp)) }},
+		{"bumped all the same", promise.P23, func(s *script) { sent(s); s.told(first, stop, attempted(3, 1, 2, intent.Bump)) }},
+		{"signed all the same", promise.P23, func(s *script) {
+			s.told(first, requested(1), assigned(1, 1, 5), stop, attempted(2, 1, 1, intent.First))
+		}},
+	})
+}
+
 // P22, as the log shows it.
 func TestTold(t *testing.T) {
 	onChain := func(s *script, list ...chain.Block) {
