@@ -40,7 +40,7 @@ func (o Owner) Own(ctx context.Context, name string, work func(ctx context.Conte
 // held is false while another has it. Work whose lease is lost has its context ended.
 func (o Owner) Once(ctx context.Context, name string, work func(ctx context.Context) error) (held bool, err error) {
 	asked := time.Now()
-	if _, held, err = o.Leases.Acquire(ctx, name, o.Holder, o.TTL); err != nil || !held {
+	if held, err = o.Leases.Acquire(ctx, name, o.Holder, o.TTL); err != nil || !held {
 		return false, err
 	}
 	return true, o.hold(ctx, name, asked, work)
@@ -84,7 +84,7 @@ func (o Owner) renewed(ctx context.Context, name string, asked, trusted time.Tim
 	now := time.Now()
 	ask, cancel := context.WithDeadline(ctx, trusted)
 	defer cancel()
-	_, held, err := o.Leases.Acquire(ask, name, o.Holder, o.TTL)
+	held, err := o.Leases.Acquire(ask, name, o.Holder, o.TTL)
 	switch {
 	case err == nil && held:
 		return now, false

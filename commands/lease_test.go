@@ -23,7 +23,6 @@ type clockLeases struct {
 
 type lease struct {
 	holder string
-	token  uint64
 	until  time.Time
 }
 
@@ -31,21 +30,18 @@ func newLeases() *clockLeases {
 	return &clockLeases{leases: map[string]lease{}, cut: map[string]bool{}}
 }
 
-func (c *clockLeases) Acquire(_ context.Context, name, holder string, ttl time.Duration) (uint64, bool, error) {
+func (c *clockLeases) Acquire(_ context.Context, name, holder string, ttl time.Duration) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l, now := c.leases[name], time.Now()
 	switch {
 	case c.cut[holder]:
-		return 0, false, errors.New("cut off")
+		return false, errors.New("cut off")
 	case l.holder != holder && l.until.After(now):
-		return l.token, false, nil
-	case l.holder != holder || !l.until.After(now):
-		l.token++
+		return false, nil
 	}
-	l.holder, l.until = holder, now.Add(ttl)
-	c.leases[name] = l
-	return l.token, true, nil
+	c.leases[name] = lease{holder, now.Add(ttl)}
+	return true, nil
 }
 
 func (c *clockLeases) Release(_ context.Context, name, holder string) error {

@@ -67,12 +67,15 @@ type Checkpoints interface {
 	MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error
 }
 
-// Leases hands out rights that lapse by themselves, by the store's clock.
+// Leases hands out rights that lapse by themselves, by the store's clock. They are
+// thrift, not safety: a holder that stood still believes it is one for a while, and a
+// store that has lost its leases gives them anew. What must not be done by two has a
+// fence of its own, in the log.
 type Leases interface {
 	// Acquire takes or renews a lease for ttl. held is false while another
-	// holder's lease runs. The token grows with each new holder and stays with
-	// renewals.
-	Acquire(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, held bool, err error)
+	// holder's lease runs. A holder is one run of one process. After an error the
+	// lease may be held all the same, until ttl has passed.
+	Acquire(ctx context.Context, name, holder string, ttl time.Duration) (held bool, err error)
 	// Release gives a lease up at once; not holding it is no error.
 	Release(ctx context.Context, name, holder string) error
 }

@@ -120,7 +120,7 @@ func (s *seals) late() bool { return s.last.Through < s.owed }
 
 // killed is told of a replica that was killed.
 func (s *seals) killed(r *replica) {
-	if s.judge.world.owners[notary.Name].replica == r {
+	if s.judge.world.owners[notary.Name] == r {
 		s.orphan = r
 	}
 }

@@ -156,19 +156,13 @@ func (s storage) MoveCheckpoint(ctx context.Context, reader string, from, to eve
 	})
 }
 
-func (s storage) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (uint64, bool, error) {
-	type answer struct {
-		token uint64
-		held  bool
-	}
-	a, err := asked(ctx, s, writing, "lease "+name, func(ctx context.Context) (a answer, err error) {
-		a.token, a.held, err = s.world.store.Acquire(ctx, name, holder, ttl)
-		if a.held {
-			s.world.leased(s.replica, name, a.token)
+func (s storage) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (bool, error) {
+	return asked(ctx, s, writing, "lease "+name, func(ctx context.Context) (held bool, err error) {
+		if held, err = s.world.store.Acquire(ctx, name, holder, ttl); held {
+			s.world.leased(s.replica, name)
 		}
-		return a, err
+		return held, err
 	})
-	return a.token, a.held, err
 }
 
 func (s storage) Release(ctx context.Context, name, holder string) error {

@@ -276,7 +276,7 @@ func (w *world) lose(work bool) {
 		w.loseViews()
 		if work {
 			w.store.LoseWork()
-			w.owners = map[string]owner{}
+			w.owners = map[string]*replica{}
 		}
 		w.resting = false
 		w.some[rebuiltLive]++

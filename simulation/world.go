@@ -63,7 +63,7 @@ type world struct {
 	some   map[string]int // what happened at least once
 	passed map[string]int // crash points
 	notes  []string
-	owners map[string]owner // of leases
+	owners map[string]*replica // of leases
 }
 
 // node is a door to the chain, and how long it stays shut.
@@ -72,12 +72,6 @@ type node struct {
 	node  *chaintest.Node
 	down  time.Duration
 	fault chaintest.Faults
-}
-
-// owner is who has a lease.
-type owner struct {
-	replica *replica
-	token   uint64
 }
 
 // note is for people who look at a world that failed.
@@ -92,7 +86,7 @@ func (w *world) note(format string, args ...any) {
 func newWorld(p Plan, log *slog.Logger) (*world, error) {
 	w := &world{
 		plan: p, agenda: newAgenda(p.Seed), log: log, nodes: map[string]*node{},
-		faults: map[string]int{}, some: map[string]int{}, passed: map[string]int{}, owners: map[string]owner{},
+		faults: map[string]int{}, some: map[string]int{}, passed: map[string]int{}, owners: map[string]*replica{},
 	}
 	var err error
 	if w.master, err = payload.NewMaster([]byte("a key that all replicas have, 32 ")[:payload.KeyBytes]); err != nil {
@@ -174,15 +168,11 @@ func (w *world) appended(a event.Appended, n int) {
 }
 
 // leased is told of who has a lease.
-func (w *world) leased(r *replica, name string, token uint64) {
-	before := w.owners[name]
-	if before.token != 0 && token < before.token {
-		w.judge.fail("P7", "lease %s: token %d after %d", name, token, before.token)
-	}
-	if before.replica != nil && before.replica != r && !before.replica.dead.Load() && before.replica.frozen.Load() {
+func (w *world) leased(r *replica, name string) {
+	if before := w.owners[name]; before != nil && before != r && !before.dead.Load() && before.frozen.Load() {
 		w.some[takenOver]++
 	}
-	w.owners[name] = owner{r, token}
+	w.owners[name] = r
 }
 
 // settle admits what has been asked for since.

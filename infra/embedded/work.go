@@ -190,16 +190,15 @@ func moveCheckpoint(conn *sqlite.Conn, reader string, to event.Position) error {
 		ON CONFLICT (reader) DO UPDATE SET position = ?2`, reader, int64(to))
 }
 
-// Acquire takes or renews a lease. A lease that has lapsed is taken anew, with a
-// new token, even by its last holder: others may have come and gone meanwhile.
-func (w *Work) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, held bool, err error) {
+// Acquire takes or renews a lease for ttl; held is false while another holder's runs.
+func (w *Work) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (held bool, err error) {
 	t, err := write(ctx, w.file, "lease "+name, func(conn *sqlite.Conn) (term, error) {
 		return take(conn, "leases", name, holder, w.now(), ttl)
 	})
-	return t.token, t.held, err
+	return t.held, err
 }
 
-// Release gives a lease up. Its row stays, for its token must never be given again.
+// Release gives a lease up at once; not holding it is no error.
 func (w *Work) Release(ctx context.Context, name, holder string) error {
 	_, err := write(ctx, w.file, "release lease "+name, func(conn *sqlite.Conn) (struct{}, error) {
 		return struct{}{}, exec(conn, "UPDATE leases SET holder = NULL WHERE name = ? AND holder = ?", name, holder)

@@ -10,7 +10,7 @@ import (
 )
 
 // Leases hands out rights that lapse by the server's clock. Its commits wait for
-// the disk: a token that was given must never be given again.
+// the disk: a crash of the server takes a lease from nobody.
 type Leases struct{ pool *pgxpool.Pool }
 
 // takeRight takes or renews a right: a row that one holder has until a time. The clock is
@@ -38,16 +38,13 @@ func take(ctx context.Context, pool *pgxpool.Pool, sql, name, holder string, ttl
 	return err == nil, err
 }
 
-// Acquire takes or renews a lease for ttl. The token grows with each new holder, and
-// when a holder comes back after its lease has lapsed.
-func (s *Leases) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, held bool, err error) {
-	var n int64
-	held, err = take(ctx, s.pool, acquireLease, name, holder, ttl, &n)
-	return uint64(n), held, err
+// Acquire takes or renews a lease for ttl; held is false while another holder's runs.
+func (s *Leases) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (held bool, err error) {
+	var token int64 // consumer groups' alone are asked for
+	return take(ctx, s.pool, acquireLease, name, holder, ttl, &token)
 }
 
-// Release gives a lease up at once; not holding it is no error. The row stays, for
-// its token.
+// Release gives a lease up at once; not holding it is no error.
 func (s *Leases) Release(ctx context.Context, name, holder string) error {
 	return retry(ctx, func() error {
 		_, err := s.pool.Exec(ctx, `UPDATE work.leases SET until = '-infinity' WHERE name = $1 AND holder = $2`, name, holder)

@@ -73,7 +73,7 @@ func TestSettingsChange(t *testing.T) {
 	must(t, op.db.Ping(soon(t)))
 	anew(`SET synchronous_commit = off`)
 	eventually(t, "the old sessions are gone", func() bool { return says(op.db.Ping(soon(t))) })
-	if _, _, err := op.db.Leases.Acquire(soon(t), "lease", "holder", time.Minute); !says(err) || !postgres.Transient(err) {
+	if _, err := op.db.Leases.Acquire(soon(t), "lease", "holder", time.Minute); !says(err) || !postgres.Transient(err) {
 		t.Errorf("a lease: %v", err)
 	}
 	if err := put(); err == nil {

@@ -86,7 +86,7 @@ type CheckpointRows interface {
 
 // LeaseRows hands out rights that lapse.
 type LeaseRows interface {
-	Acquire(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, held bool, err error)
+	Acquire(ctx context.Context, name, holder string, ttl time.Duration) (held bool, err error)
 	Release(ctx context.Context, name, holder string) error
 }
 

@@ -12,30 +12,21 @@ import (
 // lease is a right that lapses; without a holder it was given up.
 type lease struct {
 	holder string
-	token  uint64
 	until  time.Time
 }
 
-// Acquire takes or renews a lease. One that has lapsed is taken anew, with a new
-// token, even by its last holder.
-func (s *Store) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, held bool, err error) {
+// Acquire takes or renews a lease.
+func (s *Store) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (held bool, err error) {
 	err = s.enter(ctx, func() {
 		l, now := s.leases[name], micro(s.now())
-		free := l.holder == "" || !l.until.After(now)
-		if !free && l.holder != holder {
-			return
+		if held = l.holder == "" || l.holder == holder || !l.until.After(now); held {
+			s.leases[name] = lease{holder, micro(now.Add(ttl))}
 		}
-		if free {
-			l.token++
-		}
-		l.holder, l.until = holder, micro(now.Add(ttl))
-		s.leases[name] = l
-		token, held = l.token, true
 	})
-	return token, held, err
+	return held, err
 }
 
-// Release gives a lease up. Its token is never given again.
+// Release gives a lease up.
 func (s *Store) Release(ctx context.Context, name, holder string) error {
 	return s.enter(ctx, func() {
 		if l := s.leases[name]; l.holder == holder {

@@ -18,9 +18,8 @@ type Right struct {
 
 // Granted is what was told of a lease.
 type Granted struct {
-	Held  bool
-	Token uint64
-	Err   error
+	Held bool
+	Err  error
 }
 
 // Leases is a history of rights that lapse. Its clock must run as fast as the store's.
@@ -72,7 +71,7 @@ func (l Leases) model() porcupine.Model {
 		Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
 			return partition(all, func(o porcupine.Operation) string { return o.Input.(call[Right, Granted]).in.Name })
 		},
-		Init: func() []any { return []any{lease{exact: true}} },
+		Init: func() []any { return []any{lease{}} },
 		Step: func(state, input, output any) []any {
 			c := input.(call[Right, Granted])
 			began, ended := int64(c.began), int64(c.ended)
@@ -98,10 +97,8 @@ func (l Leases) model() porcupine.Model {
 // when the lease lapses.
 type lease struct {
 	holder  string
-	token   uint64 // the last one given
-	exact   bool   // else it may be a higher one
-	low, up int64  // between these it lapses
-	now     int64  // all that has taken effect so far can have done so by then
+	low, up int64 // between these it lapses
+	now     int64 // all that has taken effect so far can have done so by then
 }
 
 // step is what a lease may be after a call that took effect between two moments, and was
@@ -137,39 +134,19 @@ func (s lease) step(in Right, out Granted, began, ended, slack int64) []lease {
 			return all
 		}
 	}
-	if free && s.gives(out) {
-		all = append(all, s.given(in, out, s.now, ended))
-	}
-	if lapses && s.gives(out) {
-		all = append(all, s.given(in, out, max(s.now, s.low-slack), ended))
-	}
-	if runs && s.holder == in.Holder && s.renews(out) {
-		until := s.up
-		renewed := s.given(in, out, s.now, min(ended, until+slack))
-		if out.Err != nil {
-			renewed.token, renewed.exact = s.token, s.exact
-		}
-		all = append(all, renewed)
+	switch {
+	case free || s.holder == in.Holder:
+		all = append(all, given(in, s.now, ended))
+	case lapses:
+		all = append(all, given(in, max(s.now, s.low-slack), ended))
 	}
 	return all
 }
 
-// gives says whether the answer may be that of a lease that goes to a new holder.
-func (s lease) gives(out Granted) bool { return out.Err != nil || out.Token > s.token }
-
-// renews says whether the answer may be that of a lease that stays with its holder.
-func (s lease) renews(out Granted) bool {
-	return out.Err != nil || out.Token == s.token || !s.exact && out.Token > s.token
-}
-
 // given is the lease in somebody's hands from a moment between two.
-func (s lease) given(in Right, out Granted, from, to int64) lease {
-	token, exact := out.Token, true
-	if out.Err != nil {
-		token, exact = s.token+1, false
-	}
+func given(in Right, from, to int64) lease {
 	ttl := int64(in.TTL)
-	return lease{holder: in.Holder, token: token, exact: exact, low: from + ttl, up: to + ttl, now: from}
+	return lease{holder: in.Holder, low: from + ttl, up: to + ttl, now: from}
 }
 
 func describeRight(in Right, out Granted) string {
@@ -183,7 +160,7 @@ func describeRight(in Right, out Granted) string {
 	case in.TTL == 0:
 		return text
 	case out.Held:
-		return fmt.Sprintf("%s: token %d", text, out.Token)
+		return text + ": held"
 	}
 	return text + ": denied"
 }
