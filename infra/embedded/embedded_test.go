@@ -151,3 +151,9 @@ func TestNotices(t *testing.T) {
 		return opened(t, func(db *embedded.DB) storetest.NoticeRows { return db.Notices(storetest.NoticePolicy()) })
 	})
 }
+
+func TestIntents(t *testing.T) {
+	storetest.Intents(t, func(t *testing.T) storetest.Opened[storetest.IntentRows] {
+		return opened(t, func(db *embedded.DB) storetest.IntentRows { return db.Intents() })
+	})
+}

@@ -28,14 +28,7 @@ func (s *Notices) now() time.Time { return s.work.now().UTC().Truncate(time.Micr
 // is there already stays as it is. At an endpoint that is disabled, news are dead.
 func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
 	return s.do(ctx, "enqueue notices", func(c *noticeChange) error {
-		at, err := checkpointOf(c.conn, reader)
-		if err != nil {
-			return err
-		}
-		if at != from {
-			return event.ErrMoved
-		}
-		if err := moveCheckpoint(c.conn, reader, to); err != nil {
+		if err := moveCheckpoint(c.conn, reader, from, to); err != nil {
 			return err
 		}
 		for _, n := range news {

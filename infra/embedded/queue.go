@@ -15,12 +15,8 @@ import (
 // Apply makes changes and moves the reader's checkpoint, together.
 func (w *Work) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
 	_, err := write(ctx, w.file, "apply to the queue", func(conn *sqlite.Conn) (struct{}, error) {
-		at, err := checkpointOf(conn, reader)
-		if err != nil {
+		if err := moveCheckpoint(conn, reader, from, to); err != nil {
 			return struct{}{}, err
-		}
-		if at != from {
-			return struct{}{}, fmt.Errorf("%w: %s is at %d, not %d", event.ErrMoved, reader, at, from)
 		}
 		a := applying{conn: conn, now: w.now(), window: w.window, before: map[chain.Sequence]edge{}}
 		for _, c := range changes {
@@ -28,10 +24,7 @@ func (w *Work) Apply(ctx context.Context, reader string, from, to event.Position
 				return struct{}{}, fmt.Errorf("%s: %w", c.Hash, err)
 			}
 		}
-		if err := a.park(); err != nil {
-			return struct{}{}, err
-		}
-		return struct{}{}, moveCheckpoint(conn, reader, to)
+		return struct{}{}, a.park()
 	})
 	return err
 }

@@ -185,7 +185,15 @@ func (w *Work) MoveCheckpoint(ctx context.Context, reader string, from, to event
 	return w.Apply(ctx, reader, from, to, nil)
 }
 
-func moveCheckpoint(conn *sqlite.Conn, reader string, to event.Position) error {
+// moveCheckpoint moves a checkpoint that stands at from; else event.ErrMoved.
+func moveCheckpoint(conn *sqlite.Conn, reader string, from, to event.Position) error {
+	at, err := checkpointOf(conn, reader)
+	if err != nil {
+		return err
+	}
+	if at != from {
+		return fmt.Errorf("%w: %s is at %d, not %d", event.ErrMoved, reader, at, from)
+	}
 	return exec(conn, `INSERT INTO checkpoints (reader, position) VALUES (?1, ?2)
 		ON CONFLICT (reader) DO UPDATE SET position = ?2`, reader, int64(to))
 }

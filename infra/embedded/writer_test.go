@@ -45,7 +45,7 @@ func held(t *testing.T) (f *file, release func()) {
 }
 
 func move(reader string) func(*sqlite.Conn) error {
-	return func(conn *sqlite.Conn) error { return moveCheckpoint(conn, reader, 1) }
+	return func(conn *sqlite.Conn) error { return moveCheckpoint(conn, reader, 0, 1) }
 }
 
 func standing(t *testing.T, f *file, reader string) bool {

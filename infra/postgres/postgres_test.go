@@ -207,3 +207,9 @@ func TestNotices(t *testing.T) {
 		})
 	})
 }
+
+func TestIntents(t *testing.T) {
+	storetest.Intents(t, func(t *testing.T) storetest.Opened[storetest.IntentRows] {
+		return opened(open(t, postgres.Options{}), func(db *postgres.DB) storetest.IntentRows { return db.Intents() })
+	})
+}

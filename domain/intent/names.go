@@ -1,0 +1,92 @@
+package intent
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Who is to sign, and the rows, by the names that the work queue keeps them under. The
+// letters that [Request.Check] admits have none of the signs that part them.
+const (
+	signerName = "signer:"
+	poolName   = "pool:"
+	rowPart    = "/"
+)
+
+// Name tells who is to sign from all others: signer: and the address, or pool: and the
+// pool's name.
+func (f From) Name() string {
+	if f.Signer != nil {
+		return signerName + f.Signer.String()
+	}
+	return poolName + f.Pool
+}
+
+// ParseFrom reads what [From.Name] gave.
+func ParseFrom(name string) (From, error) {
+	if pool, ok := strings.CutPrefix(name, poolName); ok {
+		return From{Pool: pool}, nil
+	}
+	text, ok := strings.CutPrefix(name, signerName)
+	if !ok {
+		return From{}, fmt.Errorf("%q names neither a signer nor a pool", name)
+	}
+	a, err := chain.ParseAddress(text)
+	if err != nil {
+		return From{}, fmt.Errorf("%q: %w", name, err)
+	}
+	return From{Signer: &a}, nil
+}
+
+// Name tells the row from all others of its chain; it is empty for what is in none.
+func (r Row) Name() string {
+	if r.Order == "" {
+		return ""
+	}
+	return r.Client + rowPart + r.Order
+}
+
+// ParseRow reads what [Row.Name] gave.
+func ParseRow(id chain.ID, name string) Row {
+	client, order, ok := strings.Cut(name, rowPart)
+	if !ok {
+		return Row{}
+	}
+	return Row{Chain: id, Client: client, Order: order}
+}
+
+// Names are those of whoever an intent may want that the lane may claim.
+func (c Claim) Names() []string {
+	names := []string{From{Signer: &c.Lane.Sender}.Name()}
+	for _, pool := range c.Pools {
+		names = append(names, From{Pool: pool}.Name())
+	}
+	return names
+}
+
+// Sum makes one of those that are for the same lanes. It orders them by name and key.
+func Sum(all []Demand) (sums []Demand) {
+	key := func(d Demand) []byte {
+		if d.Key == nil {
+			return nil
+		}
+		return d.Key[:]
+	}
+	order := func(a, b Demand) int {
+		return cmp.Or(cmp.Compare(a.From.Name(), b.From.Name()), bytes.Compare(key(a), key(b)))
+	}
+	for _, d := range slices.SortedFunc(slices.Values(all), order) {
+		if last := len(sums) - 1; last >= 0 && order(sums[last], d) == 0 {
+			sums[last].Waiting += d.Waiting
+			sums[last].Assigned += d.Assigned
+			continue
+		}
+		sums = append(sums, d)
+	}
+	return sums
+}

@@ -1,0 +1,168 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// intentModel applies random changes and claims to a queue and to the plainest possible
+// model of one: a list that is looked through, with the rule as it is written.
+func intentModel(t *testing.T, q *intentQueue) {
+	id := chain.ID(1) // each run has a chain of its own
+	rapid.Check(t, func(r *rapid.T) {
+		id++
+		m := &modelIntents{chain: id}
+		for range rapid.IntRange(1, 8).Draw(r, "steps") {
+			m.step(r, q)
+		}
+		demand, err := q.Demand(soon(t), id)
+		check(t, err)
+		if diff := cmp.Diff(m.demand(), demand, cmpopts.EquateEmpty()); diff != "" {
+			r.Fatalf("demand: %s", diff)
+		}
+	})
+}
+
+type modelIntents struct {
+	chain chain.ID
+	rows  []*modelIntent // by position
+}
+
+type modelIntent struct {
+	intent.Waiting
+	lane   *chain.Sequence // that it has a nonce in, or that has claimed it
+	holder string          // of a claim
+}
+
+const modelIntentsMax = 9
+
+func (m *modelIntents) step(r *rapid.T, q *intentQueue) {
+	switch rapid.IntRange(0, 3).Draw(r, "what") {
+	case 0:
+		var changes []intent.Change
+		for range rapid.IntRange(1, 6).Draw(r, "changes") {
+			changes = append(changes, m.change(r))
+		}
+		q.apply(changes...)
+	case 1:
+		holder := m.lane(r).Holder
+		ids := []chain.IntentID{m.id(rapid.IntRange(1, modelIntentsMax).Draw(r, "returned"))}
+		check(q.t, q.Return(soon(q.t), holder, ids))
+		for _, row := range m.rows {
+			if row.ID == ids[0] && row.holder == holder {
+				row.lane, row.holder = nil, ""
+			}
+		}
+	default:
+		c := m.lane(r)
+		want := m.claim(c)
+		got, err := q.Claim(soon(q.t), c)
+		check(q.t, err)
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			r.Fatalf("%s claims: %s", c.Holder, diff)
+		}
+	}
+}
+
+func (m *modelIntents) id(n int) chain.IntentID { return intentID(int(m.chain)*1000 + n) }
+
+// lane is one that claims.
+func (m *modelIntents) lane(r *rapid.T) intent.Claim {
+	c := laneClaim(rapid.IntRange(0, 1).Draw(r, "signer"), byte(rapid.IntRange(0, 1).Draw(r, "key")), rapid.IntRange(1, 4).Draw(r, "limit"))
+	c.Lane.Chain = m.chain
+	if rapid.Bool().Draw(r, "in no pool") {
+		c.Pools = nil
+	}
+	c.Holder += fmt.Sprint(" run ", rapid.IntRange(0, 1).Draw(r, "run"))
+	return c
+}
+
+// change makes one change, and carries it out.
+func (m *modelIntents) change(r *rapid.T) intent.Change {
+	n := rapid.IntRange(1, modelIntentsMax).Draw(r, "intent")
+	at := slices.IndexFunc(m.rows, func(row *modelIntent) bool { return row.ID == m.id(n) })
+	switch c := (intent.Change{ID: m.id(n)}); rapid.IntRange(0, 5).Draw(r, "change") {
+	case 0:
+		if c.Close = true; at >= 0 {
+			m.rows = slices.Delete(m.rows, at, at+1)
+		}
+		return c
+	case 1:
+		if c.Requeue = true; at >= 0 && m.rows[at].holder == "" {
+			m.rows[at].lane = nil
+		}
+		return c
+	case 2:
+		s := chain.Sequence{Chain: m.chain, Sender: signers[rapid.IntRange(0, 1).Draw(r, "place")], Key: chain.NonceKey{31: byte(rapid.IntRange(0, 1).Draw(r, "under"))}}
+		if c.Place = (&intent.Place{Signer: s.Sender, NonceKey: s.Key}); at >= 0 {
+			m.rows[at].lane, m.rows[at].holder = &s, ""
+		}
+		return c
+	default:
+		w := m.draw(r, n)
+		if c.Open = &w; at < 0 {
+			m.rows = append(m.rows, &modelIntent{Waiting: w})
+			slices.SortFunc(m.rows, func(a, b *modelIntent) int { return int(a.Position) - int(b.Position) })
+		}
+		return c
+	}
+}
+
+func (m *modelIntents) draw(r *rapid.T, n int) intent.Waiting {
+	w := intent.Waiting{ID: m.id(n), Position: event.Position(int(m.chain)*1000 + n), Chain: m.chain}
+	if s := rapid.IntRange(0, 4).Draw(r, "by"); s < 2 {
+		bySigner(s)(&w)
+	} else {
+		w.From.Pool = intentPool
+	}
+	if key := rapid.IntRange(0, 3).Draw(r, "wants key"); key < 2 {
+		underKey(byte(key))(&w)
+	}
+	if row := rapid.IntRange(0, 2).Draw(r, "row"); row > 0 {
+		inRow("c", fmt.Sprint(row))(&w)
+	}
+	return w
+}
+
+// claim is the rule.
+func (m *modelIntents) claim(c intent.Claim) (claimed []intent.Claimed) {
+	for at, row := range m.rows {
+		fits := row.From.Pool != "" && slices.Contains(c.Pools, row.From.Pool) || row.From.Signer != nil && *row.From.Signer == c.Lane.Sender
+		fits = fits && (row.Key == nil || *row.Key == c.Lane.Key)
+		follows := false
+		for i, o := range m.rows {
+			if o == row || row.Row.Order == "" || o.Row != row.Row {
+				continue
+			}
+			mine := o.lane != nil && *o.lane == c.Lane && (o.holder == "" || o.holder == c.Holder)
+			follows = follows || i < at
+			fits = fits && (mine || o.lane == nil && i > at)
+		}
+		if len(claimed) < c.Limit && row.lane == nil && fits {
+			row.lane, row.holder = &c.Lane, c.Holder
+			claimed = append(claimed, intent.Claimed{Waiting: row.Waiting, Follows: follows})
+		}
+	}
+	return claimed
+}
+
+func (m *modelIntents) demand() []intent.Demand {
+	var all []intent.Demand
+	for _, row := range m.rows {
+		if row.lane != nil && row.holder == "" {
+			all = append(all, intent.Demand{From: intent.From{Signer: &row.lane.Sender}, Key: &row.lane.Key, Assigned: 1})
+			continue
+		}
+		all = append(all, intent.Demand{From: row.From, Key: row.Key, Waiting: 1})
+	}
+	return intent.Sum(all)
+}

@@ -1,0 +1,439 @@
+package storetest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// IntentRows is the work queue of intents.
+type IntentRows interface {
+	Apply(ctx context.Context, reader string, from, to event.Position, changes []intent.Change) error
+	Claim(ctx context.Context, c intent.Claim) ([]intent.Claimed, error)
+	Return(ctx context.Context, holder string, ids []chain.IntentID) error
+	Demand(ctx context.Context, id chain.ID) ([]intent.Demand, error)
+}
+
+// Intents is the contract of the work queue of intents.
+func Intents(t *testing.T, open func(t *testing.T) Opened[IntentRows]) {
+	for _, c := range []struct {
+		name string
+		run  func(t *testing.T, q *intentQueue)
+	}{
+		{"the oldest go first, to one claimant", intentOrder},
+		{"a lane claims what fits it", intentFit},
+		{"a claim lapses, or is given back", intentLapse},
+		{"what has a nonce does not wait", intentPlaced},
+		{"a row goes to one lane, in order", intentRowOrder},
+		{"a row whose next one does not fit", intentRowUnfit},
+		{"a row that lost its first place", intentRowRequeued},
+		{"rows of others, and of other chains", intentRowsApart},
+		{"changes twice, and of what is not there", intentTwice},
+		{"the checkpoint", intentCheckpoint},
+		{"demand", intentDemand},
+		{"intents outlive the process", intentReopened},
+		{"many lanes", intentLanes},
+		{"against a model", intentModel},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := open(t)
+			c.run(t, &intentQueue{t: t, IntentRows: o.Port, clock: o.Clock.orReal(), reopen: o.Reopen, reader: "relayer"})
+		})
+	}
+}
+
+// intentQueue is a queue under test, with its reader's checkpoint.
+type intentQueue struct {
+	IntentRows
+	t      *testing.T
+	clock  Clock
+	reopen func() IntentRows
+	reader string
+	at     event.Position
+}
+
+// The signers, and the pool that both are of.
+var (
+	signers    = []chain.Address{{19: 1}, {19: 2}}
+	intentPool = "hot"
+)
+
+func intentID(n int) (id chain.IntentID) {
+	binary.BigEndian.PutUint64(id[:], uint64(n)*0x9e3779b97f4a7c15)
+	binary.BigEndian.PutUint64(id[8:], uint64(n))
+	return id
+}
+
+// intentOf is the n-th intent, for the pool unless it is told otherwise.
+func intentOf(n int, with ...func(*intent.Waiting)) intent.Waiting {
+	w := intent.Waiting{ID: intentID(n), Position: event.Position(n), Chain: 1, From: intent.From{Pool: intentPool}}
+	for _, change := range with {
+		change(&w)
+	}
+	return w
+}
+
+func bySigner(n int) func(*intent.Waiting) {
+	return func(w *intent.Waiting) { w.From = intent.From{Signer: &signers[n]} }
+}
+
+func underKey(n byte) func(*intent.Waiting) {
+	return func(w *intent.Waiting) { w.Key = &chain.NonceKey{31: n} }
+}
+
+func inRow(client, order string) func(*intent.Waiting) {
+	return func(w *intent.Waiting) { w.Row = intent.Row{Chain: w.Chain, Client: client, Order: order} }
+}
+
+func onChain(id chain.ID) func(*intent.Waiting) { return func(w *intent.Waiting) { w.Chain = id } }
+
+func asks(all ...intent.Waiting) (changes []intent.Change) {
+	for _, w := range all {
+		changes = append(changes, intent.Change{ID: w.ID, Open: &w})
+	}
+	return changes
+}
+
+func places(n, signer int, key byte) intent.Change {
+	return intent.Change{ID: intentID(n), Place: &intent.Place{Signer: signers[signer], NonceKey: chain.NonceKey{31: key}, Nonce: uint64(n)}}
+}
+
+func requeues(n int) intent.Change { return intent.Change{ID: intentID(n), Requeue: true} }
+func closes(n int) intent.Change   { return intent.Change{ID: intentID(n), Close: true} }
+
+func (q *intentQueue) apply(changes ...intent.Change) {
+	q.t.Helper()
+	check(q.t, q.Apply(soon(q.t), q.reader, q.at, q.at+1, changes))
+	q.at++
+}
+
+// laneClaim is what a lane of a signer claims, for an hour.
+func laneClaim(signer int, key byte, limit int) intent.Claim {
+	return intent.Claim{
+		Lane:  chain.Sequence{Chain: 1, Sender: signers[signer], Key: chain.NonceKey{31: key}},
+		Pools: []string{intentPool, "other"}, Holder: fmt.Sprintf("holder of %d/%d", signer, key), TTL: time.Hour, Limit: limit,
+	}
+}
+
+// claim claims, and expects these.
+func (q *intentQueue) claim(c intent.Claim, want ...int) []intent.Claimed {
+	q.t.Helper()
+	claimed, err := q.Claim(soon(q.t), c)
+	check(q.t, err)
+	var got []int
+	for _, w := range claimed {
+		got = append(got, int(w.Position))
+		if w.ID != intentID(int(w.Position)) {
+			q.t.Errorf("%s stands at %d", w.ID, w.Position)
+		}
+	}
+	if !slices.Equal(got, want) {
+		q.t.Fatalf("%s claimed %v, not %v", c.Holder, got, want)
+	}
+	return claimed
+}
+
+func intentOrder(t *testing.T, q *intentQueue) {
+	q.apply(asks(intentOf(1), intentOf(2, bySigner(0)), intentOf(3))...)
+	q.apply(asks(intentOf(4, bySigner(0)), intentOf(5))...)
+	q.claim(laneClaim(0, 0, 2), 1, 2)
+	q.claim(laneClaim(1, 0, 1), 3)
+	q.claim(laneClaim(0, 0, 10), 4, 5)
+	q.claim(laneClaim(0, 0, 10))
+	q.claim(laneClaim(1, 0, 10))
+	whole := intentOf(6, bySigner(1), underKey(7), inRow("client", "order"), func(w *intent.Waiting) { w.Deadline = 253_402_300_799 })
+	q.apply(asks(whole)...)
+	if diff := cmp.Diff([]intent.Claimed{{Waiting: whole}}, q.claim(laneClaim(1, 7, 1), 6)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func intentFit(_ *testing.T, q *intentQueue) {
+	other := func(w *intent.Waiting) { w.From = intent.From{Pool: "cold"} }
+	q.apply(asks(
+		intentOf(1, bySigner(0)), intentOf(2, bySigner(1)), intentOf(3), intentOf(4, other), intentOf(5, onChain(2)),
+		intentOf(6, underKey(0)), intentOf(7, underKey(9)), intentOf(8, bySigner(1), underKey(9)),
+		// A pool may be called as an account is.
+		intentOf(9, func(w *intent.Waiting) { w.From.Pool = signers[0].String() }),
+	)...)
+	q.claim(laneClaim(1, 9, 10), 2, 3, 7, 8)
+	q.claim(laneClaim(0, 9, 10), 1)
+	q.claim(laneClaim(0, 0, 10), 6)
+	on2 := laneClaim(0, 0, 10)
+	on2.Lane.Chain = 2
+	q.claim(on2, 5)
+	alone := laneClaim(0, 0, 10)
+	alone.Pools = nil
+	q.claim(alone)
+	alone.Pools = []string{"cold", signers[0].String()}
+	q.claim(alone, 4, 9)
+}
+
+func intentLapse(t *testing.T, q *intentQueue) {
+	q.apply(asks(intentOf(1), intentOf(2), intentOf(3, inRow("c", "o")), intentOf(4, inRow("c", "o")))...)
+	short := laneClaim(0, 0, 3)
+	short.TTL = 50 * time.Millisecond
+	q.claim(short, 1, 2, 3)
+	q.clock.Elapse(2 * short.TTL)
+	others := laneClaim(1, 0, 1)
+	q.claim(others, 1)
+	q.claim(laneClaim(1, 9, 10), 2, 3, 4)
+	q.apply(closes(2), closes(3), closes(4), asks(intentOf(2))[0])
+	check(t, q.Return(soon(t), others.Holder, []chain.IntentID{intentID(1)}))
+	q.claim(laneClaim(1, 0, 10), 1, 2)
+	check(t, q.Return(soon(t), short.Holder, []chain.IntentID{intentID(1), intentID(2), intentID(9)})) // not his any more
+	q.claim(laneClaim(0, 0, 10))
+	check(t, q.Return(soon(t), laneClaim(1, 0, 1).Holder, []chain.IntentID{intentID(2)}))
+	check(t, q.Return(soon(t), laneClaim(1, 0, 1).Holder, nil))
+	q.claim(laneClaim(0, 0, 10), 2)
+}
+
+func intentPlaced(t *testing.T, q *intentQueue) {
+	q.apply(asks(intentOf(1), intentOf(2), intentOf(3))...)
+	q.claim(laneClaim(0, 0, 1), 1)
+	q.apply(places(1, 0, 0), places(2, 1, 0))
+	check(t, q.Return(soon(t), laneClaim(0, 0, 1).Holder, []chain.IntentID{intentID(1)})) // it does not wait
+	q.claim(laneClaim(1, 0, 10), 3)
+	q.apply(requeues(1))
+	q.claim(laneClaim(1, 0, 10), 1)
+	q.apply(requeues(1)) // which is claimed, and had lost its place before
+	q.claim(laneClaim(0, 0, 10))
+	q.apply(places(1, 0, 0), requeues(2), closes(1))
+	q.claim(laneClaim(0, 0, 10), 2)
+	q.apply(closes(2), closes(3))
+	if d, err := q.Demand(soon(t), 1); err != nil || len(d) != 0 {
+		t.Errorf("after all have come out: %+v, %v", d, err)
+	}
+}
+
+func intentRowOrder(t *testing.T, q *intentQueue) {
+	row := inRow("c", "o")
+	q.apply(asks(intentOf(1, row), intentOf(2, row), intentOf(3), intentOf(4, row), intentOf(5, row))...)
+	first := q.claim(laneClaim(0, 0, 2), 1, 2)
+	if first[0].Follows || !first[1].Follows {
+		t.Errorf("follows: %t, %t", first[0].Follows, first[1].Follows)
+	}
+	q.claim(laneClaim(1, 0, 10), 3) // the row is the other lane's
+	if later := q.claim(laneClaim(0, 0, 1), 4); !later[0].Follows {
+		t.Error("4 follows nothing")
+	}
+	next := laneClaim(0, 0, 1) // the lane's next holder
+	next.Holder = "next"
+	q.claim(next)
+	q.apply(places(1, 0, 0), places(2, 0, 0), places(4, 0, 0))
+	q.claim(laneClaim(0, 9, 10)) // the signer's, but another lane
+	q.claim(next, 5)
+	check(t, q.Return(soon(t), "next", []chain.IntentID{intentID(5)}))
+	q.apply(closes(1), closes(4))
+	q.claim(laneClaim(1, 0, 10))
+	q.apply(closes(2))
+	if free := q.claim(laneClaim(1, 0, 10), 5); free[0].Follows {
+		t.Error("5 follows what has come out")
+	}
+}
+
+func intentRowUnfit(_ *testing.T, q *intentQueue) {
+	row := inRow("c", "o")
+	q.apply(asks(intentOf(1, row), intentOf(2, row, bySigner(1)), intentOf(3, row), intentOf(4), intentOf(5, row, bySigner(0)))...)
+	q.claim(laneClaim(0, 0, 10), 1, 4)
+	q.claim(laneClaim(1, 0, 10))
+	q.apply(places(1, 0, 0), closes(1))
+	q.claim(laneClaim(0, 0, 10))
+	q.claim(laneClaim(1, 0, 10), 2, 3)
+	q.apply(places(2, 1, 0), places(3, 1, 0), closes(2))
+	q.claim(laneClaim(0, 0, 10))
+	q.apply(closes(3))
+	q.claim(laneClaim(0, 0, 10), 5)
+}
+
+func intentRowRequeued(_ *testing.T, q *intentQueue) {
+	row := inRow("c", "o")
+	q.apply(asks(intentOf(1, row), intentOf(2, row), intentOf(3, row))...)
+	q.claim(laneClaim(0, 0, 2), 1, 2)
+	q.apply(places(1, 0, 0), places(2, 0, 0), requeues(1))
+	q.claim(laneClaim(1, 0, 10))
+	again := q.claim(laneClaim(0, 0, 1), 1)
+	if again[0].Follows {
+		q.t.Error("the first follows")
+	}
+	q.claim(laneClaim(0, 0, 10), 3)
+}
+
+func intentRowsApart(_ *testing.T, q *intentQueue) {
+	q.apply(asks(
+		intentOf(1, inRow("c", "o")), intentOf(2, inRow("d", "o")), intentOf(3, inRow("c", "p")),
+		intentOf(4, onChain(2), inRow("c", "o")), intentOf(5, inRow("", "o")),
+	)...)
+	q.claim(laneClaim(0, 0, 1), 1)
+	q.claim(laneClaim(1, 0, 10), 2, 3, 5)
+	on2 := laneClaim(1, 0, 10)
+	on2.Lane.Chain = 2
+	q.claim(on2, 4)
+}
+
+func intentTwice(_ *testing.T, q *intentQueue) {
+	row := inRow("c", "o")
+	q.apply(places(1, 0, 0), requeues(1), closes(1))
+	q.apply(places(1, 0, 0), asks(intentOf(1, row))[0], asks(intentOf(2, row))[0])
+	q.claim(laneClaim(1, 0, 1), 1) // it had no row when it got a nonce
+	q.apply(asks(intentOf(1), intentOf(2))...)
+	q.claim(laneClaim(0, 0, 10)) // they are in their row
+	q.apply(places(1, 1, 0), places(1, 1, 0))
+	q.apply(requeues(1), requeues(1))
+	q.claim(laneClaim(0, 0, 10), 1, 2)
+	q.apply(closes(1), closes(1), asks(intentOf(1, row))[0], places(1, 0, 0))
+	q.claim(laneClaim(0, 0, 10))
+	q.apply(requeues(1))
+	q.claim(laneClaim(0, 0, 10), 1)
+	q.apply(closes(1), closes(2), asks(intentOf(3, row))[0], closes(3), asks(intentOf(4, row))[0])
+	q.claim(laneClaim(1, 0, 10), 4)
+	// What comes back with a block stands where it stood, before the others.
+	q.apply(closes(4))
+	q.apply(asks(intentOf(6, row), intentOf(5, row))...)
+	q.claim(laneClaim(0, 0, 1), 5)
+}
+
+func intentCheckpoint(t *testing.T, q *intentQueue) {
+	q.apply(asks(intentOf(1))...)
+	for _, from := range []event.Position{0, 2} {
+		if err := q.Apply(soon(t), q.reader, from, 9, asks(intentOf(2))); !errors.Is(err, event.ErrMoved) {
+			t.Errorf("applied from %d: %v", from, err)
+		}
+	}
+	q.apply()
+	q.claim(laneClaim(0, 0, 10), 1)
+}
+
+func intentDemand(t *testing.T, q *intentQueue) {
+	q.apply(asks(
+		intentOf(1), intentOf(2), intentOf(3, underKey(9)), intentOf(4, bySigner(0)), intentOf(5, bySigner(0), underKey(9)),
+		intentOf(6, bySigner(0), underKey(9)), intentOf(7, onChain(2)),
+	)...)
+	q.apply(places(1, 0, 0), places(5, 0, 9))
+	q.claim(laneClaim(0, 0, 1), 2)
+	d, err := q.Demand(soon(t), 1)
+	check(t, err)
+	zero, nine := &chain.NonceKey{}, &chain.NonceKey{31: 9}
+	pool, signer := intent.From{Pool: intentPool}, intent.From{Signer: &signers[0]}
+	want := []intent.Demand{
+		{From: pool, Waiting: 1}, {From: pool, Key: nine, Waiting: 1},
+		{From: signer, Waiting: 1}, {From: signer, Key: zero, Assigned: 1}, {From: signer, Key: nine, Waiting: 1, Assigned: 1},
+	}
+	if diff := cmp.Diff(want, d); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func intentReopened(t *testing.T, q *intentQueue) {
+	row := inRow("c", "o")
+	q.apply(asks(intentOf(1, row), intentOf(2, row), intentOf(3))...)
+	q.claim(laneClaim(0, 0, 1), 1)
+	q.IntentRows = q.reopen()
+	q.claim(laneClaim(1, 0, 10), 3)
+	q.claim(laneClaim(0, 0, 10), 2)
+	if err := q.Apply(soon(t), q.reader, 0, 9, nil); !errors.Is(err, event.ErrMoved) {
+		t.Errorf("the checkpoint is forgotten: %v", err)
+	}
+}
+
+// Lanes share a queue that is still being filled: nothing is claimed by two, and rows
+// come in order and by one lane at a time.
+func intentLanes(t *testing.T, q *intentQueue) {
+	const rows, each, lanes = 3, 30, 4
+	const all = rows * each * 2 // half of them in no row
+	ctx := soon(t)
+	var mu sync.Mutex
+	met := map[chain.IntentID]int{}
+	in := map[intent.Row]int{}              // how many are open, by row,
+	of := map[intent.Row]int{}              // in which lane,
+	last := map[intent.Row]event.Position{} // and how far it has come
+	done := make(chan []intent.Change, all)
+	begin := func(n int, claimed []intent.Claimed) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range claimed {
+			if before, twice := met[c.ID]; twice {
+				t.Errorf("%d is claimed by %d and %d", c.Position, before, n)
+			}
+			met[c.ID] = n
+			if c.Row.Order == "" {
+				continue
+			}
+			if in[c.Row] > 0 && of[c.Row] != n {
+				t.Errorf("row %s is in lanes %d and %d", c.Row.Name(), of[c.Row], n)
+			}
+			if c.Position < last[c.Row] {
+				t.Errorf("%d comes after %d", c.Position, last[c.Row])
+			}
+			in[c.Row], of[c.Row], last[c.Row] = in[c.Row]+1, n, c.Position
+		}
+	}
+	var working sync.WaitGroup
+	for n := range lanes {
+		working.Go(func() {
+			c := laneClaim(n%len(signers), byte(n/len(signers)), 3)
+			for ctx.Err() == nil {
+				claimed, err := q.Claim(ctx, c)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				begin(n, claimed)
+				mu.Lock()
+				var changes []intent.Change
+				for _, w := range claimed {
+					in[w.Row]-- // before the queue is told: another may have the next at once
+					changes = append(changes, intent.Change{ID: w.ID, Close: true})
+				}
+				over := len(met) == all
+				mu.Unlock()
+				if len(changes) > 0 {
+					done <- changes
+				}
+				if over {
+					return
+				}
+			}
+		})
+	}
+	for n := 1; n <= all; n++ {
+		w := intentOf(n)
+		if n%2 == 0 {
+			inRow("c", fmt.Sprint(n%rows))(&w)
+		}
+		changes := asks(w)
+		for more := true; more; {
+			select {
+			case ended := <-done:
+				changes = append(changes, ended...)
+			default:
+				more = false
+			}
+		}
+		q.apply(changes...)
+	}
+	over := make(chan struct{})
+	go func() { working.Wait(); close(over) }()
+	for ended := false; !ended; {
+		select {
+		case changes := <-done:
+			q.apply(changes...)
+		case <-over:
+			ended = true
+		}
+	}
+	if len(met) != all {
+		t.Errorf("%d of %d were claimed", len(met), all)
+	}
+}
