@@ -39,8 +39,9 @@ type Requeue struct {
 }
 
 // Attempt says that bytes have been signed for the intent, and that the lane has
-// recorded them. Whoever is refused hands them to nobody. Once the intent is to end, only
-// a no-op is taken, and before that none.
+// recorded them. Whoever is refused hands them to nobody. A no-op is taken only once the
+// intent is to end. What else was signed before that was heard of is taken all the same,
+// so that it would be known if it landed; there is no need to hand it to anybody.
 type Attempt struct {
 	Assignment int
 	Kind       AttemptKind

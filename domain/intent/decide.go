@@ -101,8 +101,6 @@ func (s State) attempted(c Attempt) ([]Event, error) {
 		return nil, ErrNotAssigned.Because("assignment %d is not what it has", c.Assignment)
 	case s.End != nil: // it is not to be handed to anybody
 		return nil, ErrSettled.Because("it is %s", s.End.Status)
-	case s.Stop.Reason != "" && c.Kind != NoOp:
-		return nil, ErrCanceling.Because("it is to end: %s", s.Stop.Reason)
 	case s.Stop.Reason == "" && c.Kind == NoOp:
 		return nil, ErrNotCanceling.Because("nobody wishes that it be not carried out")
 	}

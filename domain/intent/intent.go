@@ -23,8 +23,8 @@
 //     unsigned, a rival is final there, or all its attempts lapsed.
 //  3. An end stands until a Reorged takes it back, so at most one Completed stands. An
 //     end without a block is for ever.
-//  4. While an end stands there are only Announced, and Reorged. Once it is to end
-//     without effect only no-ops are signed, and not before.
+//  4. While an end stands there are only Announced, and Reorged. A no-op is signed only
+//     for what is to end without effect.
 //  5. Sequences rise by one. An announcement is of a new fork exactly if what was
 //     announced before is not how its list begins, and then bears the whole list.
 //  6. Deciding the same command twice adds nothing the second time.

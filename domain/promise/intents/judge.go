@@ -3,7 +3,7 @@
 // each intent by rules of its own, not by those of package intent: what is judged does
 // not judge itself. It keeps every intent that it has seen.
 //
-// P3, P10 and P23 are decided here for intents, and P22: a [Judge] says what there was to be
+// P3 and P10 are decided here for intents, and P22: a [Judge] says what there was to be
 // told, a [Consumer] whether it was.
 package intents
 
@@ -151,8 +151,8 @@ func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
 		if l.place == nil || e.Assignment != l.times {
 			j.broken(promise.P10, r, "%s is signed for assignment %d, which it does not have", e.Hash, e.Assignment)
 		}
-		if l.toEnd && e.Kind != intent.NoOp {
-			j.broken(promise.P23, r, "%s is signed for what is to end without effect", e.Hash)
+		if !l.toEnd && e.Kind == intent.NoOp {
+			j.broken(promise.P10, r, "the no-op %s is signed for what is to be done", e.Hash)
 		}
 		l.attempts = append(l.attempts, e)
 	case intent.CancelRequested:

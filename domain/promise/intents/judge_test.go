@@ -228,8 +228,10 @@ func TestOneExecution(t *testing.T) {
 		{"goes on after its end", promise.P10, func(s *script) { mined(s); s.told(first, completed(5, 1, main7), attempted(6, 1, 2, intent.Bump)) }},
 		{"taken back from nowhere", promise.P10, func(s *script) { mined(s); s.told(first, intent.Reorged{Was: main7, Now: fork7}) }},
 		{"done by a stranger", promise.P10, func(s *script) { mined(s); s.told(first, completed(5, 2, main7)) }},
+		{"given up, and nobody wished it", promise.P10, func(s *script) { sent(s); s.told(first, attempted(3, 1, 2, intent.NoOp)) }},
 		{"done by a no-op", promise.P10, func(s *script) {
 			sent(s)
+			s.told(first, intent.CancelRequested{Reason: intent.Withdrawn, At: epoch})
 			s.told(first, attempted(3, 1, 2, intent.NoOp), receipt(4, 2, &main7, 1), confirmed(5, 2, false, main7), completed(6, 2, main7))
 		}},
 		{"done, and reverted", promise.P10, func(s *script) {
@@ -256,18 +258,6 @@ func TestOneExecution(t *testing.T) {
 			s.ledger.Add(main7, promise.Execution{Hash: hashOf(1), Status: 0})
 			s.ledger.Add(main8, promise.Execution{Hash: hashOf(2), Status: 1})
 			s.finish(false)
-		}},
-	})
-}
-
-// P23.
-func TestCancel(t *testing.T) {
-	stop := intent.CancelRequested{Reason: intent.Withdrawn, At: epoch}
-	run(t, []scenario{
-		{"a no-op", 0, func(s *script) { sent(s); s.told(first, stop, attempted(3, 1, 2, intent.NoOp)) }},
-		{"bumped all the same", promise.P23, func(s *script) { sent(s); s.told(first, stop, attempted(3, 1, 2, intent.Bump)) }},
-		{"signed all the same", promise.P23, func(s *script) {
-			s.told(first, requested(1), assigned(1, 1, 5), stop, attempted(2, 1, 1, intent.First))
 		}},
 	})
 }
