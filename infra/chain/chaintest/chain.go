@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holiman/uint256"
-
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
@@ -43,6 +41,12 @@ type Rules struct {
 	BlockMax       int           // transactions in a block; 5,000
 	PriceBump      uint64        // percent a replacement must pay more; 10
 	Finality       uint64        // blocks from the newest to the finalized one; 1
+	GasLimit       uint64        // of a block; 500,000,000
+	// Elasticity makes the base fee move as EIP-1559 says, from BaseFee on: it is the gas
+	// limit over the gas that a block aims at. 0 leaves it where SetBaseFee puts it.
+	Elasticity uint64
+	BaseFee    uint64 // of the genesis block
+	NoBaseFee  bool   // blocks are as they were before EIP-1559
 }
 
 func (r Rules) withDefaults() Rules {
@@ -56,6 +60,10 @@ func (r Rules) withDefaults() Rules {
 		BlockMax:       cmp.Or(r.BlockMax, 5_000),
 		PriceBump:      cmp.Or(r.PriceBump, 10),
 		Finality:       cmp.Or(r.Finality, 1),
+		GasLimit:       cmp.Or(r.GasLimit, 500_000_000),
+		Elasticity:     r.Elasticity,
+		BaseFee:        r.BaseFee,
+		NoBaseFee:      r.NoBaseFee,
 	}
 }
 
@@ -80,8 +88,10 @@ type Chain struct {
 	final    uint64
 	salt     uint64 // tells branches with equal blocks apart
 	pool     pool
-	baseFee  uint64
+	baseFee  uint64 // that was set
+	isSet    bool   // for the next block, though base fees move
 	broke    map[chain.Address]bool
+	failing  map[chain.Address][]byte // what fails when it is called, and its reason
 	reverts  map[chain.Hash]bool
 	grants   map[chain.AccessKey]chain.Grant
 	stalled  bool
@@ -94,7 +104,8 @@ type Chain struct {
 // block is a block of any branch.
 type block struct {
 	chain.Block
-	txs []executed
+	baseFee uint64
+	txs     []executed
 }
 
 // executed is a transaction in a block.
@@ -131,7 +142,8 @@ func New(o Options) *Chain {
 		id: o.Chain, decode: o.Decode, now: o.Now, told: o.Received, rand: o.Rand, rules: o.Rules.withDefaults(),
 		closing: make(chan struct{}), byHash: map[chain.Hash]*block{},
 		nonces: map[chain.Sequence][]nonceAt{}, included: map[chain.Hash]place{},
-		pool: newPool(), broke: map[chain.Address]bool{}, reverts: map[chain.Hash]bool{}, grants: map[chain.AccessKey]chain.Grant{},
+		baseFee: o.Rules.BaseFee, isSet: true,
+		pool: newPool(), broke: map[chain.Address]bool{}, failing: map[chain.Address][]byte{}, reverts: map[chain.Hash]bool{}, grants: map[chain.AccessKey]chain.Grant{},
 		record: newRecord(), watchers: map[chan *block]bool{},
 	}
 	c.push(nil)
@@ -244,12 +256,15 @@ func (c *Chain) mine(others [][]byte) (chain.Block, error) {
 	if err != nil {
 		return chain.Block{}, err
 	}
+	gas := gasOf(txs)
 	for _, p := range c.pool.ordered() {
 		if len(txs) >= c.rules.BlockMax {
 			break
 		}
-		if c.executable(p.signed, at, pending) == nil {
+		used := executed{Signed: p.signed}.gasUsed()
+		if gas+used <= c.rules.GasLimit && c.executable(p.signed, at, pending) == nil {
 			txs = append(txs, c.execute(p.signed, p.raw, pending))
+			gas += used
 		}
 	}
 	b := c.push(txs)
@@ -286,7 +301,7 @@ func (c *Chain) execute(signed chain.Signed, raw []byte, pending map[chain.Seque
 		pending[signed.Sequence()] = signed.Nonce + 1
 	}
 	status := uint64(1)
-	if c.reverts[signed.Hash] {
+	if _, fails := c.fails(signed.Calls); fails || c.reverts[signed.Hash] {
 		status = 0
 	}
 	return executed{signed, raw, status}
@@ -294,7 +309,8 @@ func (c *Chain) execute(signed chain.Signed, raw []byte, pending map[chain.Seque
 
 // push puts a block with these transactions on the canonical chain.
 func (c *Chain) push(txs []executed) *block {
-	b := &block{txs: txs}
+	b := &block{txs: txs, baseFee: c.nextBaseFee()}
+	c.isSet = false
 	if len(c.blocks) > 0 {
 		b.Number, b.Parent, b.Time = c.head().Number+1, c.head().Hash, c.nextTime()
 	} else {
@@ -351,26 +367,4 @@ func (c *Chain) pop() []executed {
 		}
 	}
 	return b.txs
-}
-
-// gasUsed is what a transaction is said to have used.
-func (t executed) gasUsed() uint64 {
-	const transfer = 21_000
-	if t.Gas == 0 {
-		return transfer
-	}
-	return min(t.Gas, transfer)
-}
-
-// price is what a transaction paid per gas.
-func (t executed) price(baseFee uint64) *uint256.Int {
-	limit, tip := fees(t.Signed)
-	if t.GasPrice != nil {
-		return limit
-	}
-	price := new(uint256.Int).Add(uint256.NewInt(baseFee), tip)
-	if price.Gt(limit) {
-		return limit
-	}
-	return price
 }

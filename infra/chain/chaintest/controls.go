@@ -67,11 +67,23 @@ func (c *Chain) MineAt(time uint64, others ...[]byte) (chain.Block, error) {
 	return c.mine(others)
 }
 
-// SetBaseFee sets the fee per gas below which nothing is taken or executed.
+// SetBaseFee sets the fee per gas below which nothing is taken or executed, from the
+// next block on. Where base fees move, it moves on from there.
 func (c *Chain) SetBaseFee(fee uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.baseFee = fee
+	c.baseFee, c.isSet = fee, true
+}
+
+// SetFailing makes calls of an account fail, for the reason that it gives, as ABI-encoded
+// bytes; nil lets them succeed again.
+func (c *Chain) SetFailing(to chain.Address, reason []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.failing, to)
+	if reason != nil {
+		c.failing[to] = reason
+	}
 }
 
 // SetBroke says whether an account cannot pay fees. What it would pay for leaves

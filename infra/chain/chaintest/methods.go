@@ -32,10 +32,14 @@ func (n *Node) dispatch(method string, params []json.RawMessage) (any, *Refusal)
 		return "chaintest/1", nil
 	case "eth_blockNumber":
 		return quantity(view.head + n.faults.Ahead), nil
-	case "eth_gasPrice", "eth_maxPriorityFeePerGas":
-		return quantity(c.baseFee), nil
+	case "eth_gasPrice":
+		return view.priced(c.nextBaseFee() + view.suggestedTip()), nil
+	case "eth_maxPriorityFeePerGas":
+		return view.priced(view.suggestedTip()), nil
 	case "eth_feeHistory":
-		return view.feeHistory(), nil
+		return view.feeHistory(args)
+	case "eth_estimateGas":
+		return view.estimateGas(args)
 	case "eth_getCode":
 		return "0x", nil
 	case "eth_getBalance": // a constant, as on the real chain

@@ -33,13 +33,14 @@ type Faults struct {
 	// Refuse, when set, may refuse what the chain would take; nil takes it.
 	Refuse func(chain.Signed) *Refusal
 
-	Lag         uint64     // blocks its view is behind the chain
-	Ahead       uint64     // blocks it says it is ahead, which do not exist
-	StaleNonces uint64     // by so much its nonces are too low
-	HighNonces  uint64     // by so much they are too high
-	Phantom     bool       // it has a receipt for every hash it is asked for
-	ChainID     chain.ID   // it says so
-	Genesis     chain.Hash // it says so
+	Lag         uint64                     // blocks its view is behind the chain
+	Ahead       uint64                     // blocks it says it is ahead, which do not exist
+	StaleNonces uint64                     // by so much its nonces are too low
+	HighNonces  uint64                     // by so much they are too high
+	Phantom     bool                       // it has a receipt for every hash it is asked for
+	Prices      func(honest uint64) uint64 // what it says of a price
+	ChainID     chain.ID                   // it says so
+	Genesis     chain.Hash                 // it says so
 
 	NoBatch         bool // it takes no batches
 	NoBlockReceipts bool // it does not know eth_getBlockReceipts

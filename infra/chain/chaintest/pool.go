@@ -201,25 +201,10 @@ func (c *Chain) payable(t chain.Signed) *Refusal {
 	switch {
 	case c.broke[payer]:
 		return refuse(rejected, "insufficient funds for gas * price + value: have 0 want %d", max(t.Gas, 1))
-	case limit.CmpUint64(c.baseFee) < 0:
+	case limit.CmpUint64(c.nextBaseFee()) < 0:
 		return refuse(invalidInput, "max fee per gas less than block base fee")
 	}
 	return nil
-}
-
-// fees are the most a transaction pays per gas, and the tip within it.
-func fees(t chain.Signed) (limit, tip *uint256.Int) {
-	limit, tip = new(uint256.Int), new(uint256.Int)
-	if t.GasPrice != nil {
-		return t.GasPrice, t.GasPrice
-	}
-	if t.MaxFee != nil {
-		limit = t.MaxFee
-	}
-	if t.MaxPriorityFee != nil {
-		tip = t.MaxPriorityFee
-	}
-	return limit, tip
 }
 
 // outbids says whether one transaction may replace another with its nonce.

@@ -7,10 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-const (
-	gasLimit = 500_000_000
-	noBloom  = 512 // hex digits of an empty logs bloom
-)
+const noBloom = 512 // hex digits of an empty logs bloom
 
 var (
 	zeros    = strings.Repeat("0", 64)
@@ -20,17 +17,17 @@ var (
 
 // renderHeader is a block without its transactions.
 func (v view) renderHeader(b *block) map[string]any {
-	var gas uint64
-	for _, t := range b.txs {
-		gas += t.gasUsed()
-	}
-	return map[string]any{
+	rendered := map[string]any{
 		"number": quantity(b.Number), "hash": b.Hash, "parentHash": b.Parent, "timestamp": quantity(b.Time),
-		"gasLimit": quantity(uint64(gasLimit)), "gasUsed": quantity(gas), "baseFeePerGas": quantity(v.baseFee),
+		"gasLimit": quantity(v.rules.GasLimit), "gasUsed": quantity(gasOf(b.txs)),
 		"miner": chain.Address{}, "difficulty": "0x0", "extraData": "0x", "nonce": "0x0000000000000000",
 		"mixHash": emptyRef, "sha3Uncles": emptyRef, "stateRoot": emptyRef,
 		"transactionsRoot": emptyRef, "receiptsRoot": emptyRef, "logsBloom": bloom,
 	}
+	if !v.rules.NoBaseFee {
+		rendered["baseFeePerGas"] = v.priced(b.baseFee)
+	}
+	return rendered
 }
 
 func (v view) renderBlock(b *block, full bool) map[string]any {
@@ -57,7 +54,7 @@ func (v view) renderReceipt(at place) map[string]any {
 		"from": t.Sender, "to": recipient(t.Signed), "contractAddress": nil,
 		"status": quantity(t.status), "type": quantity(t.Type),
 		"gasUsed": quantity(t.gasUsed()), "cumulativeGasUsed": quantity(cumulative),
-		"effectiveGasPrice": t.price(v.baseFee).Hex(), "logs": []string{}, "logsBloom": bloom,
+		"effectiveGasPrice": t.price(at.block.baseFee).Hex(), "logs": []string{}, "logsBloom": bloom,
 	}
 	if t.FeePayer != nil {
 		rendered["feePayer"] = t.FeePayer

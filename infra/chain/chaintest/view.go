@@ -90,7 +90,7 @@ func (v view) numbered(name string, i int) (*block, *Refusal) {
 
 // invented is a block that does not exist.
 func (v view) invented(number uint64) *block {
-	b := &block{Block: chain.Block{Number: number, Time: v.blocks[v.head].Time + 1}}
+	b := &block{Block: chain.Block{Number: number, Time: v.blocks[v.head].Time + 1}, baseFee: v.blocks[v.head].baseFee}
 	b.Hash = chain.Keccak(binary.BigEndian.AppendUint64([]byte("invented"), number))
 	b.Parent = chain.Keccak(binary.BigEndian.AppendUint64([]byte("invented"), number-1))
 	return b
@@ -148,6 +148,9 @@ func (v view) call(args arguments) (any, *Refusal) {
 	if err != nil {
 		return nil, refuse(invalidParams, "invalid argument 0: not hex")
 	}
+	if refusal := v.tried(args); refusal != nil {
+		return nil, refusal
+	}
 	if strings.EqualFold(tx.To, accountKeychain) {
 		return v.grant(input)
 	}
@@ -175,8 +178,8 @@ func (v view) receipt(args arguments) (any, *Refusal) {
 		return v.renderReceipt(at), nil
 	case v.faults.Phantom:
 		return v.renderReceipt(place{&block{
-			Block: v.blocks[v.head].Block,
-			txs:   []executed{{Signed: chain.Signed{Hash: hash}, status: 1}},
+			Block: v.blocks[v.head].Block, baseFee: v.blocks[v.head].baseFee,
+			txs: []executed{{Signed: chain.Signed{Hash: hash}, status: 1}},
 		}, 0}), nil
 	}
 	return nil, nil
@@ -209,12 +212,4 @@ func (v view) transaction(args arguments) (any, *Refusal) {
 		return v.renderTransaction(p.signed, nil), nil
 	}
 	return nil, nil
-}
-
-func (v view) feeHistory() any {
-	fee := quantity(v.baseFee)
-	return map[string]any{
-		"oldestBlock": quantity(v.head), "baseFeePerGas": []string{fee, fee},
-		"gasUsedRatio": []float64{0}, "reward": [][]string{{fee}},
-	}
 }

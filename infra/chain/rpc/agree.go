@@ -31,7 +31,7 @@ type subject string
 // patience is for how long those are waited for who might have a word on it: not long,
 // if none of them has ever shown that it is there.
 func (s subject) patience(seen bool) time.Duration {
-	if !seen || s == ofReceipts || s == ofKeys {
+	if !seen || s == ofReceipts || s == ofKeys || s == ofPrices || s == ofTrials {
 		return missedBrief
 	}
 	return missedFor
@@ -43,6 +43,8 @@ const (
 	ofKeys     subject = "access keys"
 	ofBlocks   subject = "blocks"
 	ofFinality subject = "finality"
+	ofPrices   subject = "prices"
+	ofTrials   subject = "trials"
 )
 
 const (

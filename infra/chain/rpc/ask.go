@@ -98,7 +98,7 @@ func (p *Pool) blame(e *endpoint, err error) {
 type Call struct {
 	Endpoint string
 	Method   string
-	Class    string // what the method is for: send, head, block, receipt, state, identity, client (asked for by one), other
+	Class    string // what the method is for: send, head, block, receipt, state, price, identity, client (asked for by one), other
 	Outcome  Outcome
 	Took     time.Duration // of the whole request, when it was in a batch
 }
@@ -129,7 +129,8 @@ var classes = map[string]string{
 	"eth_sendRawTransaction": "send", "eth_blockNumber": "head", "eth_chainId": "identity",
 	"eth_getBlockByNumber": "block", "eth_getBlockByHash": "block",
 	"eth_getBlockReceipts": "receipt", "eth_getTransactionReceipt": "receipt", "eth_getTransactionByHash": "receipt",
-	"eth_getTransactionCount": "state", "eth_call": "state",
+	"eth_getTransactionCount": "state", "eth_call": "state", "eth_estimateGas": "state",
+	"eth_feeHistory": "price", "eth_gasPrice": "price", "eth_maxPriorityFeePerGas": "price",
 }
 
 func outcomeOf(err error) Outcome {

@@ -18,6 +18,9 @@
 //   - A receipt, and a nonce that makes transactions stale, count when another endpoint
 //     says the same of the same block; a block seals verdicts when another says too that
 //     it is final.
+//   - What gas costs ([Market]) is asked of several, and the figure in the middle counts;
+//     a base fee only if others say about the same of the block. How a transaction would
+//     end ([Reader.EstimateGas]) counts when another endpoint says the same.
 //   - After a lost reply nobody knows whether the bytes arrived: the class is
 //     unknown, never a refusal. Only messages listed as permanent in messages/
 //     are permanent; everything else is retried.

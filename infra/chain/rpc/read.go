@@ -50,10 +50,10 @@ func (r *Reader) ask(ctx context.Context, e *endpoint, calls ...call) ([]reply, 
 }
 
 // declined reports whether a node will not answer a call, though it offers the method
-// and understands the parameters.
+// and understands the parameters. That what was called reverts is an answer.
 func declined(r reply) bool {
 	code, ok := nodeCode(r.err)
-	return ok && code != codeUnknownMethod && code != codeUnsupported && code != codeInvalidParams
+	return ok && code != codeUnknownMethod && code != codeUnsupported && code != codeInvalidParams && code != codeReverted
 }
 
 // Head is the newest block. Those who ask while it is being read wait for the next

@@ -1,0 +1,178 @@
+package rpc
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// batchType is the transaction type that has calls and a nonce key: Tempo's.
+const batchType = 0x76
+
+// EstimateGas is how much gas a transaction would use, as nodes reckon on the newest
+// state: the least that lets it succeed. It is to be had signed by this sender, at no
+// price. The error is a *chain.Reverted when it would fail whatever gas it had; any
+// other one says nothing about the transaction.
+//
+// One endpoint's word is not enough, where others are healthy: too little gas makes a
+// transaction fail that is paid for, and one that is said to fail is not sent.
+func (r *Reader) EstimateGas(ctx context.Context, sender chain.Address, tx chain.Unsigned) (uint64, error) {
+	tx.Gas = 0
+	return r.try(ctx, "eth_estimateGas", sender, tx)
+}
+
+// Simulate tries a transaction on the newest state, with as much gas as it says, or the
+// node's limit. Errors are as with EstimateGas, nil says that it would succeed.
+func (r *Reader) Simulate(ctx context.Context, sender chain.Address, tx chain.Unsigned) error {
+	_, err := r.try(ctx, "eth_call", sender, tx)
+	return err
+}
+
+// trial is how one endpoint says that a transaction would end.
+type trial struct {
+	gas      uint64 // of eth_estimateGas
+	reverted *chain.Reverted
+}
+
+// estimatesDiffer is by what fraction two estimates of one transaction may differ:
+// nodes search for them up to an error of their own. Source: go-ethereum,
+// eth/gasestimator, Options.ErrorRatio, and reth's ESTIMATE_GAS_ERROR_RATIO, both 1.5 %.
+const estimatesDiffer = 10
+
+func (t trial) agrees(other trial) bool {
+	if (t.reverted == nil) != (other.reverted == nil) {
+		return false
+	}
+	low, high := min(t.gas, other.gas), max(t.gas, other.gas)
+	return high-low <= low/estimatesDiffer
+}
+
+func (r *Reader) try(ctx context.Context, method string, sender chain.Address, tx chain.Unsigned) (uint64, error) {
+	at, err := r.Head(ctx)
+	if err != nil {
+		return 0, err
+	}
+	first, by, err := hedgedBy(ctx, r.pool, func(ctx context.Context, e *endpoint) (trial, error) {
+		return r.trialAt(ctx, e, at, method, sender, tx)
+	})
+	if err != nil {
+		return 0, err
+	}
+	same := func(ctx context.Context, other *endpoint) say {
+		second, err := r.trialAt(ctx, other, at, method, sender, tx)
+		switch {
+		case err != nil:
+			return r.sayOf(ctx, other, at, err)
+		case second.agrees(first):
+			return saysYes
+		}
+		return saysNo
+	}
+	if err := r.pool.borneOut(ctx, by, ofTrials, fmt.Sprintf("%s at block %s", method, at.Hash), same); err != nil {
+		return 0, err
+	}
+	if first.reverted != nil {
+		return 0, first.reverted
+	}
+	return first.gas, nil
+}
+
+func (r *Reader) trialAt(ctx context.Context, e *endpoint, at chain.Block, method string, sender chain.Address, tx chain.Unsigned) (trial, error) {
+	replies, err := r.stateAt(ctx, e, at, 1, func(_ int, state any) call {
+		return call{method, []any{callObject(sender, tx), state}}
+	})
+	if err != nil {
+		return trial{}, err
+	}
+	if reverted := revertedBy(replies[0].err, at); reverted != nil {
+		return trial{reverted: reverted}, nil
+	}
+	if method == "eth_call" {
+		return trial{}, replies[0].err
+	}
+	var gas *quantity
+	if err = replies[0].into(&gas); err == nil && (gas == nil || *gas == 0) {
+		err = contradiction("no gas")
+	}
+	if err != nil {
+		return trial{}, r.pool.dispute(e, fmt.Errorf("%s: %w", method, err))
+	}
+	return trial{gas: uint64(*gas)}, nil
+}
+
+// callObject is a transaction as eth_call and eth_estimateGas take it. It has no fees,
+// so that the sender's balance has to cover what it sends alone.
+func callObject(sender chain.Address, tx chain.Unsigned) map[string]any {
+	object := map[string]any{"from": sender}
+	if tx.Gas > 0 {
+		object["gas"] = quantity(tx.Gas)
+	}
+	if tx.Type == batchType {
+		calls := make([]map[string]any, len(tx.Calls))
+		for i, c := range tx.Calls {
+			calls[i] = callFields(c, "input")
+		}
+		object["calls"], object["nonceKey"] = calls, tx.NonceKey
+		return object
+	}
+	for name, value := range callFields(tx.Calls[0], "data") {
+		object[name] = value
+	}
+	return object
+}
+
+func callFields(c chain.Call, input string) map[string]any {
+	fields := map[string]any{input: "0x" + hex.EncodeToString(c.Input)}
+	if c.To != nil {
+		fields["to"] = c.To
+	}
+	if c.Value != nil {
+		fields["value"] = c.Value.Hex()
+	}
+	return fields
+}
+
+// codeReverted is the code of an execution that reverted, with the reason as data.
+// Source: go-ethereum, internal/ethapi, revertError.ErrorCode.
+const codeReverted = 3
+
+// failures begin what nodes say of an execution that fails without code 3. Source:
+// go-ethereum, core/vm/errors.go and eth/gasestimator; reth, RpcInvalidTransactionError
+// and the halts of revm.
+var failures = []string{
+	"execution reverted", "gas required exceeds allowance", "out of gas", "invalid opcode", "invalid jump destination",
+	"stack underflow", "stack limit reached", "max code size exceeded", "contract address collision",
+	"write protection", "return data out of bounds", "evm error",
+}
+
+// reasonBytes bounds what is kept of a reason, which a stranger wrote.
+const reasonBytes = 4 << 10
+
+// revertedBy is what a node's error says of the execution; nil when it speaks of
+// anything else, such as a balance, which may be another a moment later.
+func revertedBy(err error, at chain.Block) *chain.Reverted {
+	var node *NodeError
+	if !errors.As(err, &node) {
+		return nil
+	}
+	failed := node.Code == codeReverted
+	for _, text := range failures {
+		failed = failed || strings.HasPrefix(strings.ToLower(node.Message), text)
+	}
+	if !failed {
+		return nil
+	}
+	reverted := &chain.Reverted{Block: at, Detail: node.Message}
+	var text string
+	if json.Unmarshal(node.Data, &text) == nil {
+		if data, err := hex.DecodeString(strings.TrimPrefix(text, "0x")); err == nil {
+			reverted.Data = data[:min(len(data), reasonBytes)]
+		}
+	}
+	return reverted
+}
