@@ -30,19 +30,22 @@ type feed struct {
 	conn  *http.ResponseController
 	lines bool
 	write time.Duration // how long the client may take for one of them
+	begun bool          // the status was written
 	buf   bytes.Buffer
 }
 
-// newFeed sets the headers of a stream of the kind that the request accepts.
+// newFeed makes a stream of the kind that the request accepts. Nothing is written yet.
 func newFeed(w http.ResponseWriter, r *http.Request, write time.Duration) *feed {
-	f := &feed{w: w, conn: http.NewResponseController(w), lines: prefersLines(r), write: write}
-	header := w.Header()
+	return &feed{w: w, conn: http.NewResponseController(w), lines: prefersLines(r), write: write}
+}
+
+func (f *feed) header() {
+	header := f.w.Header()
 	header.Set("Content-Type", typeSSE)
 	if f.lines {
 		header.Set("Content-Type", typeLines)
 	}
 	header.Set("X-Accel-Buffering", "no") // what nginx needs to be told
-	return f
 }
 
 // prefersLines reports whether lines of JSON are what a request accepts first.
@@ -59,6 +62,8 @@ func prefersLines(r *http.Request) bool {
 }
 
 func (f *feed) begin(at event.Position) error {
+	f.header()
+	f.begun = true
 	f.w.WriteHeader(http.StatusOK)
 	if !f.lines {
 		fmt.Fprintf(&f.buf, "retry: %d\n", followRetry.Milliseconds())

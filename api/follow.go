@@ -59,11 +59,15 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
 	}
 	f := &following{api: a, on: on, filter: wanted, at: *after, until: asked.until, out: newFeed(w, r, a.Limits.StreamWrite)}
 	if r.Method == http.MethodHead {
+		f.out.header()
 		return nil
 	}
 	ended, err := f.run(r.Context())
-	on.err = err // it is too late for a problem
 	on.note(slog.Int("sent", f.sent), slog.Uint64("position", uint64(f.at)), slog.String("ended", ended))
+	if !f.out.begun {
+		return err
+	}
+	on.err = err // it is too late for a problem
 	return nil
 }
 
@@ -83,25 +87,37 @@ type following struct {
 
 // run sends until the client has gone, the process is about to stop, the client may
 // not come in any more, or the log cannot be read, and says which. However it ends,
-// the client can go on from there.
+// the client can go on from there. The first stretch is read before the client is told
+// anything, so that a log which cannot be read is still answered with a problem.
 func (f *following) run(ctx context.Context) (ended string, err error) {
-	const gone, slow = "client has gone", "client is too slow"
+	const gone, slow, unread = "client has gone", "client is too slow", "log cannot be read"
 	defer f.Tail.Listen()()
 	heartbeat := time.NewTicker(f.Limits.StreamSilence)
 	defer heartbeat.Stop()
 	more := make(chan struct{}) // always says go
 	close(more)
-	var left *clientError
-	err = f.out.begin(f.at)
-	for err == nil {
+	grown := f.Tail.Grown()
+	next, err := f.read(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return gone, nil
+	case err != nil:
+		return unread, err
+	case f.out.begin(f.at) != nil:
+		return gone, nil
+	}
+	for {
 		if f.over() {
 			if f.out.end(f.at) != nil {
 				return gone, nil
 			}
 			return "all was sent", nil
 		}
-		grown, before := f.Tail.Grown(), f.sent
-		live, err := f.step(ctx)
+		before := f.sent
+		if err == nil {
+			err = f.send(next)
+		}
+		var left *clientError
 		switch {
 		case errors.As(err, &left) && errors.Is(left, os.ErrDeadlineExceeded):
 			return slow, nil
@@ -110,11 +126,11 @@ func (f *following) run(ctx context.Context) (ended string, err error) {
 		case errors.Is(err, errShutOut):
 			return "client is shut out", nil
 		case err != nil:
-			return "log cannot be read", err
+			return unread, err
 		case f.sent > before:
 			heartbeat.Reset(f.Limits.StreamSilence)
 		}
-		if !live || f.over() {
+		if !next.live || f.over() {
 			grown = more
 		}
 		select {
@@ -132,48 +148,72 @@ func (f *following) run(ctx context.Context) (ended string, err error) {
 			}
 		case <-grown:
 		}
+		grown = f.Tail.Grown()
+		next, err = f.read(ctx)
 	}
-	return gone, nil
 }
 
 // over is said of a stream that has come to the end that was asked for.
 func (f *following) over() bool { return f.until != nil && f.at >= *f.until }
 
-// step sends what the next stretch of the log holds for the client.
-func (f *following) step(ctx context.Context) (live bool, err error) {
+// stretch is what a part of the log holds for a client.
+type stretch struct {
+	events []event.Recorded
+	next   event.Position // with them, everything up to here is told
+	live   bool           // it has come to the end of what there is
+}
+
+// read finds the next stretch. What comes before an event of which it cannot be said
+// whether the client wants it is a stretch of its own, so that nobody stands still for
+// longer than the trouble lasts.
+func (f *following) read(ctx context.Context) (stretch, error) {
+	if f.over() {
+		return stretch{next: f.at}, nil
+	}
 	reading, cancel := context.WithTimeout(ctx, f.Limits.WorkTimeout)
 	defer cancel()
 	batch, err := f.Tail.Read(reading, f.at, f.filter.stored(), followBatch)
 	if err != nil {
-		return false, err
+		return stretch{}, err
 	}
-	before := f.sent
+	found, at := stretch{next: batch.Next, live: batch.Live}, f.at
 	for _, e := range batch.Events {
 		if f.until != nil && e.Position > *f.until {
-			batch.Next = *f.until
+			found.next = *f.until
 			break
 		}
-		if !f.still(f.on, access.Read) {
-			return false, errShutOut
-		}
 		passes, err := f.passes(reading, f.filter, e)
-		if err != nil {
-			return false, err
+		switch {
+		case err != nil && at > f.at:
+			found.next, found.live = at, false
+			return found, nil
+		case err != nil:
+			return stretch{}, err
+		case passes:
+			found.events = append(found.events, e)
 		}
-		if !passes {
-			continue
+		at = e.Position
+	}
+	return found, nil
+}
+
+// send sends a stretch.
+func (f *following) send(s stretch) error {
+	for _, e := range s.events {
+		if !f.still(f.on, access.Read) {
+			return errShutOut
 		}
 		if err := f.out.event(followedOf(e)); err != nil {
-			return false, err
+			return err
 		}
 		f.at = e.Position
 		f.sent++
 	}
-	f.at = batch.Next
-	if f.sent == before {
-		return batch.Live, nil
+	f.at = s.next
+	if len(s.events) == 0 {
+		return nil
 	}
-	return batch.Live, f.out.flush()
+	return f.out.flush()
 }
 
 // followed is an event of any stream.
