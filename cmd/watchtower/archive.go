@@ -34,7 +34,7 @@ func archived(stderr io.Writer) *cobra.Command {
 func archiveConfig(cmd *cobra.Command) (config.Config, error) {
 	c, _, err := resolve(cmd)
 	if err == nil && c.Archive.Dir == "" {
-		err = config.Problems{{Origin: "archive", Setting: "archive", Text: "no archive: set WATCHTOWER_ARCHIVE, for instance to file:/var/lib/watchtower/archive"}}
+		err = config.Problems{{Origin: "archive", Text: "none is named: set WATCHTOWER_ARCHIVE, for instance to file:/var/lib/watchtower/archive"}}
 	}
 	return c, err
 }
@@ -52,7 +52,7 @@ func listArchive() *cobra.Command {
 				return err
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "positions\tevents\tbytes\tfrom\tto\tin the store\tsha-256\tfile") //nolint:errcheck // Flush tells
+			fmt.Fprintln(w, "POSITIONS\tEVENTS\tBYTES\tFROM\tTO\tIN THE STORE\tSHA-256\tFILE") //nolint:errcheck // Flush tells
 			for _, s := range segments {
 				there := "no"
 				if s.First >= begins {
@@ -65,7 +65,7 @@ func listArchive() *cobra.Command {
 			return w.Flush()
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	return cmd
 }
 
@@ -112,7 +112,7 @@ func verifyArchive(stderr io.Writer) *cobra.Command {
 			return err
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	return cmd
 }
 
@@ -144,7 +144,7 @@ func runArchive(stderr io.Writer) *cobra.Command {
 		Long: "Move what is old enough now, and drop it from the store: also what was restored.",
 	}
 	dry := cmd.Flags().Bool("dry-run", false, "say what would be done, and do nothing")
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		out := cmd.OutOrStdout()
 		if *dry {
@@ -190,7 +190,7 @@ func restoreArchive(stderr io.Writer) *cobra.Command {
 	}
 	from := cmd.Flags().Uint64("from", 0, "the position that is wanted")
 	dry := cmd.Flags().Bool("dry-run", false, "say what would be done, and do nothing")
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *from == 0 {
 			return errors.New("--from names no position: they begin with 1")

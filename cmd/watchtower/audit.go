@@ -79,6 +79,9 @@ func showLife() *cobra.Command {
 					return err
 				}
 				steps, err := auditor.Show(ctx, log, life)
+				if err != nil && len(steps) == 0 {
+					return err
+				}
 				if asJSON {
 					return errors.Join(indented(cmd.OutOrStdout(), steps), err)
 				}
@@ -86,7 +89,7 @@ func showLife() *cobra.Command {
 			})
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	cmd.Flags().StringVar(&on, "chain", "", "the chain's id; by default each that is configured")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -140,6 +143,11 @@ func replayState() *cobra.Command {
 		Long:    "Tell the state of a transaction or group as of a version, position or time; of now unless\none is given. " + subjectHelp,
 		Example: "  watchtower audit replay 0x… --at 2026-01-31T12:00:00Z",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			for name, given := range map[string]uint64{"version": version, "position": position} {
+				if given == 0 && cmd.Flags().Changed(name) {
+					return fmt.Errorf("--%s 0: there is none, they begin with 1", name)
+				}
+			}
 			until, err := auditor.ParseUntil(version, position, at)
 			if err != nil {
 				return err
@@ -157,7 +165,7 @@ func replayState() *cobra.Command {
 			})
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	cmd.Flags().StringVar(&on, "chain", "", "the chain's id; by default each that is configured")
 	cmd.Flags().Uint64Var(&version, "version", 0, "as of this version of its stream")
 	cmd.Flags().Uint64Var(&position, "position", 0, "as of this position of the log")
@@ -189,7 +197,7 @@ func verifyLog(stderr io.Writer) *cobra.Command {
 			for _, text := range keys {
 				var key audit.Key
 				if err := key.UnmarshalText([]byte(text)); err != nil {
-					return errUnchecked{fmt.Errorf("key: %w", err)}
+					return errUnchecked{fmt.Errorf("--key %s: %w, as audit key prints them", text, err)}
 				}
 				options.Keys = append(options.Keys, key)
 			}
@@ -203,7 +211,7 @@ func verifyLog(stderr io.Writer) *cobra.Command {
 			})
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	cmd.Flags().StringSliceVar(&keys, "key", nil, "a public key that may have signed seals, 64 hex digits; may be repeated")
 	cmd.Flags().StringVar(&kept, "seals", "", "a file of seals that were kept outside of the log")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
@@ -211,8 +219,11 @@ func verifyLog(stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// errAltered ends an audit that has found something.
-var errAltered = errors.New("the log is not what was recorded")
+// How an audit ends whose report says why.
+var (
+	errAltered = errors.New("the log is not what was recorded")
+	errUntold  = errors.New("not everything could be told")
+)
 
 func judged(r auditor.Report, err error) error {
 	switch {
@@ -221,7 +232,7 @@ func judged(r auditor.Report, err error) error {
 	case err != nil:
 		return errUnchecked{err}
 	case len(r.Unchecked) > 0:
-		return errUnchecked{errors.New(strings.Join(r.Unchecked, "; "))}
+		return errUnchecked{errUntold}
 	}
 	return nil
 }
@@ -289,7 +300,7 @@ func lastSeal() *cobra.Command {
 			})
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	return cmd
 }
 
@@ -312,6 +323,6 @@ func auditKey() *cobra.Command {
 			return err
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	return cmd
 }

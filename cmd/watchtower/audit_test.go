@@ -73,9 +73,16 @@ func TestAuditCommands(t *testing.T) {
 	audit, expect := asking(t, "--store", "embedded:"+dir)
 	expect(0, "1  tx.accepted.v1", "show", hash.String(), "--chain", "42431")
 	expect(0, `"why": `, "show", hash.String(), "--chain", "42431", "--json")
-	expect(1, "the log knows nothing of it", "show", hash.String(), "--chain", "1")
+	expect(1, "transaction "+hash.String()+" on chain 1: the log knows nothing of it", "show", hash.String(), "--chain", "1")
+	expect(1, "0x07 is no transaction: hash must be 0x and 64 hex digits", "show", "0x07")
+	expect(1, `stream "0707", as it is neither 0x and a hash nor SENDER/GROUP: the log knows nothing of it`, "show", "0707")
+	expect(1, "0x07/1 is no SENDER/GROUP: address must be 0x and 40 hex digits", "show", "0x07/1")
 	expect(1, "say on which chain", "show", hash.String())
 	expect(0, `"Status": "queued"`, "replay", hash.String(), "--chain", "42431", "--version", "1")
+	expect(1, "did not exist then: it begins at position 1, at 20", "replay", hash.String(), "--chain", "42431", "--at", "2001-01-01T00:00:00Z")
+	expect(1, "has no version 99 yet: its last is 1", "replay", hash.String(), "--chain", "42431", "--version", "99")
+	expect(1, "there is no position 99 yet: the log ends at 1", "replay", hash.String(), "--chain", "42431", "--position", "99")
+	expect(1, "--version 0: there is none", "replay", hash.String(), "--chain", "42431", "--version", "0")
 	expect(1, "there is no seal", "seal")
 	expect(1, "no such file", "key")
 	must(t, os.WriteFile(filepath.Join(dir, "audit.key"), []byte(hex.EncodeToString(make([]byte, 32))), 0o600))
@@ -83,8 +90,11 @@ func TestAuditCommands(t *testing.T) {
 	expect(0, public, "key")
 
 	expect(0, "everything fits", "verify")
-	expect(2, "there is no seal", "verify", "--key", public)
-	expect(2, "digits", "verify", "--key", "12")
+	if said, status := audit("verify", "--key", public); status != 2 || strings.Count(said, "there is no seal in the log yet") != 1 {
+		t.Errorf("without a seal verify ends with %d: %s", status, said)
+	}
+	expect(2, "--key 12: it must be 64 hex digits, as audit key prints them", "verify", "--key", "12")
+	expect(2, "it must be 64 hex digits", "verify", "--key", strings.Repeat("é", 32))
 	expect(2, "no such file", "verify", "--seals", filepath.Join(dir, "nothing"))
 
 	plain, _ := audit("export")
@@ -108,6 +118,10 @@ func TestAuditCommands(t *testing.T) {
 	}
 	expect(1, "file exists", "export", "--out", file)
 	expect(1, "neither jsonl nor csv", "export", "--format", "xml")
+	expect(1, "--to 0: nothing lies there", "export", "--to", "0")
+	if same, status := audit("export", "--from", "1", "--to", "1"); status != 0 || same != plain {
+		t.Errorf("of one position export ends with %d: %s", status, same)
+	}
 	expect(1, "exclude each other", "export", "--gzip", "--zstd")
 
 	damage(t, dir)

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
 )
 
@@ -50,7 +49,7 @@ func onGroups(stderr io.Writer, use, short string, args cobra.PositionalArgs, do
 			return do(cmd.Context(), f, cmd.OutOrStdout(), args)
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	return cmd
 }
 

@@ -23,16 +23,18 @@ type exporting struct {
 }
 
 func (e exporting) selection() (sel auditor.Selection, err error) {
-	for text, point := range map[string]*auditor.Point{e.from: &sel.From, e.to: &sel.To} {
-		if text == "" {
-			continue
-		}
-		if *point, err = auditor.ParsePoint(text); err != nil {
+	if e.from != "" {
+		if sel.From, err = auditor.ParsePoint(e.from); err != nil {
 			return sel, err
 		}
 	}
-	if e.from == e.to {
-		sel.From = sel.To
+	if e.to != "" {
+		if sel.To, err = auditor.ParsePoint(e.to); err != nil {
+			return sel, err
+		}
+		if sel.To == (auditor.Point{}) {
+			return sel, errors.New("--to 0: nothing lies there, positions begin with 1")
+		}
 	}
 	switch e.format {
 	case "jsonl":
@@ -52,7 +54,7 @@ func export(stderr io.Writer) *cobra.Command {
 	var e exporting
 	cmd := &cobra.Command{
 		Use: "export", Short: "Write events as lines of JSON or as CSV", Args: cobra.NoArgs,
-		Long:    "Write the events of a range as lines of JSON or as CSV, compressed if wanted. --from and\n--to are positions, or times such as 2026-01-31T12:00:00Z; what lies on them is written too.",
+		Long:    "Write the events of a range as lines of JSON or as CSV, compressed if wanted. --from and\n--to are positions, or times such as 2026-01-31T12:00:00Z; what lies on them is written too.\nPositions begin with 1.",
 		Example: "  watchtower audit export --from 2026-01-01T00:00:00Z --to 2026-01-31T23:59:59Z --stream tx-42431- --zstd > january.jsonl.zst",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			sel, err := e.selection()
@@ -66,7 +68,7 @@ func export(stderr io.Writer) *cobra.Command {
 			})
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&e.from, "from", "", "a position or a time; by default the beginning")
 	flags.StringVar(&e.to, "to", "", "a position or a time; by default the end")

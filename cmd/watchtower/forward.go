@@ -56,7 +56,7 @@ func forward(stderr io.Writer) *cobra.Command {
 			return f.run(cmd.Context(), c, stderr)
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.to, "to", "", "the broker: redis://…, rediss://…, nats://… or tls://… (NATS with TLS); or in "+toVar)
 	flags.StringVar(&f.topic, "topic", feed.All, "which events: all, stream:PREFIX,… or name:PREFIX,…")
@@ -74,6 +74,7 @@ func (f forwarding) run(ctx context.Context, c config.Config, stderr io.Writer) 
 		return errors.New("forward: --to names no broker")
 	}
 	log := logger(c, stderr)
+	app.LogRedis(log)
 	source, err := app.OpenFeed(ctx, c, log)
 	if err != nil {
 		return err

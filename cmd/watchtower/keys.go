@@ -117,7 +117,7 @@ func createKey(stderr io.Writer) *cobra.Command {
 			})
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&w.name, "name", "", "what the key is for, for people")
 	flags.StringSliceVar(&w.scopes, "scope", nil, "what it is good for: "+scopes()+"; may be repeated")
@@ -154,7 +154,7 @@ func listKeys(stderr io.Writer) *cobra.Command {
 			})
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	return cmd
 }
 
@@ -199,7 +199,7 @@ func revokeKey(stderr io.Writer) *cobra.Command {
 			})
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people")
 	return cmd
 }

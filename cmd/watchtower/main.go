@@ -28,7 +28,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := command(os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "watchtower:", err)
+		fmt.Fprintln(os.Stderr, "watchtower:", strings.TrimPrefix(err.Error(), "watchtower: ")) // the client's errors begin so
 		stop()
 		os.Exit(exitCode(err)) //nolint:gocritic // what was deferred has been done
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/verify"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
@@ -42,7 +41,7 @@ func listModels() *cobra.Command {
 		Use: "list", Short: "List the read models and their tables", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "name\ttables\twhat it shows") //nolint:errcheck // Flush tells
+			fmt.Fprintln(w, "NAME\tTABLES\tWHAT IT SHOWS") //nolint:errcheck // Flush tells
 			for _, m := range app.Models() {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", m.Name, strings.Join(m.TableNames(), ", "), m.About) //nolint:errcheck // Flush tells
 			}
@@ -136,14 +135,14 @@ func modelStatus() *cobra.Command {
 			})
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
 func showStates(to io.Writer, all []modelState) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "name\tposition\thead\tlag\trebuild") //nolint:errcheck // Flush tells
+	fmt.Fprintln(w, "NAME\tPOSITION\tHEAD\tLAG\tREBUILD") //nolint:errcheck // Flush tells
 	for _, s := range all {
 		shadow := "none"
 		switch {
@@ -182,7 +181,7 @@ Progress goes to standard error. See docs/projections.md.`,
 			})
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be done, and change nothing")
 	cmd.Flags().BoolVar(&fresh, "fresh", false, "throw away what an earlier rebuild has left")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "tell no progress")
@@ -257,7 +256,7 @@ is 0 if none does, 1 if any does, 2 if it could not be told.`,
 			})
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&fresh, "fresh", false, "throw away what an earlier rebuild has left")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "tell no progress")
@@ -327,6 +326,6 @@ func dumpModels() *cobra.Command {
 			})
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -26,7 +27,8 @@ const (
 
 const tailHelp = `Show events as they are recorded, by asking a running service (GET /v1/events), from the
 next one on, or from --after a position. A stream that breaks off is taken up where it
-was: nothing is missed, and nothing comes twice.
+was: nothing is missed, and nothing comes twice. A service that cannot be reached is tried
+again until it is; standard error tells when it goes away, and when it is back.
 
 On a terminal each event is a line for people; --json, and whenever the output goes
 elsewhere, each is a line of JSON as the service sends it. The service's URL and an API
@@ -51,6 +53,7 @@ func follow() *cobra.Command {
 			if err != nil {
 				return errUnchecked{err}
 			}
+			client.HTTP = &http.Client{Transport: &reach{next: http.DefaultTransport, ctx: cmd.Context(), to: cmd.ErrOrStderr()}}
 			show := pretty
 			if o.lines || !isTerminal(cmd.OutOrStdout()) {
 				show = asLine

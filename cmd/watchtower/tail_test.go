@@ -73,6 +73,39 @@ func TestTailForPeople(t *testing.T) {
 	}
 }
 
+// Where nobody listens, standard error says so once, and once that somebody does again;
+// standard output has events and nothing else.
+func TestTailTellsOfTrouble(t *testing.T) {
+	tries := 0
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch tries++; tries {
+		case 1, 2: // as if nobody listened
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				conn.Close() //nolint:errcheck,gosec // that is the trouble
+			}
+		case 3:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			fmt.Fprintln(w, `{"position":9,"end":true}`) //nolint:errcheck // a test's own server
+		}
+	}))
+	defer service.Close()
+	cmd := follow()
+	var out, said bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&said)
+	cmd.SetArgs([]string{"--url", strings.Replace(service.URL, "://", "://me:secret@", 1), "--until", "9"})
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	prefix := "watchtower: " + service.URL + ": "
+	want := prefix + "it cannot be reached, retrying: EOF\n" + prefix + "it answers, and is not ready, retrying: 503 Service Unavailable\n" + prefix + "it answers again\n"
+	if said.String() != want || out.Len() > 0 {
+		t.Errorf("said %q, want %q; shows %q", said.String(), want, out.String())
+	}
+}
+
 // Mistakes in flags are told before anything is asked.
 func TestTailRefuses(t *testing.T) {
 	for _, args := range [][]string{{"--after", "x"}, {"--until", "-1"}, {"--key-file", filepath.Join(t.TempDir(), "nothing")}, {"more"}} {

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/verify"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
@@ -67,7 +66,7 @@ func verification(stderr io.Writer) *cobra.Command {
 			return errors.Join(show(cmd.OutOrStdout(), report, asJSON), verdict(report, err))
 		},
 	}
-	config.Flags(cmd.Flags())
+	settings(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "tell no progress")
 	return cmd

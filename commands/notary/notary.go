@@ -100,7 +100,7 @@ func (n *Notary) seal(ctx context.Context, last *commands.Result[audit.State], d
 	}
 	*last, *draft = next, next.State.After()
 	n.sealed(next)
-	n.Log.Debug("sealed", "through", seal.Through, "events", seal.Count)
+	n.Log.Debug("a seal was written", "through", seal.Through, "events", seal.Count)
 	return nil
 }
 

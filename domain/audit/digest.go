@@ -82,10 +82,10 @@ func (d *Digest) UnmarshalText(b []byte) error { return unhex(d[:], b) }
 // unhex fills a field of fixed length.
 func unhex(to, digits []byte) error {
 	if len(digits) != hex.EncodedLen(len(to)) {
-		return fmt.Errorf("%d digits, not %d", len(digits), hex.EncodedLen(len(to)))
+		return fmt.Errorf("it must be %d hex digits", hex.EncodedLen(len(to)))
 	}
 	if _, err := hex.Decode(to, digits); err != nil {
-		return fmt.Errorf("%q is not hexadecimal: %w", digits, err)
+		return fmt.Errorf("it must be %d hex digits", hex.EncodedLen(len(to)))
 	}
 	return nil
 }

@@ -174,18 +174,37 @@ type beheaded struct {
 
 func (b *beheaded) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error) {
 	page, err := b.Store.Stream(ctx, stream, after, most)
-	if err != nil || len(page) > 0 && page[0].Version == after+1 || len(page) == 0 && after > 0 {
-		return page, err
+	if err == nil {
+		err = b.whole(ctx, stream, after, page)
+	}
+	return page, err
+}
+
+func (b *beheaded) Streams(ctx context.Context, names []event.Stream) (map[event.Stream][]event.Recorded, error) {
+	all, err := b.Store.Streams(ctx, names)
+	for _, name := range names {
+		if err == nil {
+			err = b.whole(ctx, name, 0, all[name])
+		}
+	}
+	return all, err
+}
+
+// whole is an error that says so if the events that follow a version of a stream are not
+// those that were found, but lie before them.
+func (b *beheaded) whole(ctx context.Context, stream event.Stream, after event.Version, found []event.Recorded) error {
+	if len(found) > 0 && found[0].Version == after+1 || len(found) == 0 && after > 0 {
+		return nil
 	}
 	known, err := b.Known(ctx, []event.Stream{stream})
 	if err != nil || !known[stream] {
-		return page, err
+		return err
 	}
 	begins, err := b.held.Begins(ctx)
 	if err != nil || begins <= 1 {
-		return page, err
+		return err
 	}
-	return nil, &domain.GoneError{Begins: begins, Stream: stream}
+	return &domain.GoneError{Begins: begins, Stream: stream}
 }
 
 // withHistory puts the archive before a store of which something was dropped.

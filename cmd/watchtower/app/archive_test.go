@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
+	domain "github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/infra/archive"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -91,6 +93,24 @@ func ofOneSegment(t *testing.T, live interface {
 	events, err := log.Stream(t.Context(), stream(kept), 0, 2*part)
 	if err != nil || len(events) != part {
 		t.Errorf("an inspection reads %d events of the stream: %v", len(events), err)
+	}
+	must(t, log.Close())
+
+	// Without the archive a stream that is not whole is an error, one or several.
+	log, err = app.InspectLog(t.Context(), config.Config{Store: store}, slog.New(slog.DiscardHandler))
+	must(t, err)
+	var gone *domain.GoneError
+	if _, err := log.Stream(t.Context(), stream(kept), 0, part); !errors.As(err, &gone) {
+		t.Errorf("without the archive a stream is read: %v", err)
+	}
+	several := log.(interface {
+		Streams(ctx context.Context, names []event.Stream) (map[event.Stream][]event.Recorded, error)
+	})
+	if _, err := several.Streams(t.Context(), []event.Stream{domain.Stream, stream(kept)}); !errors.As(err, &gone) {
+		t.Errorf("without the archive streams are read: %v", err)
+	}
+	if whole, err := several.Streams(t.Context(), []event.Stream{domain.Stream, "group-unheard"}); err != nil || len(whole[domain.Stream]) == 0 {
+		t.Errorf("without the archive what is whole is not read: %v", err)
 	}
 	must(t, log.Close())
 }

@@ -35,7 +35,7 @@ func openSigner(name string, log *slog.Logger) (*audit.Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	log.Info("the log is sealed", "key", signer.Key())
+	log.Info("the audit key was read: seals of the log are signed with it", "key", signer.Key(), "file", name)
 	return &signer, nil
 }
 

@@ -2,7 +2,10 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+
+	library "github.com/redis/go-redis/v9"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/commands/scheduler"
@@ -28,11 +31,23 @@ type Hints interface {
 	Stats() redis.Stats
 }
 
+// libraryLog has what the Redis library says of itself go to a log, as detail: of what has
+// failed its callers tell.
+type libraryLog struct{ log *slog.Logger }
+
+func (l libraryLog) Printf(ctx context.Context, format string, args ...any) {
+	l.log.DebugContext(ctx, "the redis library: "+fmt.Sprintf(format, args...))
+}
+
+// LogRedis has the lines of the Redis library go to a log. There is one for the process.
+func LogRedis(log *slog.Logger) { library.SetLogger(libraryLog{log}) }
+
 // openRedis prepares the accelerator; nil when none is configured.
 func openRedis(c config.Config, ports Ports) (*redis.Hints, error) {
 	if c.Redis.IsZero() {
 		return nil, nil
 	}
+	LogRedis(ports.Log)
 	o := redis.Options{URL: c.Redis.Reveal(), Now: ports.Now, Log: ports.Log}
 	for _, served := range c.Chains {
 		o.Chains = append(o.Chains, served.ID)

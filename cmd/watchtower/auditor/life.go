@@ -179,7 +179,7 @@ func (u Until) passed(r event.Recorded) bool {
 // Moment is a state as it was.
 type Moment struct {
 	Stream   event.Stream   `json:"stream"`
-	Version  event.Version  `json:"version"` // of the last event that is in it; 0: it did not exist
+	Version  event.Version  `json:"version"` // of the last event that is in it
 	Position event.Position `json:"position"`
 	At       time.Time      `json:"at,omitzero"`
 	State    any            `json:"state"`
@@ -187,7 +187,8 @@ type Moment struct {
 	Why string `json:"why,omitempty"`
 }
 
-// Replay is the state of a stream as of then.
+// Replay is the state of a stream as of then. That it did not exist then, or had not come
+// so far, is an error.
 func Replay(ctx context.Context, s Source, of Life, until Until) (Moment, error) {
 	name := of.Stream
 	m := Moment{Stream: name}
@@ -195,11 +196,21 @@ func Replay(ctx context.Context, s Source, of Life, until Until) (Moment, error)
 	if f == nil {
 		return m, fmt.Errorf("%s is neither a transaction's stream nor a group's", name)
 	}
+	head, err := s.Head(ctx)
+	if err != nil {
+		return m, err
+	}
+	if until.Position > head {
+		return m, fmt.Errorf("there is no position %d yet: the log ends at %d", until.Position, head)
+	}
 	for r, err := range stream(ctx, s, name) {
 		if err != nil {
 			return m, err
 		}
 		if until.passed(r) {
+			if m.Version == 0 {
+				return m, fmt.Errorf("%s did not exist then: it begins at position %d, at %s", name, r.Position, r.At.UTC().Format(time.RFC3339Nano))
+			}
 			break
 		}
 		var step Step
@@ -210,6 +221,9 @@ func Replay(ctx context.Context, s Source, of Life, until Until) (Moment, error)
 		if step.Why != "" {
 			m.Why = step.Why
 		}
+	}
+	if until.Version > m.Version {
+		return m, fmt.Errorf("%s has no version %d yet: its last is %d", name, until.Version, m.Version)
 	}
 	m.State = f.state()
 	return m, nil

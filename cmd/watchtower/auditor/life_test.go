@@ -86,9 +86,15 @@ func replayed(t *testing.T, s auditor.Source) {
 			t.Errorf("version %d: %s, sealed %t", v+1, is.Status, is.Sealed)
 		}
 	}
-	none, err := auditor.Replay(t.Context(), s, life, auditor.Until{Point: auditor.Point{Time: time.Unix(1, 0)}})
-	if err != nil || none.Version != 0 {
-		t.Errorf("before its time: %+v, %v", none, err)
+	for says, until := range map[string]auditor.Until{
+		"did not exist then: it begins at position 9": {Point: auditor.Point{Time: time.Unix(1, 0)}},
+		"did not exist then":                          {Point: auditor.Point{Position: 8}},
+		"has no version 9 yet: its last is 8":         {Version: 9},
+		"there is no position 1000000 yet":            {Point: auditor.Point{Position: 1_000_000}},
+	} {
+		if none, err := auditor.Replay(t.Context(), s, life, until); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("as of %+v: %+v, %v, want %q", until, none, err, says)
+		}
 	}
 	if _, err := auditor.ParseUntil(1, 2, ""); err == nil {
 		t.Error("two points were taken")

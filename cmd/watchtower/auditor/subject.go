@@ -18,7 +18,7 @@ var ErrUnknown = errors.New("the log knows nothing of it")
 // Subject finds the stream that people mean: the hash of a transaction, SENDER/GROUP of
 // a group, or the name of a stream. Hashes and groups are looked for on these chains.
 func Subject(ctx context.Context, s Source, text string, chains []chain.ID) (event.Stream, error) {
-	named, err := named(text, chains)
+	named, what, err := named(text, chains)
 	if err != nil {
 		return "", err
 	}
@@ -38,30 +38,41 @@ func Subject(ctx context.Context, s Source, text string, chains []chain.ID) (eve
 	case len(found) > 1:
 		return "", fmt.Errorf("%s is on several chains: say --chain, or the stream: %v", text, found)
 	}
-	return "", fmt.Errorf("%s: %w (on chains %v)", text, ErrUnknown, chains)
+	return "", fmt.Errorf("%s: %w", what, ErrUnknown)
 }
 
-func named(text string, chains []chain.ID) (names []event.Stream, err error) {
+// named are the streams that a text may mean, and what that is in words.
+func named(text string, chains []chain.ID) (names []event.Stream, what string, err error) {
 	if sender, id, is := strings.Cut(text, "/"); is {
 		of := group.ID{}
 		if of.Sender, err = chain.ParseAddress(sender); err != nil {
-			return nil, fmt.Errorf("sender: %w", err)
+			return nil, "", fmt.Errorf("%s is no SENDER/GROUP: %w", text, err)
 		}
 		if of.Group, err = chain.ParseGroupID(id); err != nil {
-			return nil, fmt.Errorf("group: %w", err)
+			return nil, "", fmt.Errorf("%s is no SENDER/GROUP: %w", text, err)
 		}
 		for _, of.Chain = range chains {
 			names = append(names, of.Stream())
 		}
-	} else if hash, err := chain.ParseHash(text); err == nil {
+		what = "group " + text
+	} else if strings.HasPrefix(text, "0x") {
+		hash, err := chain.ParseHash(text)
+		if err != nil {
+			return nil, "", fmt.Errorf("%s is no transaction: %w", text, err)
+		}
 		for _, id := range chains {
 			names = append(names, tx.Stream(id, hash))
 		}
+		what = "transaction " + text
 	} else {
-		return []event.Stream{event.Stream(text)}, nil
+		return []event.Stream{event.Stream(text)}, fmt.Sprintf("stream %q, as it is neither 0x and a hash nor SENDER/GROUP", text), nil
 	}
 	if len(names) == 0 {
-		return nil, errors.New("say on which chain: --chain")
+		return nil, "", errors.New("say on which chain: --chain")
 	}
-	return names, nil
+	var on []string
+	for _, id := range chains {
+		on = append(on, id.String())
+	}
+	return names, what + " on chain " + strings.Join(on, " or "), nil
 }

@@ -48,6 +48,7 @@ type verification struct {
 	Options
 	source Source
 	check  *audit.Check
+	met    int // events among the seals, also those that do not count
 	report Report
 }
 
@@ -65,8 +66,8 @@ func Verify(ctx context.Context, s Source, o Options) (Report, error) {
 	}
 	err := v.run(ctx)
 	slices.SortStableFunc(v.report.Faults, func(a, b audit.Fault) int { return cmp.Compare(a.Position, b.Position) })
-	if err == nil && len(o.Keys) > 0 && v.report.Events > 0 && len(v.report.Seals) == 0 && len(o.Kept) == 0 {
-		v.report.Unchecked = append(v.report.Unchecked, "there is no seal in the log")
+	if err == nil && len(o.Keys) > 0 && v.report.Events > 0 && v.met == 0 && len(o.Kept) == 0 {
+		v.report.Unchecked = append(v.report.Unchecked, "there is no seal in the log yet")
 	}
 	v.report.Clean = err == nil && v.report.Found == 0 && len(v.report.Unchecked) == 0
 	return v.report, err
@@ -161,6 +162,7 @@ func (v *verification) seals(ctx context.Context) iter.Seq2[audit.Sealed, error]
 				yield(audit.Sealed{}, err)
 				return
 			}
+			v.met++
 			e, err := codec.Decode(r.Name, r.Data)
 			if err != nil {
 				v.found(faultAt(r, "the seal cannot be read: %v", err))

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+)
+
+// reach makes a client's requests, and says when the service cannot be reached, and when
+// it can again. A request that is made again is not said to fail again.
+type reach struct {
+	next  http.RoundTripper
+	ctx   context.Context //nolint:containedctx // whose end is nobody's failure; a request has one that ends before
+	to    io.Writer
+	state string // what was said last; empty is nothing
+}
+
+// What a service may be like, for those who wait for it.
+const (
+	reached     = "it answers again"
+	unreachable = "it cannot be reached, retrying"
+	unready     = "it answers, and is not ready, retrying"
+)
+
+// passing are the answers after which a client asks again.
+var passing = []int{ //nolint:gochecknoglobals // a constant
+	http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+}
+
+// RoundTrip is called for one request at a time: a client that follows events makes one
+// after the other.
+func (r *reach) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := r.next.RoundTrip(req)
+	switch {
+	case err != nil && r.ctx.Err() == nil:
+		if errors.Is(err, context.Canceled) {
+			r.say(req.URL, unreachable, "no answer in time")
+		} else {
+			r.say(req.URL, unreachable, err.Error())
+		}
+	case err != nil:
+	case res.StatusCode == http.StatusOK:
+		if r.state != "" {
+			r.say(req.URL, reached, "")
+		}
+	case slices.Contains(passing, res.StatusCode):
+		r.say(req.URL, unready, res.Status)
+	}
+	return res, err
+}
+
+func (r *reach) say(of *url.URL, state, why string) {
+	if r.state == state {
+		return
+	}
+	r.state = state
+	if why != "" {
+		state += ": " + why
+	}
+	fmt.Fprintf(r.to, "watchtower: %s://%s: %s\n", of.Scheme, of.Host, state) //nolint:errcheck // the events are what counts
+}
