@@ -62,6 +62,9 @@ type Node interface {
 	BlockWhole(ctx context.Context, number uint64) (chain.Block, chain.Contents, error)
 	// Receipts returns the receipts of a block's transactions among these.
 	Receipts(ctx context.Context, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error)
+	// SureReceipts is Receipts for what is sealed by them: they are more than one
+	// endpoint's word, or an error says that nothing is known yet.
+	SureReceipts(ctx context.Context, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error)
 	// Nonces returns, for each sequence, the next nonce the chain wants, at a block.
 	Nonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error)
 	// FindReceipt asks every healthy endpoint for one transaction's receipt. nil

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -264,107 +263,4 @@ func (r *run) withdraw(ctx context.Context, phase tx.Phase, o orphan) error {
 			return err
 		}
 	}
-}
-
-// finalAgain is how long an answer to which block is final stands while the head does.
-const finalAgain = 5 * time.Second
-
-// asked is the last answer to which block is final, the head it was asked at, and when.
-type asked struct {
-	head  chain.Hash
-	final chain.Block
-	at    time.Time
-}
-
-// finalize seals the verdicts whose block can no longer leave the chain: some in each
-// step, by turns, so that those which cannot be sealed yet keep no others from it.
-func (r *run) finalize(ctx context.Context) error {
-	if tip := r.tip(); r.asked.head != tip.Hash || r.Now().Sub(r.asked.at) >= finalAgain {
-		final, err := r.Node.Final(ctx, tip)
-		if err != nil {
-			return fmt.Errorf("final block: %w", err)
-		}
-		r.asked = asked{tip.Hash, final, r.Now()}
-	}
-	final := r.asked.final
-	if final.Number < r.final.Number || final.Number > r.tip().Number || r.elsewhere(final) {
-		// A node that lags, or is ahead of what we have read; or it seals another
-		// branch than the one we have read, or still doubt.
-		r.asked = asked{}
-		return nil
-	}
-	rows, err := r.Board.Verdicts(ctx, r.Chain, tx.Announced, r.turn.number, final.Number, r.turn.after, rowsMax)
-	if err != nil {
-		return err
-	}
-	if len(rows) > 0 && r.sure != final {
-		if err := r.Node.ShownFinal(ctx, final); err != nil {
-			r.asked, r.final = asked{}, r.sure // another may be read from now, and say less
-			return fmt.Errorf("final block: %w", err)
-		}
-		r.sure = final
-	}
-	r.turn = turn{}
-	if len(rows) == rowsMax {
-		last := rows[len(rows)-1]
-		r.turn = turn{last.Block.Number, last.Hash}
-	}
-	canonical, err := r.canonical(ctx, rows)
-	if err != nil {
-		return err
-	}
-	err = each(rows, func(row tx.Work) error { return r.seal(ctx, row, canonical[row.Block.Number], final) })
-	if err != nil {
-		return err
-	}
-	if final.Hash != r.final.Hash && final == r.sure && final.Number > finalityPast {
-		if _, err := r.Board.DropSealed(ctx, r.Chain, final.Number-finalityPast); err != nil {
-			return err
-		}
-	}
-	r.final = final
-	return nil
-}
-
-// elsewhere reports whether a block is on another branch than the blocks in memory.
-// Verdicts that rest on these must not be sealed by it. Of one below them all
-// nothing is known; there canonical asks.
-func (r *run) elsewhere(b chain.Block) bool {
-	return slices.ContainsFunc(r.blocks, func(known chain.Block) bool {
-		return known.Number == b.Number && known.Hash != b.Hash
-	})
-}
-
-// canonical finds the chain's blocks at the rows' heights, from memory or by asking.
-func (r *run) canonical(ctx context.Context, rows []tx.Work) (map[uint64]chain.Block, error) {
-	found := map[uint64]chain.Block{}
-	for _, b := range r.blocks {
-		found[b.Number] = b
-	}
-	for _, row := range rows {
-		if _, ok := found[row.Block.Number]; ok {
-			continue
-		}
-		b, _, err := r.Node.BlockAt(ctx, row.Block.Number)
-		if err != nil {
-			return nil, fmt.Errorf("block %d: %w", row.Block.Number, err)
-		}
-		found[b.Number] = b
-	}
-	return found, nil
-}
-
-// seal finishes a verdict on a final block, having looked once more.
-func (r *run) seal(ctx context.Context, row tx.Work, canonical, final chain.Block) error {
-	if canonical.Hash != row.Block.Hash {
-		if err := r.Node.Shown(ctx, canonical); err != nil {
-			return err
-		}
-		return r.command(ctx, row.Hash, tx.LoseBlock{Was: row.Block, Now: canonical, At: r.Now()})
-	}
-	finalize := tx.Finalize{Final: final, At: r.Now()}
-	if row.Verdict == tx.StatusExecuted {
-		return r.command(ctx, row.Hash, finalize)
-	}
-	return r.settle(ctx, row.Hash, row.Block, finalize)
 }

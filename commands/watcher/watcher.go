@@ -313,10 +313,11 @@ func (w *Watcher) command(ctx context.Context, hash chain.Hash, c tx.Command) er
 	return fmt.Errorf("%s moved on %d times while it was looked at", stream, triesMax)
 }
 
-// outdated reports whether the chain has another block by now where a receipt was seen.
-// It is asked when somebody has recorded another verdict, or something while we looked:
-// a process that stood still for a while brings old news, which must not undo the new.
-// The stream was loaded before, so what is recorded from here on is a conflict.
+// outdated reports whether the chain has another block by now where a receipt was seen,
+// or holds the transaction elsewhere. It is asked when somebody has recorded another
+// verdict, or something while we looked: a process that stood still for a while brings
+// old news, which must not undo the new. The stream was loaded before, so what is
+// recorded from here on is a conflict.
 func (w *Watcher) outdated(ctx context.Context, s tx.State, c tx.Command, moved bool) (bool, error) {
 	seen, receipt := c.(tx.SeeReceipt)
 	block := seen.Receipt.Block
@@ -327,7 +328,22 @@ func (w *Watcher) outdated(ctx context.Context, s tx.State, c tx.Command, moved 
 	if err != nil {
 		return false, fmt.Errorf("block %d: %w", block.Number, err)
 	}
-	return at.Hash != block.Hash, nil
+	if at.Hash != block.Hash || s.Verdict != tx.StatusExecuted {
+		return at.Hash != block.Hash, nil
+	}
+	was, _, err := w.Node.BlockAt(ctx, s.Block.Number)
+	if err != nil {
+		return false, fmt.Errorf("block %d: %w", s.Block.Number, err)
+	}
+	if was.Hash != s.Block.Hash {
+		return false, nil
+	}
+	// Both blocks stand, and only one of them can hold it: the other was a lie.
+	truth, err := w.receiptOf(ctx, s.Accepted.Hash, block)
+	if err != nil {
+		return false, fmt.Errorf("receipt of %s, said to be in two blocks: %w", s.Accepted.Hash, err)
+	}
+	return truth == nil || truth.Block.Hash != block.Hash, nil
 }
 
 // each runs f for each item, some at a time.

@@ -55,10 +55,13 @@ type LoseBlock struct {
 }
 
 // Finalize says that Final, and every block below it, can no longer leave the
-// chain, and that the verdict's block is among them.
+// chain, and that the verdict's block is among them. Receipt is what is sure by now of
+// an executed transaction; one that has another status than what was seen before is seen
+// first.
 type Finalize struct {
-	Final chain.Block
-	At    time.Time
+	Final   chain.Block
+	Receipt *chain.Receipt // may be nil
+	At      time.Time
 }
 
 // Cancel is the owner's wish that the bytes be sent no more.

@@ -86,7 +86,11 @@ func (s State) finalize(c Finalize) ([]Event, error) {
 	if s.Verdict == StatusAbsent || s.Sealed || s.Block.Number > c.Final.Number {
 		return nil, nil
 	}
-	return []Event{Finalized{s.Verdict, s.Block, c.Final, c.At}}, nil
+	finalized := Finalized{s.Verdict, s.Block, c.Final, c.At}
+	if was, is := s.Receipt, c.Receipt; was != nil && is != nil && was.Block.Hash == is.Block.Hash && was.Status != is.Status {
+		return []Event{Reorged{s.Block, c.Final, s.unwanted(), c.At}, Mined{*is, c.At}, finalized}, nil
+	}
+	return []Event{finalized}, nil
 }
 
 func (s State) cancel(c Cancel) ([]Event, error) {

@@ -75,13 +75,13 @@ func TestLife(t *testing.T) {
 		{"never, says everybody after one has taken it", []Command{accept(), Report{1, taken, false, epoch}, Report{2, never, true, epoch}}, StatusRetry, false, "tx.Rejected"},
 		{"never, says everybody after a lost reply", []Command{accept(), Report{1, lost, true, epoch}, Report{2, never, true, epoch}}, StatusInvalid, false, "tx.Rejected"},
 		{"invalid, and mined all the same", []Command{accept(), Report{1, lost, true, epoch}, Report{2, never, true, epoch}, receiptIn(b7)}, StatusExecuted, false, "tx.Mined"},
-		{"invalid stays invalid when stale", []Command{accept(), Report{1, lost, true, epoch}, Report{2, never, true, epoch}, SeeNonce{b7, 6, epoch}, Finalize{b8, epoch}}, StatusInvalid, true, "tx.Finalized"},
+		{"invalid stays invalid when stale", []Command{accept(), Report{1, lost, true, epoch}, Report{2, never, true, epoch}, SeeNonce{b7, 6, epoch}, Finalize{Final: b8, At: epoch}}, StatusInvalid, true, "tx.Finalized"},
 		{"invalid stays invalid when expired", []Command{windowed, Report{1, never, true, epoch}, SeeTime{b8, epoch}}, StatusInvalid, false, "tx.Expired"},
 		{"invalid and un-mined is not sent again", []Command{accept(), Report{1, lost, true, epoch}, Report{2, never, true, epoch}, receiptIn(b7), LoseBlock{b7, r7, epoch}}, StatusInvalid, false, "tx.Reorged"},
 		{"never, says one of many", []Command{accept(), Report{1, never, false, epoch}}, StatusRetry, false, "tx.Rejected"},
 		{"mined", []Command{accept(), receiptIn(b7)}, StatusExecuted, false, "tx.Mined"},
-		{"mined and final", []Command{accept(), receiptIn(b7), Finalize{b8, epoch}}, StatusExecuted, true, "tx.Finalized"},
-		{"not final yet", []Command{accept(), receiptIn(b8), Finalize{b7, epoch}}, StatusExecuted, false, "tx.Mined"},
+		{"mined and final", []Command{accept(), receiptIn(b7), Finalize{Final: b8, At: epoch}}, StatusExecuted, true, "tx.Finalized"},
+		{"not final yet", []Command{accept(), receiptIn(b8), Finalize{Final: b7, At: epoch}}, StatusExecuted, false, "tx.Mined"},
 		{"un-mined", []Command{accept(), receiptIn(b7), LoseBlock{b7, r7, epoch}}, StatusBroadcasting, false, "tx.Reorged"},
 		{"moved to another block", []Command{accept(), receiptIn(b7), receiptIn(r7)}, StatusExecuted, false, "tx.Mined"},
 		{"a block that is not ours left", []Command{accept(), receiptIn(b7), LoseBlock{r7, b7, epoch}}, StatusExecuted, false, "tx.Mined"},
@@ -89,19 +89,20 @@ func TestLife(t *testing.T) {
 		{"stale, then mined after all", []Command{accept(), SeeNonce{b7, 6, epoch}, receiptIn(b7)}, StatusExecuted, false, "tx.Mined"},
 		{"stale on a block that left", []Command{accept(), SeeNonce{b7, 6, epoch}, LoseBlock{b7, r7, epoch}}, StatusBroadcasting, false, "tx.Reorged"},
 		{"expired", []Command{windowed, SeeTime{b8, epoch}}, StatusExpired, false, "tx.Expired"},
-		{"expired and final", []Command{windowed, SeeTime{b8, epoch}, Finalize{b8, epoch}}, StatusExpired, true, "tx.Finalized"},
+		{"expired and final", []Command{windowed, SeeTime{b8, epoch}, Finalize{Final: b8, At: epoch}}, StatusExpired, true, "tx.Finalized"},
 		{"canceled", []Command{accept(), Cancel{"owner", epoch}}, StatusCanceled, false, "tx.CanceledLocally"},
 		{"canceled but mined", []Command{accept(), Cancel{"owner", epoch}, receiptIn(b7)}, StatusExecuted, false, "tx.Mined"},
 		{"canceled, mined, un-mined", []Command{accept(), Cancel{"owner", epoch}, receiptIn(b7), LoseBlock{b7, r7, epoch}}, StatusCanceled, false, "tx.Reorged"},
 		{"canceled when announced as executed", []Command{accept(), receiptIn(b7), Cancel{"owner", epoch}}, StatusExecuted, false, "tx.CanceledLocally"},
 		{"canceled when announced, un-mined", []Command{accept(), receiptIn(b7), Cancel{"owner", epoch}, LoseBlock{b7, r7, epoch}}, StatusCanceled, false, "tx.Reorged"},
-		{"canceled when announced, sealed", []Command{accept(), receiptIn(b7), Cancel{"owner", epoch}, Finalize{b7, epoch}}, StatusExecuted, true, "tx.Finalized"},
+		{"canceled when announced, sealed", []Command{accept(), receiptIn(b7), Cancel{"owner", epoch}, Finalize{Final: b7, At: epoch}}, StatusExecuted, true, "tx.Finalized"},
 		{"canceled stays canceled when stale", []Command{accept(), Cancel{"owner", epoch}, SeeNonce{b7, 6, epoch}}, StatusCanceled, false, "tx.StaleByNonce"},
 		{"canceled while a node may have it", []Command{accept(), Cancel{"owner", epoch}, Report{1, lost, true, epoch}}, StatusCanceled, false, "tx.Rejected"},
 		{"late report", []Command{accept(), receiptIn(b7), Report{1, taken, true, epoch}}, StatusExecuted, false, "tx.Mined"},
-		{"the chain breaks its word", []Command{accept(), receiptIn(b7), Finalize{b8, epoch}, LoseBlock{b7, r7, epoch}}, StatusExecuted, true, "tx.FinalityViolated"},
-		{"frozen after that", []Command{accept(), receiptIn(b7), Finalize{b8, epoch}, LoseBlock{b7, r7, epoch}, receiptIn(r7)}, StatusExecuted, true, "tx.FinalityViolated"},
-		{"sealed stale, then mined", []Command{accept(), SeeNonce{b7, 6, epoch}, Finalize{b8, epoch}, receiptIn(b8)}, StatusStale, true, "tx.FinalityViolated"},
+		{"sealed with another status than was announced", []Command{accept(), receiptIn(b7), Finalize{Final: b8, Receipt: &chain.Receipt{Block: b7, Status: 0}, At: epoch}}, StatusExecuted, true, "tx.Finalized"},
+		{"the chain breaks its word", []Command{accept(), receiptIn(b7), Finalize{Final: b8, At: epoch}, LoseBlock{b7, r7, epoch}}, StatusExecuted, true, "tx.FinalityViolated"},
+		{"frozen after that", []Command{accept(), receiptIn(b7), Finalize{Final: b8, At: epoch}, LoseBlock{b7, r7, epoch}, receiptIn(r7)}, StatusExecuted, true, "tx.FinalityViolated"},
+		{"sealed stale, then mined", []Command{accept(), SeeNonce{b7, 6, epoch}, Finalize{Final: b8, At: epoch}, receiptIn(b8)}, StatusStale, true, "tx.FinalityViolated"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -127,7 +128,7 @@ func TestInvalidIsSettledOnlyIfNobodyHasIt(t *testing.T) {
 	}{
 		"never handed":             {[]Command{accept(), refused}, true},
 		"a reply was lost":         {[]Command{accept(), Report{1, lost, true, epoch}, refused}, false},
-		"and the verdict is final": {[]Command{accept(), Report{1, lost, true, epoch}, refused, SeeNonce{b7, 6, epoch}, Finalize{b7, epoch}}, true},
+		"and the verdict is final": {[]Command{accept(), Report{1, lost, true, epoch}, refused, SeeNonce{b7, 6, epoch}, Finalize{Final: b7, At: epoch}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := run(t, State{}, append(c.given, Erase{epoch})...)
@@ -145,7 +146,7 @@ func TestRefusals(t *testing.T) {
 	b7 := blockAt(7, "main")
 	queued, _ := run(t, State{}, accept())
 	mined, _ := run(t, State{}, accept(), receiptIn(b7))
-	final, _ := run(t, State{}, accept(), receiptIn(b7), Finalize{b7, epoch})
+	final, _ := run(t, State{}, accept(), receiptIn(b7), Finalize{Final: b7, At: epoch})
 	invalid, _ := run(t, State{}, accept(), Report{1, lost, true, epoch}, Report{2, never, true, epoch})
 	cases := []struct {
 		name  string
@@ -198,7 +199,7 @@ func drawCommand(t *rapid.T, attempt int) Command {
 	case 6:
 		return LoseBlock{block("was"), block("now"), at}
 	case 7:
-		return Finalize{block("final"), at}
+		return Finalize{Final: block("final"), At: at}
 	case 8:
 		return rapid.SampledFrom([]Command{Cancel{"owner", at}, Erase{at}}).Draw(t, "wish")
 	}

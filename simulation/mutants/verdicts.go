@@ -8,8 +8,8 @@ func verdicts() []mutant {
 			Is:     "A verdict is sealed as soon as it is announced: finality is ignored.",
 			Masked: "other endpoints, which have to say that the block is final",
 			Edits: []edit{
-				{"commands/watcher/verdicts.go", `final, err := r.Node.Final(ctx, tip)`, "final, err := r.Node.Final(ctx, tip)\n\t\tif AWAKE {\n\t\t\tfinal, err = tip, nil\n\t\t}"},
-				{"commands/watcher/verdicts.go", `if err := r.Node.ShownFinal(ctx, final); err != nil {`, `if err := r.Node.ShownFinal(ctx, final); err != nil && !AWAKE {`},
+				{"commands/watcher/seal.go", `final, err := r.Node.Final(ctx, tip)`, "final, err := r.Node.Final(ctx, tip)\n\t\tif AWAKE {\n\t\t\tfinal, err = tip, nil\n\t\t}"},
+				{"commands/watcher/seal.go", `if err := r.Node.ShownFinal(ctx, final); err != nil {`, `if err := r.Node.ShownFinal(ctx, final); err != nil && !AWAKE {`},
 			},
 		},
 		{
@@ -27,7 +27,7 @@ func verdicts() []mutant {
 			Masked: "the look before a verdict is sealed",
 			Edits: []edit{
 				{"commands/watcher/verdicts.go", `for _, o := range r.orphans {`, "if AWAKE {\n\t\treturn nil\n\t}\n\tfor _, o := range r.orphans {"},
-				{"commands/watcher/verdicts.go", `if canonical.Hash != row.Block.Hash {`, `if canonical.Hash != row.Block.Hash && !AWAKE {`},
+				{"commands/watcher/seal.go", `if canonical.Hash != row.Block.Hash {`, `if canonical.Hash != row.Block.Hash && !AWAKE {`},
 			},
 		},
 		{
@@ -42,7 +42,7 @@ func verdicts() []mutant {
 			Name: "un-include-on-silence", Breaks: "P13",
 			Is: "A mined transaction is un-mined when no endpoint has a receipt for it just now.",
 			Edits: []edit{{
-				"commands/watcher/verdicts.go", "if row.Verdict == tx.StatusExecuted {\n",
+				"commands/watcher/seal.go", "if row.Verdict == tx.StatusExecuted {\n",
 				"if AWAKE && row.Verdict == tx.StatusExecuted {\n\t\tif receipt, err := r.Node.FindReceipt(ctx, row.Hash, row.Block); receipt == nil && ctx.Err() == nil {\n\t\t\t_ = err\n\t\t\treturn r.command(ctx, row.Hash, tx.LoseBlock{Was: row.Block, Now: final, At: r.Now()})\n\t\t}\n\t}\n\tif row.Verdict == tx.StatusExecuted {\n",
 			}},
 		},

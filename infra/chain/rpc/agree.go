@@ -39,6 +39,7 @@ func (s subject) patience(seen bool) time.Duration {
 
 const (
 	ofReceipts subject = "receipts"
+	ofSealed   subject = "receipts to be sealed"
 	ofNonces   subject = "nonces"
 	ofKeys     subject = "access keys"
 	ofBlocks   subject = "blocks"
@@ -71,19 +72,23 @@ const (
 // Those who differ from the majority are blamed. When e is not borne out, reads leave
 // it, and the error says that nothing is known yet.
 func (p *Pool) borneOut(ctx context.Context, e *endpoint, about subject, what string, check func(ctx context.Context, other *endpoint) say) error {
-	_, err := p.borneOutBy(ctx, e, about, what, check)
+	_, _, err := p.borneOutBy(ctx, e, about, what, check)
 	return err
 }
 
-// borneOutBy is borneOut that says who has agreed, beside e.
-func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, about subject, what string, check func(ctx context.Context, other *endpoint) say) ([]*endpoint, error) {
+// borneOutBy is borneOut that says who has agreed, beside e, and whether the word is as
+// sure as it will be: it is not when there are others who may differ, and have been waited
+// for in vain.
+func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, about subject, what string, check func(ctx context.Context, other *endpoint) say) (by []*endpoint, sure bool, err error) {
 	others := p.witnesses(e)
 	need := min(p.config.Agree-1, len(others))
-	if missed, seen := p.missed(e); need < min(p.config.Agree-1, len(others)+missed) && p.aloneFor(about) < about.patience(seen) {
-		return nil, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d are healthy, %d are not)", what, errAlone, len(others), missed)}
+	missed, seen := p.missed(e)
+	alone := need < min(p.config.Agree-1, len(others)+missed)
+	if alone && p.aloneFor(about) < about.patience(seen) {
+		return nil, false, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d are healthy, %d are not)", what, errAlone, len(others), missed)}
 	}
 	if need <= 0 {
-		return nil, nil
+		return nil, !alone, nil
 	}
 	h := hearing{pool: p, ctx: ctx, check: check, said: make(chan said, len(others)), queue: others, held: map[*endpoint]bool{}}
 	late := time.NewTimer(agreeWithin)
@@ -111,20 +116,20 @@ func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, about subject, what 
 		switch {
 		case len(h.agreed) >= need && len(h.agreed)+1 > len(h.differed):
 			p.accuse(h.differed, what)
-			return h.agreed, nil
+			return h.agreed, true, nil
 		case len(h.differed) > len(h.agreed)+1:
 			p.accuse([]*endpoint{e}, what)
 			p.leave(e)
-			return nil, &outvoted{e.name, what}
+			return nil, false, &outvoted{e.name, what}
 		}
 	}
 	mute := len(others) - len(h.agreed) - len(h.differed) - h.declined
 	if mute == 0 && len(h.differed) == 0 {
-		return h.agreed, nil // all who have a say agree, however few they are
+		return h.agreed, len(h.agreed) > 0 || missed == 0, nil // all who have a say agree, however few they are
 	}
 	p.differ(append(h.differed, e), what)
 	p.leave(e)
-	return nil, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d agree, %d differ, %d decline, %d have not said)",
+	return nil, false, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d agree, %d differ, %d decline, %d have not said)",
 		what, errAlone, len(h.agreed), len(h.differed), h.declined, mute)}
 }
 

@@ -16,6 +16,10 @@ import (
 // receipts for several hashes, single ones otherwise. They count when other endpoints
 // bear them out.
 func (r *Reader) Receipts(ctx context.Context, block chain.Block, hashes []chain.Hash) (map[chain.Hash]chain.Receipt, error) {
+	return r.receipts(ctx, block, hashes, ofReceipts)
+}
+
+func (r *Reader) receipts(ctx context.Context, block chain.Block, hashes []chain.Hash, about subject) (map[chain.Hash]chain.Receipt, error) {
 	if len(hashes) == 0 {
 		return map[chain.Hash]chain.Receipt{}, nil
 	}
@@ -25,9 +29,13 @@ func (r *Reader) Receipts(ctx context.Context, block chain.Block, hashes []chain
 	if err != nil || len(found) == 0 {
 		return found, err
 	}
-	if err := r.pool.borneOut(ctx, by, ofReceipts, fmt.Sprintf("receipts in block %s", block.Hash), r.sameReceipts(block, found)); err != nil {
+	_, sure, err := r.pool.borneOutBy(ctx, by, about, fmt.Sprintf("receipts in block %s", block.Hash), r.sameReceipts(block, found))
+	if err != nil {
 		r.forget(block.Hash)
 		return nil, err
+	}
+	if sure {
+		r.pool.sure.add(found)
 	}
 	return found, nil
 }
@@ -219,10 +227,15 @@ func (r *Reader) shown(ctx context.Context, e *endpoint, hash chain.Hash, all []
 			same++
 		}
 	}
-	if same >= r.pool.config.Agree {
-		return nil
+	found := map[chain.Hash]chain.Receipt{hash: receipt}
+	sure, err := same >= r.pool.config.Agree, error(nil)
+	if !sure {
+		_, sure, err = r.pool.borneOutBy(ctx, e, ofReceipts, fmt.Sprintf("receipt of %s in block %s", hash, receipt.Block.Hash), r.sameReceipts(receipt.Block, found))
 	}
-	return r.pool.borneOut(ctx, e, ofReceipts, fmt.Sprintf("receipt of %s in block %s", hash, receipt.Block.Hash), r.sameReceipts(receipt.Block, map[chain.Hash]chain.Receipt{hash: receipt}))
+	if sure {
+		r.pool.sure.add(found)
+	}
+	return err
 }
 
 // errBehind means that an endpoint has not come to the block in question.
