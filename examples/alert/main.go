@@ -21,11 +21,12 @@ import (
 )
 
 func main() {
-	store := flag.String("store", "./watchtower-data", "a Postgres URL, or the folder of an embedded store")
+	var store examples.Store
+	store.Flags(flag.CommandLine)
 	all := flag.Bool("all", false, "also what was before this program was first started")
 	flag.Parse()
 	examples.Main("alert", func(ctx context.Context) error {
-		return run(ctx, *store, os.Stdout, feed.Options{Group: "alert", FromEnd: !*all})
+		return run(ctx, store, os.Stdout, feed.Options{Group: "alert", FromEnd: !*all})
 	})
 }
 
@@ -33,7 +34,7 @@ func main() {
 const topic = "name:tx.mined.,tx.rejected.,tx.expired.,tx.stale_by_nonce.,tx.reorged.,tx.finality_violated."
 
 // run says what happens until ctx ends.
-func run(ctx context.Context, store string, to io.Writer, o feed.Options) error {
+func run(ctx context.Context, store examples.Store, to io.Writer, o feed.Options) error {
 	return examples.Run(ctx, store, o, func(s *feed.Subscriber) error {
 		messages, err := s.Subscribe(ctx, topic)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/examples"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
@@ -41,7 +42,7 @@ func TestAlert(t *testing.T) {
 	lines, to := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, dir, to, feed.Options{Group: "alert"}) }()
+	go func() { ended <- run(ctx, examples.Store{At: dir}, to, feed.Options{Group: "alert"}) }()
 	scanner := bufio.NewScanner(lines)
 	for _, want := range []string{
 		"reverted in block 7", "taken back: block 7 was replaced", "refused for good: no such fee token", "expired",

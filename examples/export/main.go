@@ -15,17 +15,18 @@ import (
 )
 
 func main() {
-	store := flag.String("store", "./watchtower-data", "a Postgres URL, or the folder of an embedded store")
+	var store examples.Store
+	store.Flags(flag.CommandLine)
 	to := flag.String("to", "events", "the folder of the files")
 	flag.Parse()
 	examples.Main("export", func(ctx context.Context) error {
-		return run(ctx, *store, *to, feed.Options{Group: "export"})
+		return run(ctx, store, *to, feed.Options{Group: "export"})
 	})
 }
 
 // run exports until ctx ends. One lane keeps the order of the log, and nothing is ever
 // parked, for a file with a hole is no export: what cannot be written is tried again.
-func run(ctx context.Context, store, to string, o feed.Options) error {
+func run(ctx context.Context, store examples.Store, to string, o feed.Options) error {
 	o.Lanes, o.MostParked = 1, -1
 	return examples.Run(ctx, store, o, func(s *feed.Subscriber) (err error) {
 		files, err := OpenFiles(to)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/examples"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
@@ -42,7 +43,7 @@ func TestExport(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- run(ctx, dir, to, feed.Options{Group: fmt.Sprint(round)}) }()
+		go func() { ended <- run(ctx, examples.Store{At: dir}, to, feed.Options{Group: fmt.Sprint(round)}) }()
 		waitForLines(t, name, total)
 		cancel()
 		must(t, <-ended)

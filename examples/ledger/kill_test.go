@@ -20,6 +20,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/examples"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
@@ -46,7 +47,7 @@ func child(store, path string) int {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	if err := run(ctx, store, path, feed.Options{Group: "ledger", TTL: ttl}); err != nil {
+	if err := run(ctx, examples.Store{At: store}, path, feed.Options{Group: "ledger", TTL: ttl}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -20,16 +20,17 @@ import (
 )
 
 func main() {
-	store := flag.String("store", "./watchtower-data", "a Postgres URL, or the folder of an embedded store")
+	var store examples.Store
+	store.Flags(flag.CommandLine)
 	path := flag.String("ledger", "ledger.db", "the ledger's database")
 	flag.Parse()
 	examples.Main("ledger", func(ctx context.Context) error {
-		return run(ctx, *store, *path, feed.Options{Group: "ledger"})
+		return run(ctx, store, *path, feed.Options{Group: "ledger"})
 	})
 }
 
 // run keeps the ledger until ctx ends.
-func run(ctx context.Context, store, path string, o feed.Options) error {
+func run(ctx context.Context, store examples.Store, path string, o feed.Options) error {
 	return examples.Run(ctx, store, o, func(s *feed.Subscriber) (err error) {
 		ledger, err := OpenLedger(ctx, path)
 		if err != nil {
