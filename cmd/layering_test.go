@@ -63,6 +63,7 @@ var exceptions = []exception{
 	{from: "commands", to: "commands", test: true, reason: "process managers are tested with the neighbours they work with"},
 	{from: "projections/groups", to: "projections/transactions", test: true, reason: "its queries join the transactions' table"},
 	{from: "infra/chain", to: "infra/chain/rlp", reason: "the decoders share one strict reader of RLP, a leaf"},
+	{from: "infra", to: "infra/retryafter", reason: "what an answer's header says, a leaf"},
 	{from: "infra", to: "infra/storetest", test: true, reason: "the contract every store passes"},
 	{from: "infra", to: "infra/testenv", test: true, reason: "it brings the servers that tests need"},
 	{from: "infra/keys", to: "infra/chain", test: true, reason: "what is signed is read back by the decoders"},

@@ -3,8 +3,9 @@ package keys
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/infra/retryafter"
 )
 
 // MaxRetryAfter is the longest wait that a remote signer can ask for: a wrong header
@@ -28,17 +29,7 @@ func (b *Busy) Error() string {
 // RetryAfter is how long to wait before asking again; 0 when it was not said.
 func (b *Busy) RetryAfter() time.Duration { return b.After }
 
-// busy reads an answer's Retry-After: seconds, or a date (RFC 9110, section 10.2.3),
-// which is compared with the answer's own Date and so needs no clock.
+// busy reads how long an answer asks to wait.
 func busy(status int, header http.Header) *Busy {
-	text := header.Get("Retry-After")
-	after := time.Duration(0)
-	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
-		after = time.Duration(seconds) * time.Second
-	} else if until, err := http.ParseTime(text); err == nil {
-		if now, err := http.ParseTime(header.Get("Date")); err == nil {
-			after = until.Sub(now)
-		}
-	}
-	return &Busy{Status: status, After: min(max(after, 0), MaxRetryAfter)}
+	return &Busy{Status: status, After: min(retryafter.Of(header), MaxRetryAfter)}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/infra/retryafter"
 )
 
 // Bounds of one attempt.
@@ -148,7 +149,7 @@ func answered(response *http.Response) notice.Outcome {
 	case status == http.StatusGone:
 		o.Class = notice.Gone
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
-		o.Class, o.RetryAfter = notice.Later, retryAfter(response.Header)
+		o.Class, o.RetryAfter = notice.Later, retryafter.Of(response.Header)
 	}
 	return o
 }
@@ -175,23 +176,4 @@ func failed(err error, at stage) notice.Outcome {
 		o.Cause = notice.Protocol
 	}
 	return o
-}
-
-// retryAfter is how long an answer asks to wait; 0 when it does not, or in words that
-// are none. Source: RFC 9110 section 10.2.3.
-func retryAfter(h http.Header) time.Duration {
-	text := h.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	when, err := http.ParseTime(text)
-	if err != nil {
-		return 0
-	}
-	// Against the receiver's clock, if it shows it: ours may be another.
-	now, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0
-	}
-	return max(when.Sub(now), 0)
 }

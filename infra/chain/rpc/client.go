@@ -10,10 +10,11 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/infra/retryafter"
 )
 
 // Limits of one exchange.
@@ -149,7 +150,7 @@ func (c *client) post(ctx context.Context, body []byte, limit int64) (a answer, 
 	defer response.Body.Close() //nolint:errcheck // what matters was read
 	a.status = response.StatusCode
 	if a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable {
-		a.retryAfter = retryAfter(response.Header)
+		a.retryAfter = retryafter.Of(response.Header)
 	}
 	if response.ContentLength > limit {
 		return a, tooLarge(limit) // it says so itself: none of it is read
@@ -158,25 +159,6 @@ func (c *client) post(ctx context.Context, body []byte, limit int64) (a answer, 
 		err = fmt.Errorf("reply cut: %w", c.conceal(err))
 	}
 	return a, err
-}
-
-// retryAfter is how long an answer asks to wait before the next request; 0 when it
-// does not. Source: RFC 9110 section 10.2.3.
-func retryAfter(h http.Header) time.Duration {
-	text := h.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	when, err := http.ParseTime(text)
-	if err != nil {
-		return 0
-	}
-	// Against the server's clock, if it shows it: ours may be another.
-	now, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0
-	}
-	return max(when.Sub(now), 0)
 }
 
 // conceal removes the URL that net/http puts into its errors.
