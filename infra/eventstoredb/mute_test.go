@@ -1,6 +1,9 @@
 package eventstoredb_test
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,5 +34,33 @@ func TestSubscriptionFallsSilent(t *testing.T) {
 			server.Mute()
 			stands(t, l, "s", version, 1)
 		}
+	}
+}
+
+// A reader that takes longer for what it was given than a server may be silent is not told
+// that the server was.
+func TestSlowReaderIsNotASilentServer(t *testing.T) {
+	const look, all = 200 * time.Millisecond, 20 * event.MaxAppend // many times what is kept for a reader
+	server := double(t, esdbtest.Options{})
+	var told bytes.Buffer
+	l, err := eventstoredb.Open(soon(t), server.URL(), eventstoredb.Options{Logger: slog.New(slog.NewTextHandler(&told, nil))})
+	must(t, err)
+	l.LookEvery(look)
+	version := event.Version(0)
+	for b, err := range l.Subscribe(soon(t), 0, event.Filter{}, all) {
+		must(t, err)
+		if version == 0 && len(b.Events) == 0 { // it has caught up
+			for at := event.Version(0); at < all; at += event.MaxAppend {
+				stands(t, l, "s", at, event.MaxAppend)
+			}
+		}
+		if version += event.Version(len(b.Events)); version == all {
+			break
+		}
+		<-time.After(look + look/2) // at work on it
+	}
+	must(t, l.Close(soon(t)))
+	if strings.Contains(told.String(), "silent") {
+		t.Error(told.String())
 	}
 }

@@ -254,10 +254,10 @@ func (s *subscriber) follow(ctx context.Context) error {
 	defer silence.Stop()
 	var owed event.Position // the head, when it was last asked for
 	for {
+		silence.Reset(s.lookEvery) // not while the reader took its time: the server was not heard then
 		var got item
 		select {
 		case got = <-feed.items:
-			silence.Reset(s.lookEvery)
 		case <-silence.C:
 			if owed > s.at { // it was there a silence ago
 				return errMute
@@ -266,7 +266,6 @@ func (s *subscriber) follow(ctx context.Context) error {
 			if owed, err = s.Head(ctx); err != nil {
 				return err
 			}
-			silence.Reset(s.lookEvery)
 			continue
 		case <-ctx.Done():
 			return ctx.Err()
