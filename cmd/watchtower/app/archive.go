@@ -155,9 +155,6 @@ func inspectWhole(ctx context.Context, s config.Store, a config.Archive) (verify
 	if !ok {
 		return found, nil
 	}
-	if a.Dir == "" {
-		return &beheaded{found, held}, nil
-	}
 	log, err := withHistory(ctx, found, held, a)
 	if err != nil {
 		return nil, errors.Join(err, found.Close())
@@ -169,7 +166,7 @@ func inspectWhole(ctx context.Context, s config.Store, a config.Archive) (verify
 // that are not whole without it.
 type beheaded struct {
 	verify.Store
-	held segmented
+	begins event.Position
 }
 
 func (b *beheaded) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error) {
@@ -200,11 +197,7 @@ func (b *beheaded) whole(ctx context.Context, stream event.Stream, after event.V
 	if err != nil || !known[stream] {
 		return err
 	}
-	begins, err := b.held.Begins(ctx)
-	if err != nil || begins <= 1 {
-		return err
-	}
-	return &domain.GoneError{Begins: begins, Stream: stream}
+	return &domain.GoneError{Begins: b.begins, Stream: stream}
 }
 
 // withHistory puts the archive before a store of which something was dropped.
@@ -212,6 +205,9 @@ func withHistory(ctx context.Context, store verify.Store, held segmented, a conf
 	begins, err := held.Begins(ctx)
 	if err != nil || begins <= 1 {
 		return store, err
+	}
+	if a.Dir == "" {
+		return &beheaded{store, begins}, nil
 	}
 	segments, err := held.Segments(ctx)
 	if err != nil {

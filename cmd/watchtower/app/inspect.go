@@ -71,22 +71,14 @@ type Log interface {
 // InspectLog opens the configured log to be read.
 func InspectLog(ctx context.Context, c config.Config, log *slog.Logger) (found Log, err error) {
 	if c.Store.Engine == config.EventStoreDB {
-		found, err = orNoLog(eventstoredb.Inspect(ctx, c.Store.URL.Reveal(), log))
+		found, err = eventstoredb.Inspect(ctx, c.Store.URL.Reveal(), log)
 	} else {
-		found, err = orNoLog(inspectWhole(ctx, c.Store, c.Archive))
+		found, err = inspectWhole(ctx, c.Store, c.Archive)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", c.Store, err)
 	}
 	return found, nil
-}
-
-// orNoLog keeps a nil pointer from becoming a log that is not nil.
-func orNoLog[L Log](l L, err error) (Log, error) {
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
 }
 
 func inspect(ctx context.Context, s config.Store) (verify.Store, error) {
