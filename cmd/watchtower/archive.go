@@ -209,15 +209,11 @@ func restoreArchive(stderr io.Writer) *cobra.Command {
 			})
 		}
 		return withArchiver(cmd, stderr, func(ctx context.Context, a *archiver.Archiver) error {
-			plan, err := a.Plan(ctx)
+			first, past, err := a.Restore(ctx, event.Position(*from))
 			if err != nil {
 				return err
 			}
-			first, err := a.Restore(ctx, event.Position(*from))
-			if err != nil {
-				return err
-			}
-			return say("restored", first, plan.Begins)
+			return say("restored", first, past)
 		})
 	}
 	return cmd

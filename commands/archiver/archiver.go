@@ -330,22 +330,24 @@ func (a *Archiver) read(s archive.Segment) {
 }
 
 // Restore has the store hold again what lies from a position on, from the beginning of
-// its segment. It stays there until an operator has it dropped again.
-func (a *Archiver) Restore(ctx context.Context, from event.Position) (event.Position, error) {
+// its segment, and says from where up to where its log began. It stays there until an
+// operator has it dropped again.
+func (a *Archiver) Restore(ctx context.Context, position event.Position) (from, past event.Position, err error) {
 	plan, err := a.Plan(ctx)
 	if err != nil {
-		return from, err
+		return 0, 0, err
 	}
-	if from, err = plan.Restorable(from); err != nil {
-		return from, err
+	if from, err = plan.Restorable(position); err != nil {
+		return 0, 0, err
 	}
-	if _, err := a.handle(ctx, archive.Drop{Below: plan.Begins, At: a.Now()}); err != nil { // if a crash has left that out
-		return from, err
+	past = plan.Begins
+	if _, err := a.handle(ctx, archive.Drop{Below: past, At: a.Now()}); err != nil { // if a crash has left that out
+		return from, past, err
 	}
 	if _, err := a.handle(ctx, archive.Restore{From: from, At: a.Now()}); err != nil {
-		return from, err
+		return from, past, err
 	}
-	return from, a.Store.Restore(ctx, from, a.Log.ReadAll(ctx, from-1, event.Filter{}, readMax))
+	return from, past, a.Store.Restore(ctx, from, a.Log.ReadAll(ctx, from-1, event.Filter{}, readMax))
 }
 
 func (a *Archiver) crash(point string) {

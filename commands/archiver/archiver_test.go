@@ -79,10 +79,10 @@ func TestMoveAndBack(t *testing.T) {
 		}
 		same("passed again")
 
-		from, err := a.Restore(t.Context(), 3*part+2)
+		from, past, err := a.Restore(t.Context(), 3*part+2)
 		check(t, err)
-		if begins, err := store.Begins(t.Context()); err != nil || from != 3*part+1 || begins != from {
-			t.Fatalf("restored from %d, the log begins at %d: %v", from, begins, err)
+		if begins, err := store.Begins(t.Context()); err != nil || from != 3*part+1 || begins != from || past < report.Begins {
+			t.Fatalf("restored from %d to %d, the log begins at %d: %v", from, past-1, begins, err)
 		}
 		same("restored")
 		held, err := a.Pass(t.Context(), false)
@@ -94,7 +94,7 @@ func TestMoveAndBack(t *testing.T) {
 			t.Errorf("it does not go again: %+v", dropped)
 		}
 		same("dropped again")
-		if _, err := a.Restore(t.Context(), 1); err != nil {
+		if _, _, err := a.Restore(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
 		same("restored whole")

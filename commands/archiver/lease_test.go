@@ -47,7 +47,7 @@ func TestOneAtATime(t *testing.T) {
 		t.Errorf("told of %+v", s)
 	}
 	check(t, operator.Alone(t.Context(), func(ctx context.Context) error { // whose lease is free between two passes
-		_, err := operator.Restore(ctx, 1)
+		_, _, err := operator.Restore(ctx, 1)
 		return err
 	}))
 	stop()

@@ -63,8 +63,8 @@ func (p Plan) at(ctx context.Context, position event.Position) (event.Recorded, 
 // ErrNothing says that there is nothing to restore.
 var ErrNothing = errors.New("the store holds that already")
 
-// Restorable is what a restore of a position would put back: from where, up to where the
-// store's log begins.
+// Restorable is from where on a restore of a position would put events back, up to where
+// the store's log begins.
 func (p Plan) Restorable(position event.Position) (from event.Position, err error) {
 	if position > p.Head {
 		return position, fmt.Errorf("there is no position %d yet: the log ends at %d", position, p.Head)
