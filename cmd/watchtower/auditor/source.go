@@ -20,7 +20,7 @@ type Source interface {
 	// Page is the next events of the log, at most so many; none at its end. An event
 	// without a stream's row has no stream.
 	Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error)
-	// Stream is the events of a stream after a version, at most so many.
+	// Stream is the events of a stream after a version, at most so many; fewer at its end.
 	Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error)
 	// Known tells which of some streams there are.
 	Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error)

@@ -129,7 +129,7 @@ func (r *run) group(ctx context.Context, name event.Stream, id group.ID) error {
 			}
 			want.EndAt = max(want.EndAt, m.EligibleAt)
 		}
-		if len(page) == 0 {
+		if len(page) < pageMost {
 			return r.summary(ctx, name, id, want)
 		}
 	}

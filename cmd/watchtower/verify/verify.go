@@ -34,7 +34,7 @@ type Store interface {
 	Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error)
 	// Names lists streams by prefix, at most so many after the one that next named.
 	Names(ctx context.Context, prefix string, after int64, most int) (names []event.Stream, next int64, err error)
-	// Stream is the events of a stream after a version, at most so many.
+	// Stream is the events of a stream after a version, at most so many; fewer at its end.
 	Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error)
 	// Streams is all events of some streams, each stream's in order.
 	Streams(ctx context.Context, names []event.Stream) (map[event.Stream][]event.Recorded, error)
