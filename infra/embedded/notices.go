@@ -156,14 +156,6 @@ func scanNotice(row *sqlite.Stmt, now time.Time) notice.Notice {
 	return n
 }
 
-// timeAt is the zero time for null.
-func timeAt(row *sqlite.Stmt, col int) time.Time {
-	if row.ColumnIsNull(col) {
-		return time.Time{}
-	}
-	return time.UnixMicro(row.ColumnInt64(col)).UTC()
-}
-
 func notices(conn *sqlite.Conn, now time.Time, where string, args ...any) (found []notice.Notice, err error) {
 	err = query(conn, "SELECT "+noticeColumns+" FROM notices WHERE "+where, func(row *sqlite.Stmt) bool {
 		found = append(found, scanNotice(row, now))

@@ -80,6 +80,14 @@ func microsOrNull(t time.Time) any {
 	return micros(t)
 }
 
+// timeAt is the zero time for null.
+func timeAt(row *sqlite.Stmt, col int) time.Time {
+	if row.ColumnIsNull(col) {
+		return time.Time{}
+	}
+	return time.UnixMicro(row.ColumnInt64(col)).UTC()
+}
+
 const workColumns = `no, chain, hash, sender, nonce_key, nonce, eligible_at, expires_at, phase, verdict,
 	block_number, block_hash, next_at, attempts, note, sent_at, parked, wait_nonce, wait_since, account, held_since`
 
@@ -96,20 +104,14 @@ func scanRow(s *sqlite.Stmt) row {
 		}
 		return unordered(s.ColumnInt64(col))
 	}
-	timeOrZero := func(col int) time.Time {
-		if s.ColumnIsNull(col) {
-			return time.Time{}
-		}
-		return time.UnixMicro(s.ColumnInt64(col)).UTC()
-	}
 	r := row{no: s.ColumnInt64(0), Work: tx.Work{
 		Chain: chain.ID(s.ColumnInt64(1)), Nonce: unordered(s.ColumnInt64(5)),
 		EligibleAt: unordered(s.ColumnInt64(6)), ExpiresAt: uintOrZero(7),
 		Phase: tx.Phase(s.ColumnText(8)), Verdict: tx.Status(s.ColumnText(9)),
 		Block:  chain.Block{Number: uintOrZero(10)},
-		NextAt: timeOrZero(12), Attempts: s.ColumnInt(13), Note: s.ColumnText(14), SentAt: timeOrZero(15),
-		Parked: s.ColumnBool(16), WaitNonce: uintOrZero(17), WaitSince: timeOrZero(18),
-		HeldSince: timeOrZero(20),
+		NextAt: timeAt(s, 12), Attempts: s.ColumnInt(13), Note: s.ColumnText(14), SentAt: timeAt(s, 15),
+		Parked: s.ColumnBool(16), WaitNonce: uintOrZero(17), WaitSince: timeAt(s, 18),
+		HeldSince: timeAt(s, 20),
 	}}
 	s.ColumnBytes(2, r.Hash[:])
 	s.ColumnBytes(3, r.Sender[:])

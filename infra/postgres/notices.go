@@ -106,15 +106,13 @@ func (s *Notices) settle(q *pgx.Batch, t touched) {
 // is there already stays as it is. At an endpoint that is disabled, news are dead.
 func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
 	urls := map[notice.EndpointID]string{}
-	keys := make([]notice.Key, len(news))
-	var endpoints, intents []pgtype.UUID
-	var seqs []int64
+	var keys []notice.Key
 	var bodies [][]byte
-	for i, n := range news {
-		keys[i], urls[n.Endpoint] = n.Key, n.URL
-		endpoints, intents = append(endpoints, uuidOf(n.Endpoint)), append(intents, uuidOf(n.Intent))
-		seqs, bodies = append(seqs, clamp(n.Seq)), append(bodies, notNull(n.Body))
+	for _, n := range news {
+		urls[n.Endpoint] = n.URL
+		keys, bodies = append(keys, n.Key), append(bodies, notNull(n.Body))
 	}
+	endpoints, intents, seqs := keyColumns(keys)
 	t := touch(keys)
 	var text []string
 	for _, id := range t.endpoints {
@@ -160,14 +158,6 @@ func scanEndpoint(row pgx.CollectableRow) (e notice.Endpoint, err error) {
 	err = row.Scan(&id, &e.URL, &e.Failures, &since, &paused, &e.Disabled, &disabled)
 	e.ID, e.FailingSince, e.PausedUntil, e.DisabledAt = id.Bytes, timeOf(since), timeOf(paused), timeOf(disabled)
 	return e, err
-}
-
-// timeOf is the zero time for null.
-func timeOf(t pgtype.Timestamptz) time.Time {
-	if !t.Valid {
-		return time.Time{}
-	}
-	return t.Time.UTC()
 }
 
 // Find returns a notice; ok is false when there is none.

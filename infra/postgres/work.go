@@ -57,14 +57,9 @@ func scanWork(row pgx.Row, more ...any) (w tx.Work, err error) {
 	copy(w.Block.Hash[:], blockHash)
 	w.Nonce, w.EligibleAt, w.ExpiresAt, w.Block.Number = unflip(nonce), unflip(eligible), unflip(expires), unflip(block)
 	w.NextAt, w.Account = w.NextAt.UTC(), tx.Account(account.Bytes)
-	if sent.Valid {
-		w.SentAt = sent.Time.UTC()
-	}
+	w.SentAt, w.HeldSince = timeOf(sent), timeOf(held)
 	if wait.Valid {
 		w.WaitNonce, w.WaitSince = unflip(wait.Int64), since.Time.UTC()
-	}
-	if held.Valid {
-		w.HeldSince = held.Time.UTC()
 	}
 	return w, nil
 }
@@ -175,6 +170,14 @@ func storedTime(t time.Time) time.Time {
 // optionalTime keeps the zero time as NULL.
 func optionalTime(t time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: storedTime(t), Valid: !t.IsZero()}
+}
+
+// timeOf is the zero time for null.
+func timeOf(t pgtype.Timestamptz) time.Time {
+	if !t.Valid {
+		return time.Time{}
+	}
+	return t.Time.UTC()
 }
 
 // optionalNonce keeps 0, "not waiting", as NULL.
