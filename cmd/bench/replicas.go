@@ -97,7 +97,10 @@ func (b *bench) together(ctx context.Context, engine string, l loads, n int, of 
 		last, _, err = s.node.mined(ctx, l.crew)
 		return err
 	})
+	if err != nil {
+		return got, err
+	}
 	mined := float64(len(l.crew))
 	b.cpu(func(what, unit string) figure { return of("mined"+what, unit) }, used, mined)
-	return rates{accepted / took.Seconds(), mined / last.Sub(began).Seconds()}, err
+	return rates{accepted / took.Seconds(), mined / last.Sub(began).Seconds()}, nil
 }
