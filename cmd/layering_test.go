@@ -88,6 +88,7 @@ var mustNotLink = map[string]map[string]string{
 		module + "domain/lane":                     "delivery is complete without the relay",
 		module + "domain/signer":                   "delivery is complete without the relay",
 		module + "domain/safeguard":                "delivery is complete without the relay",
+		module + "domain/budget":                   "delivery is complete without the relay",
 		module + "domain/promise/safeguards":       "delivery is complete without the relay",
 		module + "domain/promise/lanes":            "delivery is complete without the relay",
 		module + "cmd/devnet":                      "the playground's wallet signs",

@@ -1,0 +1,138 @@
+package budget
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Day is a day of UTC, counted from 1 January 1970. In text it is a date.
+type Day int32
+
+// DayOf is the day of a time.
+func DayOf(t time.Time) Day {
+	seconds := t.Unix()
+	day := seconds / secondsOfDay
+	if seconds%secondsOfDay < 0 {
+		day--
+	}
+	return Day(day)
+}
+
+const secondsOfDay = 24 * 60 * 60
+
+// Begin is when the day begins; the next one's beginning is its end.
+func (d Day) Begin() time.Time { return time.Unix(int64(d)*secondsOfDay, 0).UTC() }
+
+func (d Day) String() string               { return d.Begin().Format(time.DateOnly) }
+func (d Day) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads a date.
+func (d *Day) UnmarshalText(b []byte) error {
+	t, err := time.Parse(time.DateOnly, string(b))
+	if err != nil {
+		return fmt.Errorf("%q is not a date", b)
+	}
+	*d = DayOf(t)
+	return nil
+}
+
+// Sum is money: what fees may take, and what calls move.
+type Sum struct {
+	Fee   chain.Amount `json:"fee,omitzero"`
+	Value chain.Amount `json:"value,omitzero"`
+}
+
+func (a Sum) plus(b Sum) Sum  { return Sum{a.Fee.Plus(b.Fee), a.Value.Plus(b.Value)} }
+func (a Sum) minus(b Sum) Sum { return Sum{a.Fee.Minus(b.Fee), a.Value.Minus(b.Value)} }
+func (a Sum) max(b Sum) Sum   { return Sum{a.Fee.Max(b.Fee), a.Value.Max(b.Value)} }
+func (a Sum) min(b Sum) Sum   { return a.minus(a.minus(b)) }
+
+// sumBits bounds amounts: nobody has more than 2^192 of any chain's smallest unit, and as
+// many sums of that as a log can have do not overflow.
+const sumBits = 192
+
+// impossible reports whether nobody can have so much.
+func (a Sum) impossible() bool {
+	return a.Fee.Int().BitLen() > sumBits || a.Value.Int().BitLen() > sumBits
+}
+
+// Limit is what may be spent in a day; nil is without limit.
+type Limit struct {
+	Fee   *chain.Amount `json:"fee,omitempty"`
+	Value *chain.Amount `json:"value,omitempty"`
+}
+
+func (l Limit) none() bool { return l.Fee == nil && l.Value == nil }
+
+func (l Limit) equal(other Limit) bool {
+	same := func(a, b *chain.Amount) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+	return same(l.Fee, other.Fee) && same(l.Value, other.Value)
+}
+
+// exceeded reports whether a sum is above the limit, in what has been added to it: what
+// adds nothing exceeds nothing, even if the limit has been lowered meanwhile.
+func (l Limit) exceeded(sum, added Sum) bool {
+	above := func(limit *chain.Amount, sum, added chain.Amount) bool {
+		return limit != nil && !added.IsZero() && sum.Cmp(*limit) > 0
+	}
+	return above(l.Fee, sum.Fee, added.Fee) || above(l.Value, sum.Value, added.Value)
+}
+
+// Account is whose spending is counted.
+type Account struct {
+	Kind   AccountKind   `json:"kind"`
+	Client string        `json:"client,omitempty"` // all who need no key to ask are one client, which is empty
+	Signer chain.Address `json:"signer,omitzero"`
+}
+
+// AccountKind is what kind of account it is.
+type AccountKind string
+
+const (
+	OnChain    AccountKind = "chain" // everybody together
+	OfClient   AccountKind = "client"
+	OfSigner   AccountKind = "signer"
+	EachClient AccountKind = "each-client" // each client that has no limit of its own
+	EachSigner AccountKind = "each-signer"
+)
+
+func (a Account) String() string {
+	switch a.Kind {
+	case OfClient:
+		return fmt.Sprintf("client %q", a.Client)
+	case OfSigner:
+		return "signer " + a.Signer.String()
+	}
+	return string(a.Kind)
+}
+
+// Lane is whose reservation it is: the signer's nonces under one nonce key.
+type Lane struct {
+	Signer   chain.Address  `json:"signer"`
+	NonceKey chain.NonceKey `json:"nonceKey"`
+}
+
+// Purpose is what is reserved for: an intent, with the no-op that may take its place; or,
+// without an intent, the no-op that fills a hole at a nonce.
+type Purpose struct {
+	Intent chain.IntentID `json:"intent,omitzero"`
+	Nonce  uint64         `json:"nonce,omitempty"`
+}
+
+// Charge is the worst that a purpose can cost.
+type Charge struct {
+	Purpose
+	Client string `json:"client,omitempty"` // of the intent
+	Sum
+}
+
+// accounts are those that a purpose is counted for.
+func accounts(l Lane, p Purpose, client string) []Account {
+	all := []Account{{Kind: OnChain}, {Kind: OfSigner, Signer: l.Signer}}
+	if !p.Intent.IsZero() {
+		all = append(all, Account{Kind: OfClient, Client: client})
+	}
+	return all
+}

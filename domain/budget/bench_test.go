@@ -1,0 +1,39 @@
+package budget
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// A batch of 100 for one of ten lanes that have 300 in flight each, of 100 clients.
+func BenchmarkReserve(b *testing.B) {
+	s := State{Limits: map[Account]Limit{whole: {Fee: amount(1 << 62)}, {Kind: EachClient}: {Fee: amount(1 << 60)}}}
+	charges := func(lane, from, n int) (Lane, []Charge) {
+		all := make([]Charge, n)
+		for i := range all {
+			all[i] = Charge{Purpose{Intent: chain.IntentID{1, byte(lane), byte((from + i) >> 8), byte(from + i)}}, fmt.Sprint("client", i), fees(1000)}
+		}
+		return Lane{Signer: chain.Address{byte(lane)}}, all
+	}
+	for lane := range 10 {
+		for from := 0; from < 300; from += 100 {
+			l, all := charges(lane, from, 100)
+			events, err := s.Decide(Reserve{today, l, all, epoch})
+			if err != nil {
+				b.Fatal(err)
+			}
+			s = s.Evolve(events[0])
+		}
+	}
+	l, all := charges(3, 300, 100)
+	b.ReportAllocs()
+	for b.Loop() {
+		events, err := s.Decide(Reserve{today, l, all, epoch})
+		if err != nil || len(events) != 1 {
+			b.Fatal(events, err)
+		}
+		s.Evolve(events[0])
+	}
+}

@@ -1,0 +1,279 @@
+package budget
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holiman/uint256"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+const today Day = 20_000
+
+var (
+	epoch = today.Begin().Add(time.Hour)
+	one   = Lane{Signer: chain.Address{1}}
+	two   = Lane{Signer: chain.Address{2}}
+	whole = Account{Kind: OnChain}
+)
+
+func intent(n int) chain.IntentID { return chain.IntentID{15: byte(n)} }
+
+func fees(n uint64) Sum { return Sum{Fee: chain.NewAmount(n)} }
+
+// costs is the charge of an intent, of which every client has one: the client is named
+// by the intent's tens.
+func costs(n int, fee, value uint64) Charge {
+	return Charge{Purpose{Intent: intent(n)}, fmt.Sprint("client", n/10), Sum{chain.NewAmount(fee), chain.NewAmount(value)}}
+}
+
+func noop(nonce, fee uint64) Charge { return Charge{Purpose{Nonce: nonce}, "", fees(fee)} }
+
+func reserve(l Lane, charges ...Charge) Command { return Reserve{today, l, charges, epoch} }
+
+func settle(l Lane, n int, fee, value uint64) Command {
+	return Settle{today, l, []Spent{{Purpose{Intent: intent(n)}, Sum{chain.NewAmount(fee), chain.NewAmount(value)}}}, epoch}
+}
+
+// tomorrow is the same command a day later.
+func tomorrow(c Command) Command {
+	switch c := c.(type) {
+	case Reserve:
+		c.Day++
+		return c
+	case Settle:
+		c.Day++
+		return c
+	}
+	panic("not of a day")
+}
+
+func amount(n uint64) *chain.Amount { a := chain.NewAmount(n); return &a }
+
+func limit(a Account, fee, value *chain.Amount) Command {
+	return SetLimit{a, Limit{fee, value}, "ada", "as agreed", epoch}
+}
+
+func run(t *testing.T, commands ...Command) (State, int) {
+	t.Helper()
+	var s State
+	facts := 0
+	for _, c := range commands {
+		events, err := s.Decide(c)
+		if err != nil {
+			t.Fatalf("%+v: %v", c, err)
+		}
+		for _, e := range events {
+			s, facts = s.Evolve(e), facts+1
+		}
+	}
+	return s, facts
+}
+
+// shape is a state in short: what is used, and how many reservations are open.
+func shape(s State) string {
+	text := ""
+	for _, a := range []Account{whole, {Kind: OfSigner, Signer: one.Signer}, {Kind: OfSigner, Signer: two.Signer}, {Kind: OfClient, Client: "client0"}, {Kind: OfClient, Client: "client1"}} {
+		used := s.Used(s.Day, a)
+		text += fmt.Sprintf("%s/%s ", used.Fee, used.Value)
+	}
+	return text + fmt.Sprint(len(s.Open(one))+len(s.Open(two)))
+}
+
+func TestLife(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		commands []Command
+		facts    int
+		want     string
+	}{
+		{"nothing", nil, 0, "0/0 0/0 0/0 0/0 0/0 0"},
+		{"reserved", []Command{reserve(one, costs(1, 10, 5))}, 1, "10/5 10/5 0/0 10/5 0/0 1"},
+		{"reserved again", []Command{reserve(one, costs(1, 10, 5)), reserve(one, costs(1, 10, 5))}, 1, "10/5 10/5 0/0 10/5 0/0 1"},
+		{"several at once", []Command{reserve(one, costs(1, 10, 5), costs(11, 3, 0))}, 1, "13/5 13/5 0/0 10/5 3/0 2"},
+		{"a bump adds the difference", []Command{reserve(one, costs(1, 10, 5)), reserve(one, costs(1, 12, 5))}, 2, "12/5 12/5 0/0 12/5 0/0 1"},
+		{"its no-op costs less", []Command{reserve(one, costs(1, 10, 5)), reserve(one, costs(1, 8, 0))}, 1, "10/5 10/5 0/0 10/5 0/0 1"},
+		{"more of one, less of the other", []Command{reserve(one, costs(1, 10, 5)), reserve(one, costs(1, 20, 0))}, 2, "20/5 20/5 0/0 20/5 0/0 1"},
+		{"a hole's no-op is nobody's", []Command{reserve(one, noop(0, 4), noop(7, 3))}, 1, "7/0 7/0 0/0 0/0 0/0 2"},
+		{"settled at less", []Command{reserve(one, costs(1, 10, 5)), settle(one, 1, 6, 5)}, 2, "6/5 6/5 0/0 6/5 0/0 0"},
+		{"released", []Command{reserve(one, costs(1, 10, 5)), settle(one, 1, 0, 0)}, 2, "0/0 0/0 0/0 0/0 0/0 0"},
+		{"settled once", []Command{reserve(one, costs(1, 10, 5)), settle(one, 1, 6, 5), settle(one, 1, 0, 0)}, 2, "6/5 6/5 0/0 6/5 0/0 0"},
+		{"settled, never reserved", []Command{settle(one, 1, 6, 5)}, 0, "0/0 0/0 0/0 0/0 0/0 0"},
+		{"settled at more", []Command{reserve(one, costs(1, 10, 5)), settle(one, 1, 16, 5)}, 2, "16/5 16/5 0/0 16/5 0/0 0"},
+		{"of another lane", []Command{reserve(one, costs(1, 10, 5)), settle(two, 1, 0, 0)}, 1, "10/5 10/5 0/0 10/5 0/0 1"},
+		{"two lanes, one intent", []Command{reserve(one, costs(1, 10, 5)), reserve(two, costs(1, 10, 5))}, 2, "20/10 10/5 10/5 20/10 0/0 2"},
+		{"and the loser settles", []Command{reserve(one, costs(1, 10, 5)), reserve(two, costs(1, 10, 5)), settle(one, 1, 0, 0)}, 3, "10/5 0/0 10/5 10/5 0/0 1"},
+		{"reserved anew", []Command{reserve(one, costs(1, 10, 5)), settle(one, 1, 0, 0), reserve(one, costs(1, 4, 0))}, 3, "4/0 4/0 0/0 4/0 0/0 1"},
+		{"another day", []Command{reserve(one, costs(1, 10, 5)), tomorrow(reserve(one, costs(2, 1, 0)))}, 2, "1/0 1/0 0/0 1/0 0/0 2"},
+		{"a bump of another day", []Command{reserve(one, costs(1, 10, 5)), tomorrow(reserve(one, costs(1, 12, 5)))}, 2, "2/0 2/0 0/0 2/0 0/0 1"},
+		{"what comes back on another day", []Command{reserve(one, costs(1, 10, 5)), tomorrow(reserve(one, costs(1, 12, 5))), tomorrow(settle(one, 1, 1, 0))}, 3, "0/0 0/0 0/0 0/0 0/0 0"},
+		{"less came back", []Command{reserve(one, costs(1, 10, 5)), tomorrow(reserve(one, costs(1, 14, 5))), tomorrow(settle(one, 1, 13, 5))}, 3, "3/0 3/0 0/0 3/0 0/0 0"},
+		{"nothing of yesterday comes back", []Command{reserve(one, costs(1, 10, 5)), tomorrow(reserve(one, costs(2, 3, 0))), tomorrow(settle(one, 1, 0, 0))}, 3, "3/0 3/0 0/0 3/0 0/0 1"},
+		{"a day does not go back", []Command{tomorrow(reserve(one, costs(1, 10, 5))), reserve(one, costs(2, 3, 0))}, 2, "13/5 13/5 0/0 13/5 0/0 2"},
+		{"limited", []Command{limit(whole, amount(15), nil), reserve(one, costs(1, 10, 5)), reserve(one, costs(2, 6, 0)), reserve(one, costs(3, 5, 9))}, 3, "15/14 15/14 0/0 15/14 0/0 2"},
+		{"those that fit", []Command{limit(whole, amount(15), nil), reserve(one, costs(1, 10, 5), costs(2, 6, 0), costs(3, 5, 9))}, 2, "15/14 15/14 0/0 15/14 0/0 2"},
+		{"a client's", []Command{limit(Account{Kind: OfClient, Client: "client0"}, amount(15), nil), reserve(one, costs(1, 10, 5), costs(2, 6, 0), costs(11, 6, 0))}, 2, "16/5 16/5 0/0 10/5 6/0 2"},
+		{"each client's", []Command{limit(Account{Kind: EachClient}, nil, amount(5)), reserve(one, costs(1, 10, 5), costs(2, 6, 1), costs(11, 6, 5))}, 2, "16/10 16/10 0/0 10/5 6/5 2"},
+		{"its own before each", []Command{limit(Account{Kind: EachClient}, amount(1), nil), limit(Account{Kind: OfClient, Client: "client0"}, amount(100), nil), reserve(one, costs(1, 10, 5), costs(11, 6, 5))}, 3, "10/5 10/5 0/0 10/5 0/0 1"},
+		{"a signer's", []Command{limit(Account{Kind: OfSigner, Signer: one.Signer}, amount(5), nil), reserve(one, costs(1, 10, 5)), reserve(two, costs(1, 10, 5))}, 2, "10/5 0/0 10/5 10/5 0/0 1"},
+		{"each signer's, no-ops too", []Command{limit(Account{Kind: EachSigner}, amount(5), nil), reserve(one, noop(1, 5), noop(2, 1))}, 2, "5/0 5/0 0/0 0/0 0/0 1"},
+		{"a bump over it", []Command{limit(whole, amount(15), nil), reserve(one, costs(1, 10, 5)), reserve(one, costs(1, 16, 5))}, 2, "10/5 10/5 0/0 10/5 0/0 1"},
+		{"room again", []Command{limit(whole, amount(15), nil), reserve(one, costs(1, 10, 5)), settle(one, 1, 5, 5), reserve(one, costs(2, 10, 5))}, 4, "15/10 15/10 0/0 15/10 0/0 1"},
+		{"room tomorrow", []Command{limit(whole, amount(15), nil), reserve(one, costs(1, 10, 5)), tomorrow(reserve(one, costs(2, 10, 5)))}, 3, "10/5 10/5 0/0 10/5 0/0 2"},
+		{"lowered below what is used", []Command{reserve(one, costs(1, 10, 5)), limit(whole, amount(5), nil), reserve(one, costs(1, 10, 6)), reserve(one, costs(2, 1, 0))}, 3, "10/6 10/6 0/0 10/6 0/0 1"},
+		{"taken away", []Command{limit(whole, amount(0), nil), limit(whole, nil, nil), reserve(one, costs(1, 10, 5))}, 3, "10/5 10/5 0/0 10/5 0/0 1"},
+		{"set to what it is", []Command{limit(whole, nil, nil), limit(whole, amount(1), nil), limit(whole, amount(1), nil)}, 1, "0/0 0/0 0/0 0/0 0/0 0"},
+	} {
+		s, facts := run(t, c.commands...)
+		if got := shape(s); facts != c.facts || got != c.want {
+			t.Errorf("%s: %s by %d facts, want %s by %d", c.name, got, facts, c.want, c.facts)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	s, _ := run(t, limit(whole, amount(15), amount(50)), limit(Account{Kind: OfClient, Client: "client1"}, amount(0), nil), reserve(one, costs(1, 10, 5)))
+	for name, c := range map[string]struct {
+		day    Day
+		charge Charge
+		want   error
+	}{
+		"fits":                  {today, costs(2, 5, 45), nil},
+		"not today":             {today, costs(2, 6, 0), ErrSpent},
+		"value not today":       {today, costs(2, 0, 46), ErrSpent},
+		"tomorrow":              {today + 1, costs(2, 15, 50), nil},
+		"never":                 {today + 1, costs(2, 16, 0), ErrOverLimit},
+		"never of the client's": {today + 1, costs(11, 1, 0), ErrOverLimit},
+		"its bump":              {today, costs(1, 15, 5), nil},
+		"too much of a bump":    {today, costs(1, 16, 5), ErrSpent},
+		"more than there is":    {today, Charge{Purpose{Intent: intent(3)}, "", Sum{Value: chain.AmountOf(new(uint256.Int).Lsh(uint256.NewInt(1), sumBits))}}, ErrImpossible},
+	} {
+		if err := s.Check(c.day, one, c.charge); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if left := s.Left(today, whole); left.Fee.String() != "5" || left.Value.String() != "45" {
+		t.Errorf("left: %s, %s", left.Fee, left.Value)
+	}
+	if left := s.Left(today, Account{Kind: OfClient, Client: "client0"}); !left.none() {
+		t.Errorf("left of what has no limit: %+v", left)
+	}
+	if !s.Covers(one, costs(1, 10, 4)) || s.Covers(one, costs(1, 11, 5)) || s.Covers(two, costs(1, 10, 5)) || s.Covers(one, costs(2, 0, 0)) {
+		t.Error("it is covered by what is not reserved, or the other way round")
+	}
+}
+
+func TestExhausted(t *testing.T) {
+	for name, c := range map[string]struct {
+		commands []Command
+		want     bool
+	}{
+		"no limit":          {nil, false},
+		"something left":    {[]Command{limit(whole, amount(15), nil), reserve(one, costs(1, 14, 0))}, false},
+		"the chain's":       {[]Command{limit(whole, amount(15), nil), reserve(two, costs(1, 15, 0))}, true},
+		"the signer's":      {[]Command{limit(Account{Kind: EachSigner}, amount(15), nil), reserve(one, costs(1, 15, 0))}, true},
+		"another signer's":  {[]Command{limit(Account{Kind: EachSigner}, amount(15), nil), reserve(two, costs(1, 15, 0))}, false},
+		"value is not fees": {[]Command{limit(whole, nil, amount(0))}, false},
+		"a limit of naught": {[]Command{limit(whole, amount(0), nil)}, true},
+	} {
+		if s, _ := run(t, c.commands...); s.Exhausted(today, one.Signer) != c.want || s.Limited() != (len(c.commands) > 0) {
+			t.Errorf("%s: %t", name, !c.want)
+		}
+	}
+	if s, _ := run(t, limit(whole, amount(15), nil), reserve(two, costs(1, 15, 0))); s.Exhausted(today+1, one.Signer) {
+		t.Error("nothing is left tomorrow")
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	signer := Account{Kind: OfSigner, Signer: one.Signer}
+	for name, c := range map[string]Command{
+		"nobody":              SetLimit{whole, Limit{}, "", "as agreed", epoch},
+		"for nothing":         SetLimit{whole, Limit{}, "ada", "", epoch},
+		"a long reason":       SetLimit{whole, Limit{}, "ada", strings.Repeat("r", TextMax+1), epoch},
+		"two lines":           SetLimit{whole, Limit{}, "a\nb", "as agreed", epoch},
+		"of no account":       limit(Account{}, amount(1), nil),
+		"of no signer":        limit(Account{Kind: OfSigner}, amount(1), nil),
+		"a signer of all":     limit(Account{Kind: OnChain, Signer: signer.Signer}, amount(1), nil),
+		"a client of all":     limit(Account{Kind: EachClient, Client: "client0"}, amount(1), nil),
+		"a name with a space": limit(Account{Kind: OfClient, Client: "client 0"}, amount(1), nil),
+	} {
+		if events, err := (State{}).Decide(c); !errors.Is(err, ErrInvalid) || len(events) > 0 {
+			t.Errorf("%s: %v, %v", name, events, err)
+		}
+	}
+	full := State{Limits: map[Account]Limit{}}
+	for n := range LimitsMax {
+		full.Limits[Account{Kind: OfClient, Client: fmt.Sprint(n)}] = Limit{Fee: amount(1)}
+	}
+	if _, err := full.Decide(limit(whole, amount(1), nil)); !errors.Is(err, ErrTooMany) {
+		t.Errorf("one limit more: %v", err)
+	}
+	huge := Spent{Purpose{Intent: intent(1)}, Sum{Fee: chain.AmountOf(new(uint256.Int).SetAllOne())}}
+	s, _ := run(t, reserve(one, costs(1, 10, 5)))
+	if _, err := s.Decide(Settle{today, one, []Spent{huge}, epoch}); !errors.Is(err, ErrImpossible) {
+		t.Errorf("more spent than there is: %v", err)
+	}
+}
+
+// A batch of the longest fits into an event.
+func TestBoundsFit(t *testing.T) {
+	most := chain.AmountOf(new(uint256.Int).Sub(new(uint256.Int).Lsh(uint256.NewInt(1), sumBits), uint256.NewInt(1)))
+	var charges []Charge
+	var spent []Spent
+	for n := range BatchMax {
+		p := Purpose{Intent: chain.IntentID{byte(n >> 8), byte(n), 1}}
+		charges = append(charges, Charge{p, strings.Repeat("x", NameMax), Sum{most, most}})
+		spent = append(spent, Spent{p, Sum{most, most}})
+	}
+	s := State{}
+	for _, c := range []Command{Reserve{today, one, charges, epoch}, Settle{today, one, spent, epoch}} {
+		events, err := s.Decide(c)
+		if err != nil || len(events) != 1 {
+			t.Fatalf("%d events, %v", len(events), err)
+		}
+		if _, data, err := Codec().Encode(events[0]); err != nil || len(data) > event.MaxEventBytes {
+			t.Errorf("%T: %d bytes, %v", c, len(data), err)
+		}
+		s = s.Evolve(events[0])
+	}
+	if got := s.Used(today, whole).Fee; got.Int().Cmp(most.Times(BatchMax).Int()) != 0 {
+		t.Errorf("%s, which is not %d times as much", got, BatchMax)
+	}
+}
+
+func TestDays(t *testing.T) {
+	for text, seconds := range map[string]int64{"1970-01-01": 0, "1969-12-31": -1, "2026-11-21": 1_795_219_199 + 1, "2026-11-20": 1_795_219_199} {
+		day := DayOf(time.Unix(seconds, 0))
+		if day.String() != text {
+			t.Errorf("%d is in %s, not in %s", seconds, day, text)
+		}
+		var back Day
+		if err := back.UnmarshalText([]byte(text)); err != nil || back != day || DayOf(back.Begin()) != day || DayOf(back.Begin().Add(-1)) != day-1 {
+			t.Errorf("%s is read as %s, %v", text, back, err)
+		}
+	}
+	if new(Day).UnmarshalText([]byte("2026-2-1")) == nil {
+		t.Error("a date of another form is read")
+	}
+	// It is the day of UTC, wherever the time was taken.
+	if late := time.Date(2026, 11, 21, 23, 0, 0, 0, time.FixedZone("", -2*3600)); DayOf(late).String() != "2026-11-22" {
+		t.Errorf("%s is in %s", late, DayOf(late))
+	}
+}
+
+func TestStream(t *testing.T) {
+	if on, err := ParseStream(Stream(42431)); err != nil || on != 42431 {
+		t.Errorf("%d, %v", on, err)
+	}
+	for _, bad := range []event.Stream{"", "budget-", "budget-0", "budget-01", "budgets-1", "budget-1-"} {
+		if _, err := ParseStream(bad); err == nil {
+			t.Errorf("%q is a budget's", bad)
+		}
+	}
+}

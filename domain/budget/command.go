@@ -1,0 +1,154 @@
+package budget
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Command is a wish about a budget, or news. It carries its own day and time, by the
+// store's clock: nothing in this package reads one.
+//
+//sumtype:decl
+type Command interface{ wish() }
+
+// Reserve sets aside what a lane is about to sign for. Of the charges those are taken
+// that fit, one after the other; the others are left out, which [State.Covers] tells, and
+// [State.Check] says why.
+type Reserve struct {
+	Day     Day
+	Lane    Lane
+	Charges []Charge // at most [BatchMax]
+	At      time.Time
+}
+
+// BatchMax bounds how much is reserved or settled by one command.
+const BatchMax = 400
+
+// Settle tells what became of what was reserved for a lane. What is not reserved adds
+// nothing.
+type Settle struct {
+	Day   Day
+	Lane  Lane
+	Spent []Spent // at most [BatchMax]
+	At    time.Time
+}
+
+// Spent is what a purpose did cost, for good: by a final block, or nothing, if nothing
+// was signed for it or the final chain has used the nonce for something else.
+type Spent struct {
+	Purpose
+	Sum
+}
+
+// SetLimit is an operator's word on what may be spent in a day. A limit of nothing stops
+// it; none takes the account's own limit away.
+type SetLimit struct {
+	Account       Account
+	Limit         Limit
+	Actor, Reason string
+	At            time.Time
+}
+
+func (Reserve) wish()  {}
+func (Settle) wish()   {}
+func (SetLimit) wish() {}
+
+const (
+	ErrSpent      = event.Refusal("budget-spent")      // it fits the limit, but not today
+	ErrOverLimit  = event.Refusal("budget-over-limit") // by itself
+	ErrImpossible = event.Refusal("budget-impossible") // more money than there is
+	ErrInvalid    = event.Refusal("invalid-budget")
+	ErrTooMany    = event.Refusal("too-many-budgets")
+)
+
+// Bounds of what can be kept.
+const (
+	LimitsMax = 1000
+	NameMax   = 64  // bytes of a client's name
+	TextMax   = 256 // bytes of an actor and of a reason
+)
+
+func (s State) reserve(c Reserve) ([]Event, error) {
+	bounded(len(c.Charges))
+	d := s.draft(c.Day)
+	e := Reserved{d.Day, c.Lane, nil, c.At}
+	for _, charge := range c.Charges {
+		if noop := charge.Intent.IsZero(); len(charge.Client) > NameMax || noop && charge.Client != "" || !noop && charge.Nonce != 0 {
+			panic(fmt.Sprintf("budget: %+v is no charge", charge))
+		}
+		if d.Covers(c.Lane, charge) || d.check(c.Lane, charge) != nil {
+			continue
+		}
+		d.add(c.Lane, charge, c.At)
+		e.Charges = append(e.Charges, charge)
+	}
+	if len(e.Charges) == 0 {
+		return nil, nil
+	}
+	return []Event{e}, nil
+}
+
+func (s State) settle(c Settle) ([]Event, error) {
+	bounded(len(c.Spent))
+	e := Settled{max(c.Day, s.Day), c.Lane, nil, c.At}
+	met := map[Purpose]bool{}
+	for _, spent := range c.Spent {
+		if spent.impossible() {
+			return nil, ErrImpossible.Because("nobody has spent %s and %s", spent.Fee, spent.Value)
+		}
+		if _, open := s.Reserved(c.Lane, spent.Purpose); open && !met[spent.Purpose] {
+			met[spent.Purpose], e.Spent = true, append(e.Spent, spent)
+		}
+	}
+	if len(e.Spent) == 0 {
+		return nil, nil
+	}
+	return []Event{e}, nil
+}
+
+// bounded panics when a command speaks of too much for one event.
+func bounded(n int) {
+	if n == 0 || n > BatchMax {
+		panic(fmt.Sprintf("budget: a command about %d purposes", n))
+	}
+}
+
+func (s State) setLimit(c SetLimit) ([]Event, error) {
+	a := c.Account
+	_, limited := s.Limits[a]
+	switch {
+	case c.Actor == "" || !isText(c.Actor):
+		return nil, ErrInvalid.Because("an actor has 1 to %d bytes of printable text", TextMax)
+	case c.Reason == "" || !isText(c.Reason):
+		return nil, ErrInvalid.Because("a reason has 1 to %d bytes of printable text", TextMax)
+	case !slices.Contains([]AccountKind{OnChain, OfClient, OfSigner, EachClient, EachSigner}, a.Kind):
+		return nil, ErrInvalid.Because("there is no account %q", a.Kind)
+	case a.Client != "" && (a.Kind != OfClient || !isName(a.Client)):
+		return nil, ErrInvalid.Because("a client is named by its own account, by up to %d of A-Z, a-z, 0-9 and ._:-", NameMax)
+	case (a.Signer != chain.Address{}) != (a.Kind == OfSigner):
+		return nil, ErrInvalid.Because("a signer is named by its own account, and by no other")
+	case s.Limits[a].equal(c.Limit):
+		return nil, nil
+	case !limited && len(s.Limits) >= LimitsMax:
+		return nil, ErrTooMany.Because("there are %d limits", len(s.Limits))
+	}
+	return []Event{LimitSet(c)}, nil
+}
+
+// isName reports whether a text can be compared byte by byte, and written anywhere.
+func isName(s string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
+	return len(s) <= NameMax && strings.Trim(s, letters) == ""
+}
+
+// isText reports whether a text is short enough and can be shown.
+func isText(s string) bool {
+	return len(s) <= TextMax && utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}

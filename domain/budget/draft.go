@@ -1,0 +1,129 @@
+package budget
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// reservations are by purpose. They are never changed: states that grew out of one
+// another share them.
+type reservations []*Reservation
+
+func (all reservations) at(p Purpose) (int, bool) {
+	return slices.BinarySearchFunc(all, p, func(r *Reservation, p Purpose) int { return r.compare(p) })
+}
+
+func (p Purpose) compare(other Purpose) int {
+	return cmp.Or(bytes.Compare(p.Intent[:], other.Intent[:]), cmp.Compare(p.Nonce, other.Nonce))
+}
+
+// draft is a state in the making: its sums and the lanes that it touches are its own.
+type draft struct {
+	State
+	own map[Lane]bool
+}
+
+// draft begins a state of a day, or of the state's own if that is later.
+func (s State) draft(day Day) *draft {
+	d := &draft{s, map[Lane]bool{}}
+	d.used, d.open = maps.Clone(s.used), maps.Clone(s.open)
+	if d.open == nil {
+		d.open = map[Lane]reservations{}
+	}
+	if day > d.Day || d.used == nil {
+		d.used = map[Account]Sum{}
+	}
+	d.Day = max(d.Day, day)
+	return d
+}
+
+// lane is the reservations of a lane, to be changed.
+func (d *draft) lane(l Lane) reservations {
+	if !d.own[l] {
+		d.own[l] = true
+		d.open[l] = slices.Clone(d.open[l])
+	}
+	return d.open[l]
+}
+
+// more is what a charge adds to what is reserved.
+func (d *draft) more(l Lane, c Charge) (added Sum, was Reservation, open bool) {
+	was, open = d.Reserved(l, c.Purpose)
+	return was.Cap.max(c.Sum).minus(was.Cap), was, open
+}
+
+// check refuses what would take an account above its limit.
+func (d *draft) check(l Lane, c Charge) error {
+	if c.impossible() {
+		return ErrImpossible.Because("nobody has %s and %s", c.Fee, c.Value)
+	}
+	added, was, open := d.more(l, c)
+	client := c.Client
+	if open {
+		client = was.Client
+	}
+	for _, a := range accounts(l, c.Purpose, client) {
+		limit := d.Limit(a)
+		switch {
+		case limit.exceeded(added, added):
+			return ErrOverLimit.Because("it takes %s in fees and %s in value, which is above the limit of the %s", added.Fee, added.Value, a)
+		case limit.exceeded(d.used[a].plus(added), added):
+			return ErrSpent.Because("it takes %s in fees and %s in value; of the %s, %s and %s are used on %s", added.Fee, added.Value, a, d.used[a].Fee, d.used[a].Value, d.Day)
+		}
+	}
+	return nil
+}
+
+// add reserves a charge.
+func (d *draft) add(l Lane, c Charge, at time.Time) {
+	added, r, open := d.more(l, c)
+	if !open {
+		r = Reservation{Purpose: c.Purpose, Client: c.Client, Since: time.UnixMilli(at.UnixMilli()).UTC()}
+	}
+	if r.day != d.Day {
+		r.day, r.counted = d.Day, Sum{}
+	}
+	r.Cap, r.counted = r.Cap.plus(added), r.counted.plus(added)
+	d.count(l, r, added, Sum{})
+	lane := d.lane(l)
+	if i, found := lane.at(c.Purpose); found {
+		lane[i] = &r
+	} else {
+		d.open[l] = slices.Insert(lane, i, &r)
+	}
+}
+
+// settle ends a reservation: what was not spent comes back to today, as far as it was
+// counted today. Nobody should spend more than the worst; if it happens it counts.
+func (d *draft) settle(l Lane, spent Spent) {
+	r, open := d.Reserved(l, spent.Purpose)
+	if !open {
+		return
+	}
+	today := r.counted
+	if r.day != d.Day {
+		today = Sum{}
+	}
+	d.count(l, r, spent.Sum.minus(r.Cap), r.Cap.minus(spent.Sum).min(today))
+	lane := d.lane(l)
+	i, _ := lane.at(spent.Purpose)
+	if lane = slices.Delete(lane, i, i+1); len(lane) == 0 {
+		delete(d.open, l)
+	} else {
+		d.open[l] = lane
+	}
+}
+
+// count moves the sums of all who pay for a purpose.
+func (d *draft) count(l Lane, r Reservation, more, less Sum) {
+	for _, a := range accounts(l, r.Purpose, r.Client) {
+		if sum := d.used[a].plus(more).minus(less); sum == (Sum{}) {
+			delete(d.used, a)
+		} else {
+			d.used[a] = sum
+		}
+	}
+}

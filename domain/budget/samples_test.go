@@ -1,0 +1,28 @@
+package budget
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
+)
+
+var update = flag.Bool("update", false, "write samples of events that have none yet")
+
+// samples has one fact of every shape that is written today, every field set.
+func samples() []Event {
+	at := time.Date(2026, 11, 21, 3, 4, 5, 678901000, time.UTC)
+	lane := Lane{chain.Address{1, 2}, chain.NonceKey{31: 3}}
+	sum := Sum{chain.NewAmount(630_000_000_000_000), chain.NewAmount(1_000_000_000_000_000_000)}
+	limit := sum.Value
+	return []Event{
+		Reserved{DayOf(at), lane, []Charge{{Purpose{Intent: chain.IntentID{1}}, "payroll", sum}, {Purpose{Nonce: 7}, "", Sum{Fee: sum.Fee}}}, at},
+		Settled{DayOf(at), lane, []Spent{{Purpose{Intent: chain.IntentID{1}}, sum}, {Purpose{Nonce: 7}, Sum{}}}, at},
+		LimitSet{Account{OfClient, "payroll", chain.Address{4}}, Limit{&limit, &limit}, "operator:ada", "as it was agreed", at},
+	}
+}
+
+// What is written today equals its frozen sample, and every name ever written is read.
+func TestFrozenSamples(t *testing.T) { eventtest.Frozen(t, Codec(), samples(), *update) }

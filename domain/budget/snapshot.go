@@ -1,0 +1,111 @@
+package budget
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// SnapshotSchema numbers the shape that [State.Snapshot] writes. Whoever changes the
+// shape, or what [State.Evolve] makes of an event, takes the next number: what was
+// written under another one is folded anew.
+const SnapshotSchema = 1
+
+// frozen is a state as JSON: everything in one order.
+type frozen struct {
+	Day    Day           `json:"day"`
+	Limits []frozenLimit `json:"limits,omitempty"`
+	Used   []frozenSum   `json:"used,omitempty"`
+	Open   []frozenLane  `json:"open,omitempty"`
+}
+
+type frozenLimit struct {
+	Account Account `json:"account"`
+	Limit   Limit   `json:"limit"`
+}
+
+type frozenSum struct {
+	Account Account `json:"account"`
+	Sum
+}
+
+type frozenLane struct {
+	Lane Lane                `json:"lane"`
+	Open []frozenReservation `json:"open"`
+}
+
+type frozenReservation struct {
+	Purpose
+	Client  string `json:"client,omitempty"`
+	Cap     Sum    `json:"cap"`
+	Since   int64  `json:"since"` // milliseconds since 1970
+	Counted Sum    `json:"counted"`
+	Day     Day    `json:"day"`
+}
+
+func (a Account) compare(b Account) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Client, b.Client), bytes.Compare(a.Signer[:], b.Signer[:]))
+}
+
+func (l Lane) compare(b Lane) int {
+	return cmp.Or(bytes.Compare(l.Signer[:], b.Signer[:]), bytes.Compare(l.NonceKey[:], b.NonceKey[:]))
+}
+
+// Snapshot writes a state down. The same state gives the same bytes.
+func (s State) Snapshot() []byte {
+	f := frozen{Day: s.Day}
+	for a, l := range s.Limits {
+		f.Limits = append(f.Limits, frozenLimit{a, l})
+	}
+	for a, sum := range s.used {
+		f.Used = append(f.Used, frozenSum{a, sum})
+	}
+	for l, open := range s.open {
+		lane := frozenLane{Lane: l}
+		for _, r := range open {
+			lane.Open = append(lane.Open, frozenReservation{r.Purpose, r.Client, r.Cap, r.Since.UnixMilli(), r.counted, r.day})
+		}
+		f.Open = append(f.Open, lane)
+	}
+	slices.SortFunc(f.Limits, func(a, b frozenLimit) int { return a.Account.compare(b.Account) })
+	slices.SortFunc(f.Used, func(a, b frozenSum) int { return a.Account.compare(b.Account) })
+	slices.SortFunc(f.Open, func(a, b frozenLane) int { return a.Lane.compare(b.Lane) })
+	data, err := json.Marshal(f)
+	if err != nil {
+		panic(fmt.Sprintf("budget: a state that cannot be written down: %v", err))
+	}
+	return data
+}
+
+// Restore reads what [State.Snapshot] wrote under [SnapshotSchema].
+func Restore(data []byte) (State, error) {
+	var f frozen
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return State{}, fmt.Errorf("budget snapshot: %w", err)
+	}
+	s := State{Day: f.Day, Limits: map[Account]Limit{}, used: map[Account]Sum{}, open: map[Lane]reservations{}}
+	for _, l := range f.Limits {
+		s.Limits[l.Account] = l.Limit
+	}
+	for _, u := range f.Used {
+		s.used[u.Account] = u.Sum
+	}
+	for _, l := range f.Open {
+		for _, r := range l.Open {
+			s.open[l.Lane] = append(s.open[l.Lane], &Reservation{r.Purpose, r.Client, r.Cap, time.UnixMilli(r.Since).UTC(), r.Counted, r.Day})
+		}
+		if !slices.IsSortedFunc(s.open[l.Lane], func(a, b *Reservation) int { return a.compare(b.Purpose) }) {
+			return State{}, errors.New("budget snapshot is out of order")
+		}
+	}
+	if !bytes.Equal(s.Snapshot(), data) {
+		return State{}, errors.New("budget snapshot is not one that was written")
+	}
+	return s, nil
+}
