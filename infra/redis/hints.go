@@ -1,5 +1,5 @@
 // Package redis tells the replicas' workers through Redis what has come due, sooner
-// than their next look at the due queue would.
+// than their next look at the due queue would; and it keeps leases, see [Leases].
 //
 // Two sorted sets for each chain hold hashes of transactions, by the time in Unix
 // seconds at which they are due: watchtower:ready:{chain} those never attempted,
@@ -10,7 +10,7 @@
 // Redis, and whatever is put there, changes only how soon the queue is looked at, and
 // no more often than once for each look at the sets.
 //
-// Nothing here makes its callers wait: what they say goes into a bounded memory, from
+// Nothing about the sets makes its callers wait: what they say goes into a bounded memory, from
 // which one goroutine writes. What Redis does not take in time is dropped; the queue
 // has it.
 package redis
@@ -111,25 +111,34 @@ func options(text string) (*goredis.Options, error) {
 	return o, nil
 }
 
-// Open prepares the connection; it is made when it is needed, so a Redis that is down
-// is no error.
-func Open(o Options) (*Hints, error) {
-	client, err := options(o.URL)
+// connect prepares connections to a server, of which each round trip is bounded.
+func connect(url string, call time.Duration) (*goredis.Client, error) {
+	client, err := options(url)
 	if err != nil {
 		return nil, fmt.Errorf("the Redis URL %w", err)
 	}
 	// The library would write about lost connections to standard error by itself; we
 	// are told of them by errors, and log one line.
 	logging.Disable()
-	client.DialTimeout, client.ReadTimeout, client.WriteTimeout, client.PoolTimeout = dialTimeout, callTimeout, callTimeout, callTimeout
+	client.DialTimeout, client.ReadTimeout, client.WriteTimeout, client.PoolTimeout = dialTimeout, call, call, call
 	client.ContextTimeoutEnabled = true
-	client.MaxRetries = -1 // the next look, or the next hint, is the retry
+	client.MaxRetries = -1 // the next look, hint or renewal is the retry
 	client.DialerRetries = 1
 	client.Protocol, client.DisableIdentity = 2, true
 	client.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	client.PoolSize, client.MaxIdleConns = 4, 4
+	return goredis.NewClient(client), nil
+}
+
+// Open prepares the connection; it is made when it is needed, so a Redis that is down
+// is no error.
+func Open(o Options) (*Hints, error) {
+	client, err := connect(o.URL, callTimeout)
+	if err != nil {
+		return nil, err
+	}
 	return &Hints{
-		client: goredis.NewClient(client), chains: o.Chains, now: o.Now, log: o.Log,
+		client: client, chains: o.Chains, now: o.Now, log: o.Log,
 		bell: make(chan struct{}, 1), breaker: breaker{now: o.Now},
 	}, nil
 }

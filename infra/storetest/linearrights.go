@@ -35,7 +35,7 @@ const leaseSlack = time.Millisecond
 func AskLeases(ctx context.Context, p LeaseRows, clock Clock, c Crowd) linear.Leases {
 	clock = clock.orReal()
 	h := linear.NewLeases(clock.Now)
-	h.Slack, h.Again = leaseSlack, c.Again
+	h.Slack, h.Again = leaseSlack+clock.Grain, c.Again
 	c.together(ctx, func(n int, draw *mathrand.Rand, more func() bool) {
 		me := fmt.Sprint("holder-", n)
 		for more() {

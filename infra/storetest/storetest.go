@@ -42,6 +42,8 @@ type Opened[P any] struct {
 type Clock struct {
 	Now    func() time.Time
 	Elapse func(d time.Duration) // returns when d has passed
+	// Grain is what the store cuts times to, where that is more than a microsecond.
+	Grain time.Duration
 }
 
 // MovedClock is a clock that a test moves on. It also runs by itself, as clocks do.
@@ -55,7 +57,7 @@ func MovedClock() Clock {
 
 func (c Clock) orReal() Clock {
 	if c.Now == nil {
-		return Clock{Now: time.Now, Elapse: func(d time.Duration) { <-time.After(d) }}
+		c.Now, c.Elapse = time.Now, func(d time.Duration) { <-time.After(d) }
 	}
 	return c
 }

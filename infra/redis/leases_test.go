@@ -1,0 +1,160 @@
+package redis
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/storetest"
+)
+
+// newLeases bear with a machine that is busy.
+func newLeases(t *testing.T, url string) *Leases {
+	t.Helper()
+	l, err := openLeases(url, patience)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil && !errors.Is(err, goredis.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// redisClock is the server's, which is this machine's.
+var redisClock = storetest.Clock{Grain: time.Millisecond}
+
+func TestLeases(t *testing.T) {
+	s := newServer(t)
+	storetest.Leases(t, func(t *testing.T) storetest.Opened[storetest.LeaseRows] {
+		must(t, client(t, s).FlushAll(t.Context()).Err())
+		l := newLeases(t, s.URL())
+		return storetest.Opened[storetest.LeaseRows]{Port: l, Clock: redisClock, Close: l.Close, Reopen: func() storetest.LeaseRows {
+			must(t, l.Close())
+			return newLeases(t, s.URL())
+		}}
+	})
+}
+
+// TestLinearInTrouble loses answers while holders take, renew and give up leases: what
+// they are told is still what leases would have told that go from one to the other.
+func TestLinearInTrouble(t *testing.T) {
+	s := newServer(t)
+	p := through(t, s.URL())
+	l := newLeases(t, p.url())
+	crowd := storetest.SmallCrowd(3)
+	crowd.Enough = func() bool { return p.lostSoFar() >= 20 }
+	p.loseEach(10)
+	storetest.LinearLeases(t, l, redisClock, crowd)
+	if n := p.lostSoFar(); n < 20 {
+		t.Errorf("%d answers were lost", n)
+	}
+}
+
+func acquire(t *testing.T, l *Leases, name, holder string, want bool) {
+	t.Helper()
+	if held, err := l.Acquire(t.Context(), name, holder, time.Minute); err != nil || held != want {
+		t.Fatalf("%s asked for %s: %t, %v", holder, name, held, err)
+	}
+}
+
+// The lease of an answer that was lost is held, and its holder is told only that nobody
+// knows; asking again tells.
+func TestLostAnswer(t *testing.T) {
+	s := newServer(t)
+	p := through(t, s.URL())
+	l, other := newLeases(t, p.url()), newLeases(t, s.URL())
+	acquire(t, l, "warm", "a", true) // the server knows the script
+	p.loseEach(1)
+	if held, err := l.Acquire(t.Context(), "lane", "a", time.Minute); held || !errors.Is(err, event.ErrUnknown) {
+		t.Errorf("without an answer: %t, %v", held, err)
+	}
+	p.loseEach(0)
+	acquire(t, other, "lane", "b", false)
+	acquire(t, l, "lane", "a", true)
+	must(t, other.Release(t.Context(), "warm", "a")) // so that the script is known
+	p.loseEach(1)
+	if err := l.Release(t.Context(), "lane", "a"); !errors.Is(err, event.ErrUnknown) {
+		t.Errorf("given up without an answer: %v", err)
+	}
+	p.loseEach(0)
+	acquire(t, other, "lane", "b", true)
+}
+
+// A server that loses what it held gives a lease to two, of whom the first believes in it
+// until he asks again. Nothing here can prevent that: what rests on a lease has a fence.
+func TestLeasesLost(t *testing.T) {
+	s := newServer(t)
+	a, b := newLeases(t, s.URL()), newLeases(t, s.URL())
+	lose := map[string]func(){
+		"flushed": func() { must(t, client(t, s).FlushAll(t.Context()).Err()) },
+		"killed": func() {
+			must(t, s.Kill())
+			for _, l := range []*Leases{a, b} {
+				if held, err := l.Acquire(t.Context(), "killed", "a", time.Minute); held || err == nil {
+					t.Errorf("a dead server says %t, %v", held, err)
+				}
+				if err := l.Release(t.Context(), "killed", "a"); err == nil {
+					t.Error("a dead server has let go")
+				}
+			}
+			must(t, s.Start(t.Context()))
+		},
+	}
+	for name, lose := range lose {
+		t.Run(name, func(t *testing.T) {
+			acquire(t, a, name, "a", true)
+			acquire(t, b, name, "b", false)
+			lose()
+			acquire(t, b, name, "b", true)
+			acquire(t, a, name, "a", false)
+			must(t, a.Release(t.Context(), name, "a")) // which is not his any more
+			acquire(t, b, name, "b", true)
+		})
+	}
+}
+
+// Whatever others put under a lease's name does not keep it from everybody for ever,
+// save what is no text: that is told.
+func TestForeignLeases(t *testing.T) {
+	s := newServer(t)
+	l, c := newLeases(t, s.URL()), client(t, s)
+	key := leaseKey("lane")
+	must(t, c.Set(t.Context(), key, "b", time.Hour).Err()) // given before the clock was set back
+	acquire(t, l, "lane", "a", true)
+	if left := c.PTTL(t.Context(), key).Val(); left <= 0 || left > time.Minute {
+		t.Errorf("it lapses in %s", left)
+	}
+	must(t, c.Set(t.Context(), key, "b", 0).Err()) // without an end
+	acquire(t, l, "lane", "a", true)
+	must(t, c.Set(t.Context(), key, "a", 0).Err())
+	acquire(t, l, "lane", "a", true)
+	if left := c.PTTL(t.Context(), key).Val(); left <= 0 || left > time.Minute {
+		t.Errorf("one that is renewed lapses in %s", left)
+	}
+	must(t, c.Del(t.Context(), key).Err())
+	must(t, c.LPush(t.Context(), key, "x").Err())
+	held, err := l.Acquire(t.Context(), "lane", "a", time.Minute)
+	if held || err == nil || errors.Is(err, event.ErrUnknown) {
+		t.Errorf("a list: %t, %v", held, err)
+	}
+}
+
+// A server that says nothing keeps nobody waiting for longer than a call may take.
+func TestSilentLeases(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections wait to be accepted
+	must(t, err)
+	defer silent.Close() //nolint:errcheck // the test is over
+	l, err := OpenLeases("redis://" + silent.Addr().String())
+	must(t, err)
+	defer l.Close() //nolint:errcheck // the test is over
+	began := time.Now()
+	held, err := l.Acquire(t.Context(), "lane", "a", time.Minute)
+	if took := time.Since(began); held || !errors.Is(err, event.ErrUnknown) || took > patience {
+		t.Errorf("%t, %v after %s", held, err, took)
+	}
+}
