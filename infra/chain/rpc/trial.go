@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
+
+	"github.com/holiman/uint256"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
@@ -106,28 +109,32 @@ func (r *Reader) trialAt(ctx context.Context, e *endpoint, at chain.Block, metho
 }
 
 // callObject is a transaction as eth_call and eth_estimateGas take it. It has no fees,
-// so that the sender's balance has to cover what it sends alone.
+// so that the sender's balance has to cover what it sends alone. One call is put as
+// Ethereum has it, which the development node understands too; it ignores several.
+// Source: tempoxyz/tempo, crates/alloy/src/rpc: a request's own to, value and data are
+// the last of its calls.
 func callObject(sender chain.Address, tx chain.Unsigned) map[string]any {
 	object := map[string]any{"from": sender}
 	if tx.Gas > 0 {
 		object["gas"] = quantity(tx.Gas)
 	}
 	if tx.Type == batchType {
-		calls := make([]map[string]any, len(tx.Calls))
-		for i, c := range tx.Calls {
-			calls[i] = callFields(c, "input")
-		}
-		object["calls"], object["nonceKey"] = calls, tx.NonceKey
+		object["nonceKey"] = new(uint256.Int).SetBytes(tx.NonceKey[:]).Hex()
+	}
+	if len(tx.Calls) == 1 {
+		maps.Copy(object, callFields(tx.Calls[0]))
 		return object
 	}
-	for name, value := range callFields(tx.Calls[0], "data") {
-		object[name] = value
+	calls := make([]map[string]any, len(tx.Calls))
+	for i, c := range tx.Calls {
+		calls[i] = callFields(c)
 	}
+	object["calls"] = calls
 	return object
 }
 
-func callFields(c chain.Call, input string) map[string]any {
-	fields := map[string]any{input: "0x" + hex.EncodeToString(c.Input)}
+func callFields(c chain.Call) map[string]any {
+	fields := map[string]any{"data": "0x" + hex.EncodeToString(c.Input), "value": "0x0"}
 	if c.To != nil {
 		fields["to"] = c.To
 	}
