@@ -39,8 +39,8 @@ type Advance struct {
 
 // Reserve hands out nonces to intents, in their order: released nonces first, the
 // lowest before all, then new ones from the cursor on. An intent that holds a nonce
-// keeps it. Budget is how many nonces may be in flight: of the intents that find no
-// room the last ones get none, which [State.Held] tells.
+// keeps it. Budget is how many nonces may be in flight, and no more than [OpenMax] are
+// open: of the intents that find no room the last ones get none, which [State.Held] tells.
 type Reserve struct {
 	Token   Token
 	Intents []chain.IntentID // at most [ReserveMax]
@@ -50,6 +50,10 @@ type Reserve struct {
 
 // ReserveMax bounds how many nonces are handed out, or reclaimed, by one command.
 const ReserveMax = 1000
+
+// OpenMax bounds how many nonces are open, landed ones too: a chain that goes on, and
+// finalizes nothing, does not make a state without end.
+const OpenMax = 10_000
 
 // Release takes the nonces of intents back for which nothing was signed yet. What
 // holds none adds nothing.

@@ -62,10 +62,13 @@ func (s State) reserve(c Reserve) ([]Event, error) {
 			e.Reissued, wanting = append(e.Reissued, Issue{slot.Nonce, wanting[0]}), wanting[1:]
 		}
 	}
+	wanting = wanting[:min(len(wanting), max(OpenMax-s.Open(), 0))]
 	if uint64(len(wanting)) > end-s.Next {
 		return nil, ErrExhausted
 	}
-	e.Intents = wanting
+	if e.Intents = wanting; len(e.Intents) == 0 && len(e.Reissued) == 0 {
+		return nil, nil
+	}
 	return []Event{e}, nil
 }
 

@@ -172,11 +172,12 @@ func (s State) Slots() iter.Seq[Slot] {
 	}
 }
 
-// InFlight is how many nonces an intent holds, or a no-op is to use up.
+// InFlight is how many nonces an intent holds, or a no-op is to use up, and no block
+// has used: what has landed waits for nothing but its block to be final.
 func (s State) InFlight() int {
 	n := 0
 	for _, slot := range s.open {
-		if !slot.IsFree() {
+		if !slot.IsFree() && slot.Landed == nil {
 			n++
 		}
 	}

@@ -121,6 +121,8 @@ func TestLife(t *testing.T) {
 		{"as many as there is room for", []Command{Reserve{1, intents(1, 2, 3), 2, epoch}}, "10=1 11=2 next 12"},
 		{"and no more", []Command{reserve(1, 2), Reserve{1, intents(3), 2, epoch}}, "10=1 11=2 next 12"},
 		{"what is free is no burden", []Command{reserve(1, 2), Release{1, intents(1), "dropped", epoch}, Reserve{1, intents(3), 2, epoch}}, "10=3 11=2 next 12"},
+		{"what has landed is no burden", []Command{reserve(1, 2), sign(10, intent(1), 1), land(10, 1, a, false), Reserve{1, intents(3, 4), 2, epoch}}, "10=1*@7 11=2 12=3 next 13"},
+		{"and is one again when its block left", []Command{reserve(1, 2), sign(10, intent(1), 1), land(10, 1, a, false), Unland{1, a, b, epoch}, Reserve{1, intents(3, 4), 2, epoch}}, "10=1* 11=2 next 12"},
 		{"the lowest is issued first", []Command{reserve(1, 2, 3), Release{1, intents(3, 1), "dropped", epoch}, reserve(4, 5, 6)}, "10=4 11=2 12=5 13=6 next 14"},
 		{"released twice", []Command{reserve(1), Release{1, intents(1, 1), "dropped", epoch}, Release{1, intents(1), "dropped", epoch}}, "10 next 11"},
 		{"who gave it back gets another", []Command{reserve(1, 2), Release{1, intents(1), "dropped", epoch}, reserve(3, 1)}, "10=3 11=2 12=1 next 13"},
@@ -279,6 +281,24 @@ func TestAttemptsAreBounded(t *testing.T) {
 	}
 	if _, err := s.Decide(sign(10, intent(1), AttemptsMax+1)); !errors.Is(err, ErrAttempts) {
 		t.Errorf("one more attempt: %v", err)
+	}
+}
+
+// A chain that finalizes nothing leaves every nonce open: at some point there are no more.
+func TestOpenIsBounded(t *testing.T) {
+	e := Reserved{Token: 1, First: 10}
+	for n := range OpenMax - 1 {
+		e.Intents = append(e.Intents, chain.IntentID{0: 1, 14: byte(n >> 8), 15: byte(n)})
+	}
+	s := begun(t).Evolve(e)
+	more := Reserve{1, intents(1, 2, 3), 2 * OpenMax, epoch}
+	s = run(t, s, more, more)
+	if _, holds := s.Held(intent(2)); s.Open() != OpenMax || holds {
+		t.Errorf("%d are open", s.Open())
+	}
+	s = run(t, s, Release{1, e.Intents[:1], "dropped", epoch}, more)
+	if slot, holds := s.Held(intent(2)); s.Open() != OpenMax || !holds || slot.Nonce != 10 {
+		t.Errorf("a free one is still given out: %+v, %d are open", slot, s.Open())
 	}
 }
 
