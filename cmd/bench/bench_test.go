@@ -264,18 +264,13 @@ func TestOwnProcess(t *testing.T) {
 	if p.parent != os.Getppid() {
 		t.Errorf("parent %d, want %d", p.parent, os.Getppid())
 	}
-	before := newSpin(t)
-	if after, _ := readProcess(os.Getpid()); after.used <= before {
-		t.Errorf("%v used after a tenth of a second of work", after.used)
+	for range 100 { // others may have most of the processors
+		if _, err := spin(t.Context(), 1, 100*time.Millisecond, func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if after, _ := readProcess(os.Getpid()); after.used > p.used {
+			return
+		}
 	}
-}
-
-// newSpin works for a while and returns what had been used before.
-func newSpin(t *testing.T) time.Duration {
-	t.Helper()
-	p, _ := readProcess(os.Getpid())
-	if _, err := spin(t.Context(), 1, 100*time.Millisecond, func() error { return nil }); err != nil {
-		t.Fatal(err)
-	}
-	return p.used
+	t.Errorf("%v used before and after ten seconds of work", p.used)
 }
