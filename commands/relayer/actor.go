@@ -1,0 +1,341 @@
+package relayer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// actor works on a lane while it holds it. All that it must not forget is in streams:
+// each turn looks how every nonce stands and takes the next step with it, whoever has
+// taken the one before. So there is no recovery beside the ordinary way.
+type actor struct {
+	*Lane
+	token lane.Token
+	held  commands.Result[lane.State] // as of our last append
+	jobs  map[uint64]*job             // of the open nonces
+	box   *inbox
+
+	ready  []*job    // claimed, to be given a nonce in this turn
+	claim  bool      // there may be more to claim
+	looked time.Time // when the chain was last asked for the nonce it wants
+	polled time.Time
+	blocks []chain.Block // as of polled
+	front  front
+	quotes map[intent.Urgency]chain.Fee // of this turn
+	fresh  map[chain.Hash][]byte        // signed here, and not handed to delivery yet
+	told   string                       // the trouble that the log was told of
+}
+
+// job is what is known of an open nonce beside what the lane knows.
+type job struct {
+	id     chain.IntentID // that holds it; zero when none does
+	intent commands.Result[intent.State]
+	txs    map[chain.Hash]delivered
+	stale  bool   // to be read again
+	gas    uint64 // that the intent needs; 0 is not known
+	// follows means that others of the intent's row are open in the lane.
+	follows bool
+	// halted is why nothing more is done with the nonce: the chain contradicts itself.
+	halted string
+}
+
+// delivered is how a transaction stands, and which block it lost last, and to which.
+type delivered struct {
+	tx.State
+	was, now chain.Block
+}
+
+// front is the first nonce that waits for the chain.
+type front struct {
+	nonce uint64
+	since time.Time
+}
+
+func newActor(l *Lane, held commands.Result[lane.State], token lane.Token, box *inbox) *actor {
+	return &actor{
+		Lane: l, token: token, held: held, box: box, claim: true,
+		jobs: map[uint64]*job{}, fresh: map[chain.Hash][]byte{},
+	}
+}
+
+// overError ends an actor: what stands in the lane's stream is not what it knows.
+type overError struct{ error }
+
+func (e overError) Unwrap() error { return e.error }
+
+func (a *actor) run(ctx context.Context) error {
+	tick := time.NewTicker(a.Settings.Poll)
+	defer tick.Stop()
+	for {
+		err := a.turn(ctx)
+		if over := (overError{}); errors.As(err, &over) {
+			return over.error
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		a.tell(err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.box.wake:
+		case <-tick.C:
+			a.claim = true
+		}
+	}
+}
+
+// tell logs trouble when it begins, changes and ends.
+func (a *actor) tell(trouble error) {
+	text := ""
+	if trouble != nil {
+		text = trouble.Error()
+	}
+	switch {
+	case text == a.told:
+		return
+	case trouble != nil:
+		a.Log.Warn("lane is in trouble", "lane", lane.Stream(a.ID), "err", trouble)
+	default:
+		a.Log.Info("lane is out of trouble", "lane", lane.Stream(a.ID))
+	}
+	a.told = text
+}
+
+// turn takes the next steps with all nonces. What fails is tried again by the next turn;
+// it does not keep what comes after it from being tried.
+func (a *actor) turn(ctx context.Context) error {
+	a.quotes = map[intent.Urgency]chain.Fee{}
+	var trouble error
+	for _, step := range []func(context.Context) error{
+		a.poll, a.look, a.refresh, a.settle, a.expire, a.take, a.place, a.fill, a.sign, a.record, a.hand,
+	} {
+		err := step(ctx)
+		if over := (overError{}); errors.As(err, &over) || ctx.Err() != nil {
+			return err
+		}
+		trouble = errors.Join(trouble, err)
+	}
+	return trouble
+}
+
+// command carries out a command on the lane. A refusal leaves the lane as it was; that
+// of one who does not hold it any more, or any other trouble, is the end.
+func (a *actor) command(ctx context.Context, c lane.Command) error {
+	origin, err := a.origin()
+	if err != nil {
+		return err
+	}
+	next, err := a.Lanes.HandleFrom(ctx, lane.Stream(a.ID), a.held, c, origin)
+	if err != nil && (errors.Is(err, lane.ErrFenced) || !commands.IsRefusal(err)) {
+		return overError{fmt.Errorf("%T: %w", c, err)}
+	}
+	if err != nil {
+		return fmt.Errorf("%T: %w", c, err)
+	}
+	a.held = next
+	return nil
+}
+
+// tellIntent carries out a command on the intent of a job.
+func (a *actor) tellIntent(ctx context.Context, j *job, c intent.Command) error {
+	origin, err := a.origin()
+	if err != nil {
+		return err
+	}
+	r, err := a.Intents.HandleFrom(ctx, intent.Stream(j.id), j.intent, c, origin)
+	if err == nil || commands.IsRefusal(err) {
+		j.intent = r
+	}
+	return err
+}
+
+// each runs a step with many nonces or intents, some at a time.
+func each[T any](a *actor, all []T, do func(T) error) error {
+	return commands.Each(len(all), a.Settings.AtOnce, func(i int) error { return do(all[i]) })
+}
+
+// slots are the open nonces, by rising nonce, each with its job.
+func (a *actor) slots() []standing {
+	all := make([]standing, 0, a.held.State.Open())
+	for slot := range a.held.State.Slots() {
+		j := a.jobs[slot.Nonce]
+		if j == nil || j.id != slot.Intent {
+			j = a.begin(slot)
+		}
+		all = append(all, standing{slot, j})
+	}
+	return all
+}
+
+// standing is how an open nonce stands.
+type standing struct {
+	lane.Slot
+	*job
+}
+
+// begin makes the job of a nonce. What was claimed is known already.
+func (a *actor) begin(slot lane.Slot) *job {
+	if old := a.jobs[slot.Nonce]; old != nil {
+		a.box.unfollow(old.id)
+	}
+	j := &job{id: slot.Intent, stale: true}
+	if i := slices.IndexFunc(a.ready, func(j *job) bool { return j.id == slot.Intent }); i >= 0 {
+		j = a.ready[i]
+	}
+	j.txs = map[chain.Hash]delivered{}
+	a.box.follow(slot.Nonce, slot.Intent, hashes(slot)...)
+	a.jobs[slot.Nonce] = j
+	return j
+}
+
+func hashes(slot lane.Slot) []chain.Hash {
+	all := make([]chain.Hash, len(slot.Attempts))
+	for i, made := range slot.Attempts {
+		all[i] = made.Hash
+	}
+	return all
+}
+
+// forget drops the jobs of nonces that are closed.
+func (a *actor) forget(gone []standing) {
+	for _, s := range gone {
+		if _, open := a.held.State.Slot(s.Nonce); !open {
+			a.box.unfollow(s.id, hashes(s.Slot)...)
+			delete(a.jobs, s.Nonce)
+		}
+	}
+}
+
+// refresh reads what there is news of.
+func (a *actor) refresh(ctx context.Context) error {
+	stale, all, claim := a.box.empty()
+	a.claim = a.claim || claim
+	var read []standing
+	for _, s := range a.slots() {
+		s.stale = s.stale || all || stale[s.Nonce]
+		if s.stale {
+			read = append(read, s)
+		}
+	}
+	return each(a, read, func(s standing) error { return a.read(ctx, s) })
+}
+
+func (a *actor) read(ctx context.Context, s standing) (err error) {
+	if !s.id.IsZero() {
+		if s.job.intent, err = a.Intents.Load(ctx, intent.Stream(s.id)); err != nil {
+			return err
+		}
+	}
+	for _, made := range s.Attempts {
+		if s.txs[made.Hash], err = a.readTx(ctx, made.Hash); err != nil {
+			return err
+		}
+	}
+	s.stale = false
+	return nil
+}
+
+// readTx folds a transaction's stream, and keeps which block it lost last.
+func (a *actor) readTx(ctx context.Context, hash chain.Hash) (d delivered, err error) {
+	stream := tx.Stream(a.Chain, hash)
+	for r, err := range a.Transactions.Store.ReadStream(ctx, stream, 0) {
+		if err != nil {
+			return d, fmt.Errorf("read %s: %w", stream, err)
+		}
+		e, err := a.Transactions.Codec.Decode(r.Name, r.Data)
+		if err != nil {
+			return d, fmt.Errorf("%s version %d: %w", stream, r.Version, err)
+		}
+		if left, ok := e.(tx.Reorged); ok {
+			d.was, d.now = left.Was, left.Now
+		}
+		d.State = d.State.Evolve(e)
+	}
+	return d, nil
+}
+
+// placed reports whether the intent's place is this nonce.
+func (a *actor) placed(s standing) bool {
+	place := s.job.intent.State.Place
+	return !s.id.IsZero() && place != nil && *place == a.placeOf(s.Nonce)
+}
+
+func (a *actor) placeOf(nonce uint64) intent.Place {
+	return intent.Place{Signer: a.ID.Sender, NonceKey: a.ID.Key, Nonce: nonce}
+}
+
+// mayCarryOut reports whether an intent can be carried out in this lane at all, whatever
+// the queue says.
+func (a *actor) mayCarryOut(r intent.Request) bool {
+	key, chosen := r.LaneKey()
+	return r.Chain == a.Chain && (r.Signer == nil || *r.Signer == a.ID.Sender) && (!chosen || key == a.ID.Key)
+}
+
+// known reports whether the intent knows an attempt of the lane's: nobody has the bytes
+// of one that it does not know. What no intent holds is known to the lane alone.
+func (a *actor) known(s standing, hash chain.Hash) bool {
+	if s.id.IsZero() || !a.placed(s) && a.noop(s, hash) {
+		return true
+	}
+	return slices.ContainsFunc(s.job.intent.State.Attempts, func(made intent.Attempted) bool { return made.Hash == hash })
+}
+
+func (a *actor) noop(s standing, hash chain.Hash) bool {
+	return slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return m.Hash == hash && m.Intent.IsZero() })
+}
+
+// poll reads the chain's blocks now and then.
+func (a *actor) poll(ctx context.Context) error {
+	now := a.Now()
+	if now.Sub(a.polled) < a.Settings.Poll {
+		return nil
+	}
+	blocks, err := a.Blocks.Blocks(ctx, a.Chain)
+	if err != nil {
+		return fmt.Errorf("blocks: %w", err)
+	}
+	a.blocks, a.polled = blocks, now
+	return nil
+}
+
+// look asks the chain which nonce it wants: before the first is handed out, and now and
+// then, for others may use the key.
+func (a *actor) look(ctx context.Context) error {
+	if a.held.State.Known && a.Now().Sub(a.looked) < a.Settings.Look {
+		return nil
+	}
+	_, err := a.wants(ctx)
+	return err
+}
+
+// wants asks the chain which nonce it wants, and takes the lane there if that is ahead.
+// What the cursor had jumped over and the chain wants all the same is opened again.
+func (a *actor) wants(ctx context.Context) (lane.Witness, error) {
+	w, err := a.Node.Next(ctx, a.ID, false)
+	if err != nil {
+		return w, fmt.Errorf("the nonce that the chain wants: %w", err)
+	}
+	if !a.held.State.Known || w.Nonce > a.held.State.Next {
+		if err := a.command(ctx, lane.Advance{Token: a.token, Witness: w, At: a.Now()}); err != nil {
+			return w, err
+		}
+	}
+	if gap := a.held.State.Gap(w.Nonce); gap.First < gap.End {
+		count := min(gap.End-gap.First, lane.ReserveMax)
+		if err := a.command(ctx, lane.Reclaim{Token: a.token, Count: count, Witness: w, At: a.Now()}); err != nil {
+			return w, err
+		}
+	}
+	a.looked = a.Now()
+	return w, nil
+}

@@ -1,0 +1,294 @@
+package relayer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// settle records what the chain has done with nonces: with the intents first, for the
+// lane forgets what it is told for good.
+func (a *actor) settle(ctx context.Context) error {
+	var mined, gone, lost, refused []standing
+	for _, s := range a.slots() {
+		switch {
+		case s.stale || s.halted != "" || len(s.Attempts) == 0:
+		case s.violated():
+			a.halt(s, "the chain contradicts what it had finally said")
+		case a.isMined(s):
+			mined = append(mined, s)
+		case a.isGone(s):
+			gone = append(gone, s)
+		case s.isLost():
+			lost = append(lost, s)
+		case a.isRefused(s):
+			refused = append(refused, s)
+		}
+	}
+	var trouble error
+	for _, step := range []func() error{
+		func() error { return a.unland(ctx, gone) },
+		func() error { return a.land(ctx, mined) },
+		func() error { return a.lose(ctx, lost) },
+		func() error { return a.refuse(ctx, refused) },
+	} {
+		err := step()
+		if over := (overError{}); errors.As(err, &over) {
+			return err
+		}
+		trouble = errors.Join(trouble, err)
+	}
+	return trouble
+}
+
+// halt leaves a nonce to an operator.
+func (a *actor) halt(s standing, why string) {
+	s.halted = why
+	a.Log.Error("nonce is left alone", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "intent", s.id, "why", why)
+}
+
+func (s standing) violated() bool {
+	return slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return s.txs[m.Hash].Violated })
+}
+
+// executed finds the attempt that the chain holds.
+func (s standing) executed() (lane.Made, delivered, bool) {
+	for _, made := range s.Attempts {
+		if d := s.txs[made.Hash]; d.Verdict == tx.StatusExecuted {
+			return made, d, true
+		}
+	}
+	return lane.Made{}, delivered{}, false
+}
+
+// isMined reports whether there is something new to record of an attempt in a block.
+func (a *actor) isMined(s standing) bool {
+	made, d, ok := s.executed()
+	if !ok {
+		return false
+	}
+	it := s.job.intent.State
+	return d.Sealed || s.Landed == nil || s.Landed.Hash != made.Hash || s.Landed.Block.Hash != d.Block.Hash ||
+		a.placed(s) && it.End == nil && len(it.Told) < len(a.confirmations(d.Block))
+}
+
+// isGone reports whether the block has left the chain in which an attempt was.
+func (a *actor) isGone(s standing) bool {
+	_, _, executed := s.executed()
+	return !executed && (s.Landed != nil || a.placed(s) && s.job.intent.State.Receipt != nil)
+}
+
+// isLost reports whether the final chain has used the nonce, and by none of its
+// attempts. Those that nobody was handed are in no block.
+func (s standing) isLost() bool {
+	sealed := false
+	for _, made := range s.Attempts {
+		d := s.txs[made.Hash]
+		if d.Status != tx.StatusAbsent && (d.Verdict != tx.StatusStale || !d.Sealed) {
+			return false
+		}
+		sealed = sealed || d.Sealed
+	}
+	return sealed
+}
+
+// isRefused reports whether delivery will not go on with what was signed for the intent:
+// all endpoints have refused it for ever, or somebody has stopped it there.
+func (a *actor) isRefused(s standing) bool {
+	it := s.job.intent.State
+	d := s.txs[s.Attempts[len(s.Attempts)-1].Hash]
+	return a.placed(s) && it.End == nil && it.Stop.Reason == "" &&
+		(d.Status == tx.StatusInvalid || d.Status == tx.StatusCanceled)
+}
+
+// confirmations are the blocks from one on, as many as are announced.
+func (a *actor) confirmations(from chain.Block) []chain.Block {
+	list := []chain.Block{from}
+	i := slices.IndexFunc(a.blocks, func(b chain.Block) bool { return b.Hash == from.Hash })
+	if i < 0 {
+		return list
+	}
+	for _, b := range a.blocks[i+1:] {
+		last := list[len(list)-1]
+		if len(list) >= min(max(a.Settings.Confirmations, a.Settings.Trusted), intent.ConfirmationsMax) || b.Parent != last.Hash || b.Number != last.Number+1 {
+			break
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
+// land records attempts that are in blocks.
+func (a *actor) land(ctx context.Context, mined []standing) error {
+	landings := make([]lane.Landing, len(mined))
+	trouble := commands.Each(len(mined), a.Settings.AtOnce, func(i int) error {
+		s := mined[i]
+		made, d, _ := s.executed()
+		if a.placed(s) || !made.Intent.IsZero() {
+			if err := a.announce(ctx, s, made, d); err != nil {
+				return err
+			}
+		}
+		landings[i] = lane.Landing{Nonce: s.Nonce, Hash: made.Hash, Block: d.Block, Status: d.Receipt.Status, Final: d.Sealed}
+		return nil
+	})
+	landings = slices.DeleteFunc(landings, func(l lane.Landing) bool { return l.Hash.IsZero() })
+	if len(landings) == 0 {
+		return trouble
+	}
+	a.crash("intents.settled")
+	for some := range slices.Chunk(landings, lane.BatchMax) {
+		if err := a.command(ctx, lane.Land{Token: a.token, Landings: some, At: a.Now()}); err != nil {
+			return errors.Join(trouble, err)
+		}
+	}
+	a.crash("lane.settled")
+	a.forget(mined)
+	return trouble
+}
+
+// announce records with an intent where the chain has it.
+func (a *actor) announce(ctx context.Context, s standing, made lane.Made, d delivered) error {
+	list := a.confirmations(d.Block)
+	trusted := a.Settings.Trusted > 0 && len(list) >= a.Settings.Trusted
+	err := a.tellIntent(ctx, s.job, intent.Announce{
+		Hash: made.Hash, Receipt: *d.Receipt, Confirmations: list, Settled: d.Sealed || trusted, At: a.Now(),
+	})
+	if errors.Is(err, intent.ErrContradicted) || errors.Is(err, intent.ErrUnknownAttempt) {
+		a.halt(s, err.Error())
+	}
+	return err
+}
+
+// unland records that blocks have left the chain. The intents are told first, in any
+// order; the lane once for each block.
+func (a *actor) unland(ctx context.Context, gone []standing) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	trouble := commands.Each(len(gone), a.Settings.AtOnce, func(i int) error {
+		s := gone[i]
+		was := s.job.intent.State.Receipt
+		if !a.placed(s) || was == nil {
+			return nil
+		}
+		now, err := s.instead(was.Block)
+		if err != nil {
+			return err
+		}
+		return a.tellIntent(ctx, s.job, intent.LoseBlock{Was: was.Block, Now: now, At: a.Now()})
+	})
+	if trouble != nil {
+		return trouble
+	}
+	a.crash("intents.settled")
+	for _, s := range gone {
+		slot, open := a.held.State.Slot(s.Nonce)
+		if !open || slot.Landed == nil {
+			continue // another nonce's was in the same block
+		}
+		was := slot.Landed.Block
+		now, err := s.instead(was)
+		if err != nil {
+			return err
+		}
+		if err := a.command(ctx, lane.Unland{Token: a.token, Was: was, Now: now, At: a.Now()}); err != nil {
+			return err
+		}
+	}
+	a.crash("lane.settled")
+	return nil
+}
+
+// instead is the block that the chain has in the place of one which left it. Delivery
+// has recorded that when it took the transaction's verdict back.
+func (s standing) instead(was chain.Block) (now chain.Block, err error) {
+	for _, made := range s.Attempts {
+		if d := s.txs[made.Hash]; d.was.Hash == was.Hash || now.IsZero() {
+			now = d.now
+		}
+	}
+	if now.IsZero() || now.Hash == was.Hash {
+		return now, fmt.Errorf("nobody has said what stands in the place of block %d, %s", was.Number, was.Hash)
+	}
+	return now, nil
+}
+
+// lose records that somebody else has used nonces for good: their intents are given
+// others.
+func (a *actor) lose(ctx context.Context, lost []standing) error {
+	if len(lost) == 0 {
+		return nil
+	}
+	w, err := a.Node.Next(ctx, a.ID, true)
+	if err != nil {
+		return fmt.Errorf("the nonce that the final chain wants: %w", err)
+	}
+	lost = slices.DeleteFunc(lost, func(s standing) bool { return s.Nonce >= w.Nonce }) // the node is behind
+	losses := make([]lane.Loss, len(lost))
+	trouble := commands.Each(len(lost), a.Settings.AtOnce, func(i int) error {
+		s := lost[i]
+		if a.placed(s) {
+			if err := a.requeue(ctx, s, intent.Evidence{Kind: intent.Rival, Block: w.Block}); err != nil {
+				return err
+			}
+		}
+		losses[i] = lane.Loss{Nonce: s.Nonce, Absent: hashes(s.Slot)}
+		return nil
+	})
+	losses = slices.DeleteFunc(losses, func(l lane.Loss) bool { return l.Absent == nil })
+	if len(losses) == 0 {
+		return trouble
+	}
+	a.crash("intents.settled")
+	for some := range slices.Chunk(losses, lane.BatchMax) {
+		if err := a.command(ctx, lane.Lose{Token: a.token, Losses: some, Witness: w, At: a.Now()}); err != nil {
+			return errors.Join(trouble, err)
+		}
+	}
+	a.crash("lane.settled")
+	a.forget(lost)
+	a.claim = true
+	return trouble
+}
+
+// requeue takes an intent's place from it.
+func (a *actor) requeue(ctx context.Context, s standing, e intent.Evidence) error {
+	it := s.job.intent.State
+	return a.tellIntent(ctx, s.job, intent.Requeue{Assignment: it.Assignment, Evidence: e, At: a.Now()})
+}
+
+// refuse ends intents that delivery will not go on with. A no-op takes their nonce then.
+func (a *actor) refuse(ctx context.Context, refused []standing) error {
+	return commands.Each(len(refused), a.Settings.AtOnce, func(i int) error {
+		s := refused[i]
+		d := s.txs[s.Attempts[len(s.Attempts)-1].Hash]
+		return a.tellIntent(ctx, s.job, intent.Fail{Reason: intent.Refused, Detail: "delivery: " + string(d.Status), At: a.Now()})
+	})
+}
+
+// expire ends intents whose deadline the chain's time has reached.
+func (a *actor) expire(ctx context.Context) error {
+	if len(a.blocks) == 0 {
+		return nil
+	}
+	now := a.blocks[len(a.blocks)-1].Time
+	var late []*job
+	for _, s := range a.slots() {
+		it := s.job.intent.State
+		deadline := it.Requested.Request.Deadline
+		if !s.stale && a.placed(s) && deadline != 0 && now >= deadline && it.End == nil && it.Receipt == nil && it.Stop.Reason == "" {
+			late = append(late, s.job)
+		}
+	}
+	return each(a, late, func(j *job) error {
+		return a.tellIntent(ctx, j, intent.Expire{Now: now, At: a.Now()})
+	})
+}

@@ -1,0 +1,163 @@
+package relayer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+)
+
+// Lanes and Intents handle the commands of domain/lane and domain/intent.
+type (
+	Lanes   = commands.Handler[lane.State, lane.Command, lane.Event]
+	Intents = commands.Handler[intent.State, intent.Command, intent.Event]
+)
+
+// Relayer is what all lanes of a chain have in common.
+type Relayer struct {
+	Chain        chain.ID
+	Lanes        Lanes
+	Intents      Intents
+	Transactions commands.Transactions // only read here: what delivery has found out
+	Vault        commands.Vault
+	Queue        Queue
+	Node         Chain
+	Blocks       Blocks
+	Fees         Fees
+	Format       Format
+	Delivery     Delivery
+	News         *News
+	Settings     Settings
+	// May is asked before anything is signed; an error, which says why, keeps it from
+	// being signed now. What may be live is delivered all the same. nil always allows.
+	May func(chain.Sequence) error
+	// Holder names this run of this process, and no other ever: a random value.
+	Holder string
+	Now    func() time.Time
+	Random io.Reader
+	// Crash is called at the named points of [CrashPoints]; nil does nothing.
+	Crash func(point string)
+	Log   *slog.Logger
+}
+
+// Settings are the numbers that may differ.
+type Settings struct {
+	Budget int           // nonces of a lane in flight at most
+	AtOnce int           // signatures, or appends to intents, of a lane under way at once
+	Claim  time.Duration // a claim of an intent that was not carried on lapses after so long
+	Poll   time.Duration // look at the queue, and at the chain's blocks, at least so often
+	Look   time.Duration // ask the chain which nonce it wants at least so often
+	// Stall is for how long the first of the nonces that wait for the chain makes no
+	// progress before it is signed for again, at a higher fee: by Bump percent, at least
+	// 10, and no higher than Ceiling, in which zero is no bound.
+	Stall   time.Duration
+	Bump    uint64
+	Ceiling chain.Fee
+	NoOpGas uint64 // of a call of nobody but the signer, with nothing
+	// Confirmations is how many blocks are announced of an intent, its own counting as
+	// the first, at most intent.ConfirmationsMax. Trusted is after how many of them it
+	// has come out, before its block is final; 0 waits for that.
+	Confirmations int
+	Trusted       int
+}
+
+// DefaultSettings suit a chain with a block a second.
+func DefaultSettings() Settings {
+	return Settings{
+		Budget: 100, AtOnce: 16, Claim: 10 * time.Second, Poll: time.Second, Look: time.Minute,
+		Stall: 30 * time.Second, Bump: 20, NoOpGas: 100_000, Confirmations: 1,
+	}
+}
+
+// Lane is one signer's sequence of nonces on a chain, to be worked on.
+type Lane struct {
+	*Relayer
+	ID     chain.Sequence
+	Signer Signer
+	Payer  Signer   // of sponsored intents; nil when there is none
+	Pools  []string // that the signer belongs to
+}
+
+// LeaseName is that of the lease under which a lane is worked on. The lease only spares
+// two from trying: it is the lane's stream that lets one of them through.
+func (l *Lane) LeaseName() string { return "relayer-" + string(lane.Stream(l.ID)) }
+
+// CrashPoints lists the places in this package where a test may kill the process. Those
+// of [commands.CrashPoints] lie between.
+func CrashPoints() []string {
+	return []string{
+		"lane.opened",      // the lane is this holder's
+		"lane.reserved",    // intents have nonces, and do not know it
+		"intents.assigned", // nothing is signed
+		"attempts.signed",  // nothing is kept
+		"attempts.kept",    // the lane does not know
+		"lane.attempted",   // the intents do not know
+		"intents.told",     // that there are attempts; nothing is handed to delivery
+		"attempts.handed",  // delivery has them
+		"intents.settled",  // they know what became of them, the lane does not
+		"lane.settled",     // it does
+	}
+}
+
+func (r *Relayer) crash(point string) {
+	if r.Crash != nil {
+		r.Crash(point)
+	}
+}
+
+// origin makes the origin of a command.
+func (r *Relayer) origin() (commands.Origin, error) {
+	return commands.Begin(r.Random, event.Meta{Actor: "relayer"})
+}
+
+// Run opens the lane and works on it until ctx ends, or somebody else has opened it
+// (the error is lane.ErrFenced then), or the lane's own stream cannot be reached. Other
+// trouble is logged and tried again. It is the work of a [commands.Owner].
+func (l *Lane) Run(ctx context.Context) error {
+	if err := l.News.begun(ctx); err != nil {
+		return err
+	}
+	box := l.News.open()
+	defer l.News.close(box)
+	held, token, err := l.open(ctx)
+	if err != nil {
+		return err
+	}
+	return newActor(l, held, token, box).run(ctx)
+}
+
+// opensMax is how often a lane is opened anew when somebody else has opened it meanwhile.
+const opensMax = 3
+
+// open makes this process the lane's holder.
+func (l *Lane) open(ctx context.Context) (held commands.Result[lane.State], token lane.Token, err error) {
+	stream := lane.Stream(l.ID)
+	for range opensMax {
+		if held, err = l.Lanes.Load(ctx, stream); err != nil {
+			return held, 0, err
+		}
+		origin, err := l.origin()
+		if err != nil {
+			return held, 0, err
+		}
+		token = held.State.Token + 1
+		opened, err := l.Lanes.HandleOnce(ctx, stream, held, lane.Open{Holder: l.Holder, Token: token, At: l.Now()}, origin)
+		var conflict *event.ConflictError
+		if errors.As(err, &conflict) {
+			continue
+		}
+		if err == nil {
+			l.crash("lane.opened")
+		}
+		return opened, token, err
+	}
+	return held, 0, fmt.Errorf("%s was opened by others %d times", stream, opensMax)
+}

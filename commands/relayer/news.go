@@ -1,0 +1,193 @@
+package relayer
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// News tells the lanes of a chain that something was recorded about a transaction or an
+// intent of theirs, and they read what. One of them serves a process.
+type News struct {
+	Chain chain.ID
+	Store commands.Store
+	Log   *slog.Logger
+
+	once  sync.Once
+	ready chan struct{}
+	mu    sync.Mutex
+	boxes map[*inbox]bool
+}
+
+// inbox is what a lane has not looked at yet.
+type inbox struct {
+	wake chan struct{}
+
+	mu      sync.Mutex
+	txs     map[chain.Hash]uint64 // of interest, and the nonce
+	intents map[chain.IntentID]uint64
+	stale   map[uint64]bool // nonces
+	all     bool            // all of them
+	claim   bool            // there may be intents to claim
+}
+
+// toldOf are the facts that mean something to a lane. What it has recorded with an
+// intent itself is not among them.
+var toldOf = event.Filter{Names: []string{
+	"tx.mined.", "tx.stale_by_nonce.", "tx.expired.", "tx.reorged.", "tx.finalized.", "tx.finality_violated.",
+	"tx.canceled_locally.", "tx.rejected.",
+	"intent.cancel_requested.", "intent.speed_up_requested.",
+}}
+
+const newsMax = 1000 // events looked at in one go
+
+func (n *News) init() {
+	n.once.Do(func() { n.ready, n.boxes = make(chan struct{}), map[*inbox]bool{} })
+}
+
+// Run tells the news until ctx ends or the store fails; then it may be run again, and
+// all lanes look at everything.
+func (n *News) Run(ctx context.Context) error {
+	n.init()
+	head, err := n.Store.Head(ctx)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-n.ready:
+		n.each(func(b *inbox) { b.all = true })
+	default:
+		close(n.ready)
+	}
+	for batch, err := range n.Store.Subscribe(ctx, head, toldOf, newsMax) {
+		if err != nil {
+			return err
+		}
+		n.tell(batch.Events)
+	}
+	return ctx.Err()
+}
+
+// Wake has all lanes look whether there are intents to claim. It never blocks.
+func (n *News) Wake() {
+	n.init()
+	n.each(func(b *inbox) { b.claim = true })
+}
+
+// begun waits for Run to have begun: what is read from then on is not missed.
+func (n *News) begun(ctx context.Context) error {
+	n.init()
+	select {
+	case <-n.ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (n *News) open() *inbox {
+	n.init()
+	b := &inbox{
+		wake: make(chan struct{}, 1), claim: true,
+		txs: map[chain.Hash]uint64{}, intents: map[chain.IntentID]uint64{}, stale: map[uint64]bool{},
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.boxes[b] = true
+	return b
+}
+
+func (n *News) close(b *inbox) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.boxes, b)
+}
+
+// each changes every lane's inbox and wakes the lane.
+func (n *News) each(change func(*inbox)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for b := range n.boxes {
+		b.mu.Lock()
+		change(b)
+		b.mu.Unlock()
+		b.ring()
+	}
+}
+
+func (n *News) tell(events []event.Recorded) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for b := range n.boxes {
+		if b.take(n.Chain, events) {
+			b.ring()
+		}
+	}
+}
+
+func (b *inbox) ring() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take notes which nonces there is news of, and says whether there are any.
+func (b *inbox) take(of chain.ID, events []event.Recorded) (news bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range events {
+		nonce, ours := uint64(0), false
+		if id, hash, err := tx.ParseStream(r.Stream); err == nil && id == of {
+			nonce, ours = b.txs[hash], has(b.txs, hash)
+		} else if id, err := intent.ParseStream(r.Stream); err == nil {
+			nonce, ours = b.intents[id], has(b.intents, id)
+		}
+		if ours {
+			b.stale[nonce], news = true, true
+		}
+	}
+	return news
+}
+
+func has[K comparable, V any](m map[K]V, k K) bool {
+	_, ok := m[k]
+	return ok
+}
+
+// empty takes the news out.
+func (b *inbox) empty() (stale map[uint64]bool, all, claim bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	stale, all, claim = b.stale, b.all, b.claim
+	b.stale, b.all, b.claim = map[uint64]bool{}, false, false
+	return stale, all, claim
+}
+
+// follow asks for news of a nonce's intent, unless it has none, and of its transactions.
+func (b *inbox) follow(nonce uint64, id chain.IntentID, hashes ...chain.Hash) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !id.IsZero() {
+		b.intents[id] = nonce
+	}
+	for _, hash := range hashes {
+		b.txs[hash] = nonce
+	}
+}
+
+// unfollow wants no more of them.
+func (b *inbox) unfollow(id chain.IntentID, hashes ...chain.Hash) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.intents, id)
+	for _, hash := range hashes {
+		delete(b.txs, hash)
+	}
+}

@@ -1,0 +1,201 @@
+package relayer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Why nonces are given back.
+const (
+	reasonElsewhere = "the intent is not to be carried out here"
+	reasonStopped   = "the intent was stopped"
+)
+
+// place tells intents which nonces they have, and takes back those for which nothing was
+// signed and that are not wanted.
+func (a *actor) place(ctx context.Context) error {
+	var rows [][]standing // each in order; the first that goes elsewhere takes the rest along
+	at := map[intent.Row]int{}
+	var back []standing
+	for _, s := range a.slots() {
+		it := s.job.intent.State
+		request := it.Requested.Request
+		switch row := request.Waiting(0).Row; {
+		case s.id.IsZero() || len(s.Attempts) > 0 || s.stale:
+		case a.placed(s) && it.Stop.Reason == "":
+		case a.placed(s), it.Place != nil, it.End != nil, it.Requested.ID.IsZero(), !a.mayCarryOut(request):
+			back = append(back, s)
+		case row.Order != "" && has(at, row):
+			rows[at[row]] = append(rows[at[row]], s)
+		default:
+			at[row] = len(rows)
+			rows = append(rows, []standing{s})
+		}
+	}
+	refused := make([][]standing, len(rows))
+	trouble := commands.Each(len(rows), a.Settings.AtOnce, func(i int) (err error) {
+		refused[i], err = a.assign(ctx, rows[i])
+		return err
+	})
+	if len(rows) > 0 {
+		a.crash("intents.assigned")
+	}
+	return errors.Join(trouble, a.release(ctx, append(back, slices.Concat(refused...)...)))
+}
+
+// assign tells the intents of a row, one after the other, which nonces they have. One
+// that has another place is somebody else's, and so are those after it.
+func (a *actor) assign(ctx context.Context, row []standing) (refused []standing, err error) {
+	for i, s := range row {
+		err := a.tellIntent(ctx, s.job, intent.Assign{
+			Assignment: s.job.intent.State.Assignment + 1, Place: a.placeOf(s.Nonce), Token: uint64(a.token), At: a.Now(),
+		})
+		switch {
+		case errors.Is(err, intent.ErrAssigned):
+			return append(refused, row[i:]...), nil
+		case commands.IsRefusal(err):
+			refused = append(refused, s)
+		case err != nil:
+			return refused, err
+		}
+	}
+	return refused, nil
+}
+
+// release takes nonces back. Those whose intents take them for their place hear it first:
+// an attempt at a place that its intent does not have is handed to nobody.
+func (a *actor) release(ctx context.Context, back []standing) error {
+	var elsewhere, stopped []chain.IntentID
+	var trouble error
+	for _, s := range back {
+		if !a.placed(s) {
+			elsewhere = append(elsewhere, s.id)
+			continue
+		}
+		if err := a.requeue(ctx, s, intent.Evidence{Kind: intent.Released}); err != nil {
+			trouble = errors.Join(trouble, err)
+			continue
+		}
+		stopped = append(stopped, s.id)
+	}
+	for reason, ids := range map[string][]chain.IntentID{reasonElsewhere: elsewhere, reasonStopped: stopped} {
+		for some := range slices.Chunk(ids, lane.BatchMax) {
+			if err := a.command(ctx, lane.Release{Token: a.token, Intents: some, Reason: reason, At: a.Now()}); err != nil {
+				return errors.Join(trouble, err)
+			}
+		}
+	}
+	return trouble
+}
+
+// fill chooses no-ops for holes that nobody wanted.
+func (a *actor) fill(ctx context.Context) error {
+	var nonces []uint64
+	for _, hole := range a.held.State.Holes() {
+		if hole.Intent.IsZero() {
+			nonces = append(nonces, hole.Nonce)
+		}
+	}
+	for some := range slices.Chunk(nonces, lane.BatchMax) {
+		if err := a.command(ctx, lane.Fill{Token: a.token, Nonces: some, At: a.Now()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// record tells intents of their attempts.
+func (a *actor) record(ctx context.Context) error {
+	var untold []standing
+	for _, s := range a.slots() {
+		if !s.stale && a.placed(s) && slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return !a.known(s, m.Hash) }) {
+			untold = append(untold, s)
+		}
+	}
+	if len(untold) == 0 {
+		return nil
+	}
+	err := each(a, untold, func(s standing) error {
+		for i, made := range s.Attempts {
+			kind := intent.Bump
+			switch {
+			case a.known(s, made.Hash):
+				continue
+			case made.Intent.IsZero():
+				kind = intent.NoOp
+			case i == 0:
+				kind = intent.First
+			}
+			err := a.tellIntent(ctx, s.job, intent.Attempt{Assignment: s.job.intent.State.Assignment, Kind: kind, Hash: made.Hash, At: a.Now()})
+			// A refusal says that it has lost the place, or was to end before this was
+			// signed: a no-op is to use the nonce up.
+			if unlessRefused(err) != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	a.crash("intents.told")
+	return err
+}
+
+// hand gives delivery the bytes that it does not have, of attempts that are recorded
+// everywhere. Never are they signed again.
+func (a *actor) hand(ctx context.Context) error {
+	var of []standing
+	var missing []chain.Hash
+	for _, s := range a.slots() {
+		if _, _, executed := s.executed(); s.stale || s.halted != "" || executed {
+			continue
+		}
+		for _, made := range s.Attempts {
+			if s.txs[made.Hash].Status == tx.StatusAbsent && a.known(s, made.Hash) {
+				of, missing = append(of, s), append(missing, made.Hash)
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	raws := make([][]byte, len(missing))
+	for i, hash := range missing {
+		raw, err := a.bytes(ctx, hash)
+		if err != nil {
+			return fmt.Errorf("attempt %s: %w", hash, err)
+		}
+		raws[i] = raw
+	}
+	answers, err := a.Delivery.Batch(ctx, a.Chain, raws, event.Meta{Actor: "relayer"})
+	if err != nil {
+		return fmt.Errorf("hand %d attempts to delivery: %w", len(raws), err)
+	}
+	a.crash("attempts.handed")
+	var trouble error
+	for i, answer := range answers {
+		if answer.Err != nil {
+			trouble = errors.Join(trouble, fmt.Errorf("delivery of %s: %w", missing[i], answer.Err))
+			continue
+		}
+		of[i].txs[missing[i]] = delivered{State: answer.State}
+		delete(a.fresh, missing[i])
+	}
+	return trouble
+}
+
+// bytes are those of an attempt: just signed, or kept by whoever signed it.
+func (a *actor) bytes(ctx context.Context, hash chain.Hash) ([]byte, error) {
+	if raw, ok := a.fresh[hash]; ok {
+		return raw, nil
+	}
+	return a.Vault.Bytes(ctx, payload.Ref{Chain: a.Chain, Hash: hash})
+}

@@ -1,0 +1,252 @@
+package relayer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// claimMax bounds how many intents are claimed at once.
+const claimMax = 500
+
+// may asks whether anything may be signed now.
+func (a *actor) may() error {
+	if a.May == nil {
+		return nil
+	}
+	return a.May(a.ID)
+}
+
+// take claims as many intents as there is room for, and reserves nonces for them.
+func (a *actor) take(ctx context.Context) error {
+	room := min(a.Settings.Budget-a.held.State.InFlight(), claimMax)
+	if !a.claim || room <= 0 || !a.held.State.Known || a.may() != nil {
+		return nil
+	}
+	claimed, err := a.Queue.Claim(ctx, intent.Claim{
+		Lane: a.ID, Pools: a.Pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: room,
+	})
+	if err != nil {
+		return fmt.Errorf("claim intents: %w", err)
+	}
+	a.claim = len(claimed) == room
+	trouble := a.prepare(ctx, claimed)
+	return errors.Join(trouble, a.reserve(ctx))
+}
+
+// holder is who claims: this run of this process, for this lane.
+func (a *actor) holder() string { return fmt.Sprintf("%s %s", a.Holder, lane.Stream(a.ID)) }
+
+// prepare reads what was claimed, and finds out how much gas it needs. What cannot be
+// done ends here, before it has a nonce; what cannot be found out is given back.
+func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
+	jobs := make([]*job, len(claimed))
+	back := make([]bool, len(claimed))
+	trouble := commands.Each(len(claimed), a.Settings.AtOnce, func(i int) (err error) {
+		if _, holds := a.held.State.Held(claimed[i].ID); holds {
+			return nil
+		}
+		jobs[i], err = a.inspect(ctx, claimed[i])
+		back[i] = err != nil
+		return err
+	})
+	a.ready = slices.DeleteFunc(jobs, func(j *job) bool { return j == nil })
+	var ids []chain.IntentID
+	for i, c := range claimed {
+		if back[i] {
+			ids = append(ids, c.ID)
+		}
+	}
+	return errors.Join(trouble, a.giveBack(ctx, ids))
+}
+
+func (a *actor) giveBack(ctx context.Context, ids []chain.IntentID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return a.Queue.Return(ctx, a.holder(), ids)
+}
+
+// inspect is the job of an intent that was claimed; nil when it is not to be done.
+func (a *actor) inspect(ctx context.Context, c intent.Claimed) (*job, error) {
+	j := &job{id: c.ID, follows: c.Follows}
+	var err error
+	if j.intent, err = a.Intents.Load(ctx, intent.Stream(c.ID)); err != nil {
+		return nil, err
+	}
+	it := j.intent.State
+	request := it.Requested.Request
+	if it.Requested.ID.IsZero() || it.Place != nil || it.End != nil || !a.mayCarryOut(request) {
+		return nil, nil
+	}
+	if len(a.blocks) > 0 {
+		if now := a.blocks[len(a.blocks)-1].Time; request.Deadline != 0 && now >= request.Deadline {
+			return nil, unlessRefused(a.tellIntent(ctx, j, intent.Expire{Now: now, At: a.Now()}))
+		}
+	}
+	gas, err := a.gas(ctx, j)
+	if commands.IsRefusal(err) {
+		return nil, unlessRefused(a.tellIntent(ctx, j, intent.Fail{Reason: intent.Simulation, Detail: err.Error(), At: a.Now()}))
+	}
+	j.gas = gas
+	return j, err
+}
+
+// unlessRefused leaves errors that are bad luck.
+func unlessRefused(err error) error {
+	if commands.IsRefusal(err) {
+		return nil
+	}
+	return err
+}
+
+// gas is what an intent needs: what its client says, or what a node does.
+func (a *actor) gas(ctx context.Context, j *job) (uint64, error) {
+	request := j.intent.State.Requested.Request
+	if request.Gas.Limit != 0 && !request.Simulate {
+		return request.Gas.Limit, nil
+	}
+	found, err := a.Node.Gas(ctx, a.ID.Sender, request)
+	if err != nil {
+		return 0, err
+	}
+	return cmp.Or(request.Gas.Limit, found), nil
+}
+
+// reserve hands nonces to what is ready, in its order. What follows others of its row
+// that are in the lane has to get a higher one than they: it waits until none below them
+// is free.
+func (a *actor) reserve(ctx context.Context) error {
+	var now, later []chain.IntentID
+	for _, j := range a.ready {
+		if j.follows && a.freeBelow() {
+			later = append(later, j.id)
+		} else {
+			now = append(now, j.id)
+		}
+	}
+	if len(now) > 0 {
+		err := a.command(ctx, lane.Reserve{Token: a.token, Intents: now, Budget: a.Settings.Budget, At: a.Now()})
+		if err != nil {
+			return err
+		}
+		a.crash("lane.reserved")
+	}
+	a.slots() // which begins their jobs
+	for _, j := range a.ready {
+		if _, holds := a.held.State.Held(j.id); !holds && !slices.Contains(later, j.id) {
+			later = append(later, j.id)
+		}
+	}
+	a.ready = nil
+	return a.giveBack(ctx, later)
+}
+
+// freeBelow reports whether a nonce is free below one that an intent holds.
+func (a *actor) freeBelow() bool {
+	free := false
+	for slot := range a.held.State.Slots() {
+		if free && !slot.Intent.IsZero() {
+			return true
+		}
+		free = free || slot.IsFree()
+	}
+	return false
+}
+
+// orders are what all nonces want, by rising nonce.
+func (a *actor) orders(ctx context.Context) ([]order, error) {
+	var orders []order
+	var trouble error
+	stalled, err := a.stalled(ctx)
+	if over := (overError{}); errors.As(err, &over) {
+		return nil, err
+	}
+	trouble = errors.Join(trouble, err)
+	for _, s := range a.slots() {
+		o, wanted := a.wanted(s, stalled != nil && *stalled == s.Nonce)
+		if !wanted {
+			continue
+		}
+		if err := a.price(ctx, &o); err != nil {
+			trouble = errors.Join(trouble, fmt.Errorf("nonce %d: %w", s.Nonce, err))
+			continue
+		}
+		orders = append(orders, o)
+	}
+	return orders, trouble
+}
+
+// wanted is what is to be signed for a nonce, if anything is. A no-op takes the place of
+// what is to end without effect, and of what its intent knows nothing of.
+func (a *actor) wanted(s standing, stalled bool) (o order, wanted bool) {
+	it := s.job.intent.State
+	placed := a.placed(s)
+	o = order{standing: s}
+	if s.stale || s.halted != "" || s.Landed != nil || s.IsFree() || s.seen() {
+		return o, false
+	}
+	if len(s.Attempts) == 0 {
+		if s.Filled {
+			return o, true
+		}
+		o.intent = s.id
+		return o, placed && it.Stop.Reason == "" && it.End == nil
+	}
+	last := s.Attempts[len(s.Attempts)-1]
+	switch {
+	case len(s.Attempts) >= lane.AttemptsMax, placed && it.End != nil:
+		return o, false
+	case last.Intent.IsZero():
+		return o, stalled && a.known(s, last.Hash)
+	case !placed || it.Stop.Reason != "":
+		return o, true
+	case !a.known(s, last.Hash):
+		return o, false // it is told first
+	}
+	o.intent = s.id
+	return o, stalled || it.Floor.Int().Gt(last.Fee.MaxFee.Int())
+}
+
+// seen reports whether the chain has used the nonce, as far as delivery knows.
+func (s standing) seen() bool {
+	return slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return s.txs[m.Hash].Verdict != tx.StatusAbsent })
+}
+
+// stalled is the first nonce that waits for the chain, if it has made no progress for so
+// long that it is to be signed for again: the chain wants this very one.
+func (a *actor) stalled(ctx context.Context) (*uint64, error) {
+	now := a.Now()
+	for _, s := range a.slots() {
+		if len(s.Attempts) == 0 || s.Landed != nil || s.seen() {
+			continue
+		}
+		if a.front.nonce != s.Nonce || a.front.since.IsZero() {
+			a.front = front{s.Nonce, now}
+		}
+		since := a.front.since
+		if made := s.Attempts[len(s.Attempts)-1].At; made.After(since) {
+			since = made
+		}
+		if now.Sub(since) < a.Settings.Stall {
+			return nil, nil
+		}
+		a.front.since = now // before it is asked again
+		w, err := a.wants(ctx)
+		if err != nil || w.Nonce != s.Nonce {
+			return nil, err
+		}
+		a.Log.Warn("nonce stalls", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "attempts", len(s.Attempts), "for", now.Sub(since).Round(time.Second))
+		return &s.Nonce, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,235 @@
+package relayer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holiman/uint256"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+)
+
+// order is what is to be signed.
+type order struct {
+	standing
+	intent chain.IntentID // zero is a no-op
+	fee    chain.Fee
+}
+
+// signature is what was.
+type signature struct {
+	order
+	raw  []byte
+	hash chain.Hash
+}
+
+// sign signs for all nonces that want it, and records that the lane has attempts, once
+// their bytes are kept.
+func (a *actor) sign(ctx context.Context) error {
+	orders, trouble := a.orders(ctx)
+	if len(orders) == 0 {
+		return trouble
+	}
+	if err := a.may(); err != nil {
+		return errors.Join(trouble, fmt.Errorf("nothing is signed: %w", err))
+	}
+	signed := make([]signature, len(orders))
+	err := commands.Each(len(orders), a.Settings.AtOnce, func(i int) (err error) {
+		signed[i], err = a.signOne(ctx, orders[i])
+		return err
+	})
+	trouble = errors.Join(trouble, err)
+	signed = slices.DeleteFunc(signed, func(s signature) bool { return s.raw == nil })
+	if len(signed) == 0 {
+		return trouble
+	}
+	a.crash("attempts.signed")
+	return errors.Join(trouble, a.keep(ctx, signed))
+}
+
+// keep makes what was signed attempts.
+func (a *actor) keep(ctx context.Context, signed []signature) error {
+	payloads := make([]commands.Payload, len(signed))
+	for i, s := range signed {
+		payloads[i] = commands.Payload{Ref: payload.Ref{Chain: a.Chain, Hash: s.hash}, Raw: s.raw}
+	}
+	if err := a.Vault.Keep(ctx, payloads); err != nil {
+		return err
+	}
+	a.crash("attempts.kept")
+	for some := range slices.Chunk(signed, lane.BatchMax) {
+		attempts := make([]lane.Signed, len(some))
+		for i, s := range some {
+			attempts[i] = lane.Signed{Nonce: s.Nonce, Intent: s.intent, Hash: s.hash, Fee: s.fee}
+		}
+		if err := a.command(ctx, lane.Attempt{Token: a.token, Signed: attempts, At: a.Now()}); err != nil {
+			return err
+		}
+		for _, s := range some {
+			a.box.follow(s.Nonce, s.id, s.hash)
+			a.fresh[s.hash] = s.raw
+		}
+	}
+	a.crash("lane.attempted")
+	return nil
+}
+
+// errCeiling says that an attempt in place of another would cost too much.
+var errCeiling = errors.New("the fee's ceiling leaves no room for another attempt")
+
+// price says what an order offers.
+func (a *actor) price(ctx context.Context, o *order) error {
+	it := o.job.intent.State
+	limits, urgency := bounds{ceiling: a.Settings.Ceiling}, intent.Normal
+	if !o.intent.IsZero() {
+		limits = boundsOf(it, a.Settings.Ceiling)
+		if it.Requested.Request.Gas.Urgency != "" {
+			urgency = it.Requested.Request.Gas.Urgency
+		}
+	}
+	quote, err := a.quote(ctx, urgency)
+	if err != nil {
+		return err
+	}
+	o.fee = limits.within(quote)
+	if n := len(o.Attempts); n > 0 {
+		var ok bool
+		if o.fee, ok = limits.again(o.Attempts[n-1].Fee, quote, a.Settings.Bump); !ok {
+			return errCeiling
+		}
+	}
+	if a.Format.Type == 0 {
+		o.fee = chain.LegacyFee(o.fee.MaxFee)
+	}
+	return nil
+}
+
+// quote asks once a turn what is to be offered.
+func (a *actor) quote(ctx context.Context, u intent.Urgency) (chain.Fee, error) {
+	if fee, ok := a.quotes[u]; ok {
+		return fee, nil
+	}
+	fee, err := a.Fees.Quote(ctx, a.Chain, u)
+	if err != nil {
+		return fee, fmt.Errorf("quote: %w", err)
+	}
+	a.quotes[u] = fee
+	return fee, nil
+}
+
+// signOne signs for a nonce. What can never be signed ends its intent.
+func (a *actor) signOne(ctx context.Context, o order) (signature, error) {
+	raw, signed, err := a.make(ctx, o)
+	if commands.IsRefusal(err) && !o.intent.IsZero() {
+		return signature{}, unlessRefused(a.tellIntent(ctx, o.job, intent.Fail{Reason: intent.Refused, Detail: err.Error(), At: a.Now()}))
+	}
+	if err != nil {
+		return signature{}, fmt.Errorf("nonce %d: %w", o.Nonce, err)
+	}
+	return signature{o, raw, signed.Hash}, nil
+}
+
+// make writes and signs a transaction, and reads it again: what is recorded is what a
+// decoder finds in the bytes.
+func (a *actor) make(ctx context.Context, o order) ([]byte, chain.Signed, error) {
+	var none chain.Signed
+	unsigned, err := a.unsigned(ctx, o)
+	if err != nil {
+		return nil, none, err
+	}
+	toSign, err := a.Format.Payload(unsigned)
+	if err != nil {
+		return nil, none, err
+	}
+	mark, err := a.Signer.Sign(ctx, toSign)
+	if err != nil {
+		return nil, none, err
+	}
+	var payer []byte
+	if unsigned.Sponsored {
+		if toSign, err = a.Format.PayerPayload(unsigned, a.ID.Sender); err != nil {
+			return nil, none, err
+		}
+		if payer, err = a.Payer.Sign(ctx, toSign); err != nil {
+			return nil, none, err
+		}
+	}
+	raw, err := a.Format.Encode(unsigned, mark, payer)
+	if err != nil {
+		return nil, none, err
+	}
+	signed, err := a.Format.Decode(raw)
+	if err != nil {
+		return nil, none, fmt.Errorf("what was signed cannot be read: %w", err)
+	}
+	if !a.agrees(unsigned, signed) {
+		return nil, none, fmt.Errorf("%+v was to be signed, and what was reads as %+v", unsigned, signed)
+	}
+	return raw, signed, nil
+}
+
+// unsigned is the transaction that an order asks for.
+func (a *actor) unsigned(ctx context.Context, o order) (chain.Unsigned, error) {
+	u := chain.Unsigned{
+		Type: a.Format.Type, Chain: a.Chain, NonceKey: a.ID.Key, Nonce: o.Nonce, Gas: a.Settings.NoOpGas,
+		Calls: []chain.Call{{To: &a.ID.Sender, Value: new(uint256.Int)}},
+	}
+	if u.Type == 0 {
+		u.GasPrice = o.fee.MaxFee.Int()
+	} else {
+		u.MaxFee, u.MaxPriorityFee = o.fee.MaxFee.Int(), o.fee.MaxPriorityFee.Int()
+	}
+	if o.intent.IsZero() {
+		return u, nil
+	}
+	request := o.job.intent.State.Requested.Request
+	if o.gas == 0 {
+		var err error
+		if o.gas, err = a.gas(ctx, o.job); err != nil {
+			return u, err
+		}
+	}
+	u.Gas, u.FeeToken, u.Sponsored = o.gas, request.Gas.FeeToken, request.Gas.Sponsored
+	if u.Sponsored && (a.Payer == nil || a.Format.PayerPayload == nil) {
+		return u, errNoPayer.Because("the relay has nobody who pays on this chain")
+	}
+	u.Calls = make([]chain.Call, len(request.Calls))
+	for i, c := range request.Calls {
+		u.Calls[i] = chain.Call{To: c.To, Value: c.Value.Int(), Input: c.Data}
+	}
+	return u, nil
+}
+
+// errNoPayer refuses a sponsored intent where nobody pays.
+const errNoPayer = event.Refusal("no-fee-payer")
+
+// agrees reports whether signed bytes say what they should.
+func (a *actor) agrees(u chain.Unsigned, s chain.Signed) bool {
+	same := s.Type == u.Type && s.Chain == u.Chain && s.Sender == a.ID.Sender && s.NonceKey == u.NonceKey &&
+		s.Nonce == u.Nonce && s.Gas == u.Gas && s.Window == u.Window && (s.FeePayer != nil) == u.Sponsored &&
+		equal(s.GasPrice, u.GasPrice) && equal(s.MaxFee, u.MaxFee) && equal(s.MaxPriorityFee, u.MaxPriorityFee) &&
+		(s.FeeToken == nil) == (u.FeeToken == nil) && (u.FeeToken == nil || *s.FeeToken == *u.FeeToken)
+	return same && slices.EqualFunc(s.Calls, u.Calls, func(x, y chain.Call) bool {
+		return (x.To == nil) == (y.To == nil) && (x.To == nil || *x.To == *y.To) &&
+			equal(x.Value, y.Value) && bytes.Equal(x.Input, y.Input)
+	})
+}
+
+// equal compares numbers, of which nil is 0.
+func equal(x, y *uint256.Int) bool {
+	if x == nil {
+		x = new(uint256.Int)
+	}
+	if y == nil {
+		y = new(uint256.Int)
+	}
+	return x.Eq(y)
+}

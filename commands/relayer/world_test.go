@@ -1,0 +1,550 @@
+package relayer
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holiman/uint256"
+	"go.uber.org/goleak"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
+	"github.com/tempo-watchtower/watchtower/domain/promise/lanes"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
+	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/keys"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const moderato = 42431
+
+// secret is the first key of every development chain.
+const secret = "RELAYER_PRIVATE_KEY_0=ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+
+// clock stands still until it is moved.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// world is a chain, a store, and what delivery does with what it is handed, a step at a
+// time.
+type world struct {
+	t        testing.TB
+	clock    *clock
+	db       *embedded.DB
+	chain    *chaintest.Chain
+	node     *chaintest.Node
+	queue    *shelf
+	signer   *keys.Signer
+	lane     chain.Sequence
+	settings Settings
+	fee      chain.Fee
+	hold     bool // delivery sends nothing
+	may      func(chain.Sequence) error
+	away     error // of the chain, when it is asked
+	lied     *lane.Witness
+	reverts  map[chain.IntentID]error
+
+	mu      sync.Mutex
+	runs    int
+	appends map[string]int // of events, by name; lanes' and intents' streams by append
+}
+
+func newWorld(t testing.TB) *world {
+	w := &world{
+		t: t, clock: &clock{at: time.Unix(1_800_000_000, 0)}, settings: DefaultSettings(),
+		fee: chain.Fee{MaxFee: chain.PriceOf(1000), MaxPriorityFee: chain.PriceOf(100)}, appends: map[string]int{},
+		reverts: map[chain.IntentID]error{},
+	}
+	var err error
+	w.db, err = embedded.Open("", embedded.Options{Now: w.clock.now})
+	must(t, err)
+	t.Cleanup(func() { must(t, w.db.Close()) })
+	w.chain = chaintest.New(chaintest.Options{Chain: moderato, Decode: tempo.Decode, Now: w.clock.now})
+	t.Cleanup(w.chain.Close)
+	w.node = w.chain.Node("a")
+	w.queue = &shelf{now: w.clock.now, rows: map[chain.IntentID]*waiting{}}
+	signers, err := keys.Environment([]string{secret}, true, slog.New(slog.DiscardHandler))
+	must(t, err)
+	w.signer = signers[0]
+	w.lane = chain.Sequence{Chain: moderato, Sender: w.signer.Address(), Key: chain.NonceKey{31: 5}}
+	w.block()
+	return w
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// life is a process: it may die at an append, after which nothing of it has any effect.
+type life struct {
+	*world
+	mu    sync.Mutex
+	left  int // effects until it dies
+	after bool
+	dead  bool
+	point string // of [CrashPoints], at which it dies
+}
+
+var errDead = errors.New("the process has died")
+
+// effect counts an effect outside the process; dying is before or after it.
+func (l *life) effect(do func() error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead {
+		return errDead
+	}
+	l.left--
+	dies := l.left == 0
+	if dies && !l.after {
+		l.dead = true
+		return errDead
+	}
+	err := do()
+	if dies {
+		l.dead = true
+		return errDead
+	}
+	return err
+}
+
+func (l *life) crash(point string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead = l.dead || point == l.point
+}
+
+func (l *life) gone() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dead
+}
+
+// store is the log as a process has it.
+type store struct {
+	commands.Store
+	*life
+}
+
+func (s store) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (a event.Appended, err error) {
+	err = s.effect(func() (err error) {
+		a, err = s.Store.Append(ctx, stream, expected, events...)
+		if err == nil {
+			s.count(stream, events)
+		}
+		return err
+	})
+	return a, err
+}
+
+func (w *world) count(stream event.Stream, events []event.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kind, _, _ := strings.Cut(string(stream), "-")
+	w.appends[kind]++
+	for _, e := range events {
+		w.appends[e.Name]++
+	}
+}
+
+// rows are the payloads as a process has them.
+type rows struct {
+	commands.PayloadRows
+	*life
+}
+
+func (r rows) Put(ctx context.Context, sealed []payload.Sealed) error {
+	return r.effect(func() error { return r.PayloadRows.Put(ctx, sealed) })
+}
+
+// live makes a process with one lane. It dies before or after so many effects; 0 is never.
+func (w *world) live(effects int, after bool) (*life, *Lane) {
+	l := &life{world: w, left: effects, after: after}
+	master, err := payload.NewMaster(make([]byte, payload.KeyBytes))
+	must(w.t, err)
+	log := store{w.db.Log(), l}
+	vault := commands.Vault{Rows: rows{w.db.Payloads(), l}, Master: master, Random: rand.Reader}
+	transactions := commands.Transactions{Store: log, Codec: tx.Codec()}
+	w.runs++
+	r := &Relayer{
+		Chain: moderato, Lanes: Lanes{Store: log, Codec: lane.Codec()}, Intents: Intents{Store: log, Codec: intent.Codec()},
+		Transactions: transactions, Vault: vault, Queue: w.queue, Node: w, Blocks: w, Fees: w,
+		Format: Format{
+			Type: tempo.Type, Payload: tempo.Payload, PayerPayload: tempo.PayerPayload, Encode: tempo.Encode, Decode: tempo.Decode,
+		},
+		Delivery: &commands.Submit{
+			Transactions: transactions, Vault: vault, Slots: make(chan struct{}, 2), Now: w.clock.now, Random: rand.Reader,
+			Decoders: map[chain.ID]func([]byte) (chain.Signed, error){moderato: tempo.Decode},
+		},
+		News: &News{Chain: moderato, Store: log, Log: slog.New(slog.DiscardHandler)},
+		May: func(s chain.Sequence) error {
+			if w.may == nil {
+				return nil
+			}
+			return w.may(s)
+		},
+		Settings: w.settings, Holder: fmt.Sprintf("process %d", w.runs), Now: w.clock.now, Random: rand.Reader,
+		Crash: l.crash, Log: slog.New(slog.DiscardHandler),
+	}
+	return l, &Lane{Relayer: r, ID: w.lane, Signer: w.signer, Pools: []string{"hot"}}
+}
+
+// Next is the chain's own word, which two endpoints bear out.
+func (w *world) Next(_ context.Context, s chain.Sequence, final bool) (lane.Witness, error) {
+	if w.away != nil {
+		return lane.Witness{}, w.away
+	}
+	if w.lied != nil {
+		return *w.lied, nil
+	}
+	told := lane.Witness{Nonce: w.chain.Nonce(s), Block: w.chain.Head(), Endpoints: []string{"a", "b"}, Needed: 2, Asked: 3}
+	if final {
+		told.Block, told.Final = w.chain.Final(), true
+		told.Nonce = w.finalNonce()
+	}
+	return told, nil
+}
+
+// finalNonce is the nonce that the lane's chain wants at its final block.
+func (w *world) finalNonce() uint64 {
+	var next uint64
+	for hash := range w.chain.Executed() {
+		r, ok := w.chain.Receipt(hash)
+		if !ok || r.Block.Number > w.chain.Final().Number {
+			continue
+		}
+		for _, d := range w.chain.Received() {
+			if s, err := tempo.Decode(d.Raw); d.Hash == hash && err == nil && s.Sequence() == w.lane {
+				next = max(next, s.Nonce+1)
+			}
+		}
+	}
+	return next
+}
+
+func (w *world) Gas(_ context.Context, _ chain.Address, r intent.Request) (uint64, error) {
+	return 60_000, w.reverts[r.ID()]
+}
+
+func (w *world) Blocks(context.Context, chain.ID) (blocks []chain.Block, _ error) {
+	head := w.chain.Head().Number
+	for n := head - min(head, 300); n <= head; n++ {
+		b, _ := w.chain.Canonical(n)
+		blocks = append(blocks, b)
+	}
+	return blocks, nil
+}
+
+func (w *world) Quote(context.Context, chain.ID, intent.Urgency) (chain.Fee, error) {
+	return w.fee, nil
+}
+
+// request is the wish of a number.
+func (w *world) request(n int, change ...func(*intent.Request)) intent.Request {
+	to := chain.Address{0xee}
+	r := intent.Request{
+		Key: fmt.Sprintf("key-%d", n), From: intent.From{Pool: "hot"}, Chain: moderato,
+		Calls: []intent.Call{{To: &to, Data: intent.Data{byte(n >> 8), byte(n)}}}, Gas: intent.Gas{Limit: 50_000},
+	}
+	for _, c := range change {
+		c(&r)
+	}
+	return r
+}
+
+// ask records wishes, and lets the queue know.
+func (w *world) ask(requests ...intent.Request) (ids []chain.IntentID) {
+	w.t.Helper()
+	for _, r := range requests {
+		w.wish(r.ID(), intent.Create{Request: r, At: w.clock.now()})
+		ids = append(ids, r.ID())
+	}
+	w.feed()
+	return ids
+}
+
+// wish carries out a command on an intent, as a client or an operator would.
+func (w *world) wish(id chain.IntentID, c intent.Command) {
+	w.t.Helper()
+	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	must(w.t, err)
+	_, err = Intents{Store: w.db.Log(), Codec: intent.Codec()}.Handle(w.t.Context(), intent.Stream(id), c, o)
+	must(w.t, err)
+}
+
+// feed lets the queue fold what the log has.
+func (w *world) feed() {
+	w.t.Helper()
+	f := &Feeder{Store: w.db.Log(), Queue: w.queue, Checkpoints: w.queue, Codec: intent.Codec(), Log: slog.New(slog.DiscardHandler)}
+	for batch, err := range w.db.Log().ReadAll(w.t.Context(), w.queue.at, event.Filter{Streams: []string{intent.StreamPrefix}}, feedMax) {
+		must(w.t, err)
+		_, err = f.apply(w.t.Context(), w.queue.at, batch)
+		must(w.t, err)
+	}
+}
+
+// turns lets an actor take so many turns; it has news of everything in each.
+func (w *world) turns(a *actor, n int) error {
+	var err error
+	for range n {
+		a.box.all, a.claim, a.polled = true, true, time.Time{}
+		if err = a.turn(w.t.Context()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// opened is the actor of a process that opens the lane.
+func (w *world) opened(l *Lane) (*actor, error) {
+	held, token, err := l.open(w.t.Context())
+	if err != nil {
+		return nil, err
+	}
+	return newActor(l, held, token, l.News.open()), nil
+}
+
+// worker is an actor that does not die.
+func (w *world) worker() *actor {
+	w.t.Helper()
+	_, l := w.live(0, false)
+	a, err := w.opened(l)
+	must(w.t, err)
+	return a
+}
+
+// block is a step of the rest of the world: the chain makes a block a second after the
+// last, of what delivery has sent it; delivery records what it sees.
+func (w *world) block() {
+	w.t.Helper()
+	if w.signer != nil && !w.hold {
+		w.send()
+	}
+	w.clock.pass(time.Second)
+	_, err := w.chain.Mine()
+	must(w.t, err)
+	if w.signer != nil {
+		w.watch()
+		w.feed()
+	}
+}
+
+// accepted are the transactions that delivery has taken on, in the order of the log.
+func (w *world) accepted() (all []tx.State) {
+	w.t.Helper()
+	transactions := commands.Transactions{Store: w.db.Log(), Codec: tx.Codec()}
+	for batch, err := range w.db.Log().ReadAll(w.t.Context(), 0, event.Filter{Names: []string{"tx.accepted."}}, 1000) {
+		must(w.t, err)
+		for _, e := range batch.Events {
+			r, err := transactions.Load(w.t.Context(), e.Stream)
+			must(w.t, err)
+			all = append(all, r.State)
+		}
+	}
+	return all
+}
+
+// send hands what is open to the node, lower nonces first.
+func (w *world) send() {
+	w.t.Helper()
+	master, err := payload.NewMaster(make([]byte, payload.KeyBytes))
+	must(w.t, err)
+	vault := commands.Vault{Rows: w.db.Payloads(), Master: master, Random: rand.Reader}
+	open := slices.DeleteFunc(w.accepted(), func(s tx.State) bool { return !s.Sendable() })
+	slices.SortStableFunc(open, func(a, b tx.State) int { return int(a.Accepted.Nonce) - int(b.Accepted.Nonce) })
+	for _, s := range open {
+		raw, err := vault.Bytes(w.t.Context(), payload.Ref{Chain: moderato, Hash: s.Accepted.Hash})
+		must(w.t, err)
+		w.hand(raw)
+	}
+}
+
+// hand gives the node bytes, and says what it answers.
+func (w *world) hand(raw []byte) string {
+	w.t.Helper()
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "eth_sendRawTransaction", "params": []string{fmt.Sprintf("0x%x", raw)}})
+	must(w.t, err)
+	answer := httptest.NewRecorder()
+	w.node.ServeHTTP(answer, httptest.NewRequest("POST", "/", bytes.NewReader(body)))
+	return answer.Body.String()
+}
+
+// watch records what delivery's watcher would.
+func (w *world) watch() {
+	w.t.Helper()
+	head, final := w.chain.Head(), w.chain.Final()
+	next := w.chain.Nonce(w.lane)
+	for _, s := range w.accepted() {
+		hash := s.Accepted.Hash
+		receipt, mined := w.chain.Receipt(hash)
+		if at, ok := w.chain.Canonical(s.Block.Number); s.Verdict != tx.StatusAbsent && !s.Sealed && (!ok || at.Hash != s.Block.Hash) {
+			now := at
+			if !ok {
+				now = head
+			}
+			w.deliver(hash, tx.LoseBlock{Was: s.Block, Now: now, At: w.clock.now()})
+		}
+		switch {
+		case mined:
+			w.deliver(hash, tx.SeeReceipt{Receipt: receipt, At: w.clock.now()})
+		case next > s.Accepted.Nonce && (s.Verdict == tx.StatusAbsent || s.Verdict == tx.StatusExecuted):
+			w.deliver(hash, tx.SeeNonce{Block: head, Current: next, At: w.clock.now()})
+		}
+		w.deliver(hash, tx.Finalize{Final: final, At: w.clock.now()})
+	}
+}
+
+func (w *world) deliver(hash chain.Hash, c tx.Command) {
+	w.t.Helper()
+	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	must(w.t, err)
+	_, err = commands.Transactions{Store: w.db.Log(), Codec: tx.Codec()}.Handle(w.t.Context(), tx.Stream(moderato, hash), c, o)
+	if err != nil && !commands.IsRefusal(err) {
+		w.t.Fatal(err)
+	}
+}
+
+// rival is a transaction of the lane's signer that the relay has not made.
+func (w *world) rival(nonce uint64) []byte {
+	w.t.Helper()
+	to := chain.Address{0xdd}
+	u := chain.Unsigned{
+		Type: tempo.Type, Chain: moderato, NonceKey: w.lane.Key, Nonce: nonce, Gas: 60_000,
+		MaxFee: uint256.NewInt(5000), MaxPriorityFee: uint256.NewInt(5000), Calls: []chain.Call{{To: &to}},
+	}
+	toSign, err := tempo.Payload(u)
+	must(w.t, err)
+	signature, err := w.signer.Sign(w.t.Context(), toSign)
+	must(w.t, err)
+	raw, err := tempo.Encode(u, signature, nil)
+	must(w.t, err)
+	return raw
+}
+
+func (w *world) intent(id chain.IntentID) intent.State {
+	w.t.Helper()
+	r, err := Intents{Store: w.db.Log(), Codec: intent.Codec()}.Load(w.t.Context(), intent.Stream(id))
+	must(w.t, err)
+	return r.State
+}
+
+func (w *world) state() lane.State {
+	w.t.Helper()
+	r, err := Lanes{Store: w.db.Log(), Codec: lane.Codec()}.Load(w.t.Context(), lane.Stream(w.lane))
+	must(w.t, err)
+	return r.State
+}
+
+// until lets an actor and the world go on until something has come true.
+func (w *world) until(a *actor, what string, true func() bool) {
+	w.t.Helper()
+	for range 60 {
+		if err := w.turns(a, 1); err != nil {
+			w.t.Fatalf("%s: %v", what, err)
+		}
+		if true() {
+			return
+		}
+		w.block()
+	}
+	w.t.Fatalf("in vain: %s", what)
+}
+
+// ended reports whether all intents have come out, and the lane is empty.
+func (w *world) ended(status intent.Status, ids ...chain.IntentID) func() bool {
+	return func() bool {
+		return w.state().Open() == 0 && !slices.ContainsFunc(ids, func(id chain.IntentID) bool { return w.intent(id).Status() != status })
+	}
+}
+
+// judge holds the whole history against what is promised.
+func (w *world) judge() {
+	w.t.Helper()
+	nonces, wishes := lanes.New(lanes.Settings{Hole: time.Minute}), intents.New()
+	var found []promise.Violation
+	for batch, err := range w.db.Log().ReadAll(w.t.Context(), 0, event.Filter{}, 1000) {
+		must(w.t, err)
+		for _, r := range batch.Events {
+			found = slices.Concat(found, nonces.Event(r), wishes.Event(r))
+		}
+	}
+	found = append(found, nonces.Finish(w.clock.now())...)
+	found = append(found, wishes.Finish(func(chain.ID) promise.Chain { return truth{w.chain} }, true)...)
+	for _, v := range found {
+		w.t.Error(v)
+	}
+	w.executedOnce()
+}
+
+// executedOnce is P10 as the chain shows it: each call of an intent was made once.
+func (w *world) executedOnce() {
+	w.t.Helper()
+	times := map[string]int{}
+	raws := map[chain.Hash][]byte{}
+	for _, d := range w.chain.Received() {
+		raws[d.Hash] = d.Raw
+	}
+	for hash := range w.chain.Executed() {
+		if _, in := w.chain.Receipt(hash); !in {
+			continue
+		}
+		if s, err := tempo.Decode(raws[hash]); err == nil && len(s.Calls[0].Input) > 0 {
+			times[string(s.Calls[0].Input)]++
+		}
+	}
+	for call, n := range times {
+		if n > 1 {
+			w.t.Errorf("call %x was executed %d times", call, n)
+		}
+	}
+}
+
+// truth is the chain as judges want it.
+type truth struct{ of *chaintest.Chain }
+
+func (c truth) At(number uint64) (chain.Block, bool)          { return c.of.Canonical(number) }
+func (c truth) Receipt(hash chain.Hash) (chain.Receipt, bool) { return c.of.Receipt(hash) }
+func (c truth) Next(s chain.Sequence) (uint64, bool)          { return c.of.Nonce(s), true }
+func (c truth) Final(b chain.Block) bool                      { return b.Number <= c.of.Final().Number }
+func (c truth) Left(hash chain.Hash) bool                     { return false }
+func (c truth) Executed() iter.Seq2[chain.Hash, chain.Receipt] {
+	return func(func(chain.Hash, chain.Receipt) bool) {}
+}
