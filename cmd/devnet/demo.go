@@ -121,15 +121,6 @@ func payment(k chain.NonceKey) wallet.Tempo {
 	}
 }
 
-// signOne is a payment for whoever wants to post one by hand.
-func signOne(random io.Reader) ([]byte, error) {
-	k, err := newNonceKey(random)
-	if err != nil {
-		return nil, err
-	}
-	return payment(k).Sign(wallet.Dev(0)), nil
-}
-
 const labelWidth = len("nonce 1 before nonce 0")
 
 func (d *demo) post(ctx context.Context, journeys []*journey) error {

@@ -3,8 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -131,7 +136,7 @@ func (w *watched) Write(b []byte) (int, error) {
 
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
-		{"--exit"}, {"--chain=mainnet"}, {"extra"}, {"--log-level=loud"},
+		{"--exit"}, {"--group"}, {"--chain=mainnet"}, {"extra"}, {"--log-level=loud"},
 		{"--chain=simulated", "--data=x"}, {"--nonsense"},
 	} {
 		var out, log bytes.Buffer
@@ -195,5 +200,89 @@ func TestSign(t *testing.T) {
 		if err != nil || !results[0].OK || results[0].AlreadyKnown {
 			t.Errorf("%+v, %v", results, err)
 		}
+	}
+}
+
+// A group that is signed for the user is shown as one, whole, and is paid in its order.
+func TestSignGroup(t *testing.T) {
+	_, s := bring(t)
+	var out, errs bytes.Buffer
+	if status := run(t.Context(), []string{"--sign", "--group"}, &out, &errs); status != 0 {
+		t.Fatalf("status %d: %s", status, errs.String())
+	}
+	var texts []string
+	if err := json.Unmarshal(out.Bytes(), &texts); err != nil || len(texts) != groupSize {
+		t.Fatalf("%s: %v", out.String(), err)
+	}
+	raws := make([][]byte, len(texts))
+	for i, text := range texts {
+		var err error
+		if raws[i], err = hex.DecodeString(strings.TrimPrefix(text, "0x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown := postGroup(t, s.url, raws)
+	if shown.Members[1].EligibleAt-shown.Members[0].EligibleAt < uint64(groupEvery.Seconds())-5 {
+		t.Errorf("the members are %+v", shown.Members)
+	}
+
+	raws, err := signGroup(rand.Reader, time.Now(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range postGroup(t, s.url, raws).Members {
+		if _, err := rig.Await(t.Context(), s.url, m.TxHash, rig.Executed); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// group is as the API shows it.
+type group struct {
+	Members []struct {
+		TxHash            chain.Hash
+		Nonce, EligibleAt uint64
+	}
+}
+
+// postGroup submits a group's members, and returns what is shown of it.
+func postGroup(t *testing.T, url string, raws [][]byte) (shown group) {
+	t.Helper()
+	results, err := rig.Submit(t.Context(), url, chainID, raws...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if !r.OK {
+			t.Fatalf("%+v", results)
+		}
+	}
+	groups := fmt.Sprintf("%s/v1/senders/%s/groups", url, wallet.Dev(0).Address())
+	var newest []struct{ GroupID string }
+	get(t, groups, &newest)
+	if len(newest) == 0 {
+		t.Fatal("the sender has no group")
+	}
+	get(t, groups+"/"+newest[0].GroupID, &shown)
+	if len(shown.Members) != groupSize {
+		t.Fatalf("%+v", shown)
+	}
+	for i, m := range shown.Members {
+		if m.Nonce != uint64(i) || m.TxHash != results[i].TxHash {
+			t.Errorf("member %d is %+v", i, m)
+		}
+	}
+	return shown
+}
+
+func get(t *testing.T, url string, into any) {
+	t.Helper()
+	res, err := http.Get(url) //nolint:noctx // the test's own server
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close() //nolint:errcheck // it is read
+	if err := json.NewDecoder(res.Body).Decode(into); err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", url, res.Status, err)
 	}
 }

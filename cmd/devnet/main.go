@@ -6,6 +6,7 @@
 //	devnet --demo          also signs three transactions and shows how they fare
 //	devnet --demo --exit   then ends: with status 0 only if all three were executed
 //	devnet --sign          prints a signed payment, to hand to a service that runs
+//	devnet --sign --group  prints three that make a group, as a list
 package main
 
 import (
@@ -18,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -40,6 +42,7 @@ func main() {
 type options struct {
 	demo, exit bool
 	sign       bool
+	group      bool // to sign one
 	chain      chainKind
 	data       string // folder to keep everything in; empty keeps nothing
 	tools      string // folder for fetched programs
@@ -58,12 +61,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return statusUsage
 	}
 	if o.sign {
-		raw, err := signOne(rand.Reader)
+		text, err := signed(rand.Reader, o.group, time.Now())
 		if err != nil {
 			fmt.Fprintf(stderr, "devnet: %v\n", err)
 			return statusFailed
 		}
-		fmt.Fprintf(stdout, "0x%x\n", raw)
+		fmt.Fprintln(stdout, text)
 		return 0
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -92,6 +95,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.BoolVar(&o.demo, "demo", false, "sign three transactions, post them, and show how they fare")
 	flags.BoolVar(&o.exit, "exit", false, "end after the demonstration: with status 0 only if all three were executed")
 	flags.BoolVar(&o.sign, "sign", false, "only print a signed payment in hex, another one each time")
+	flags.BoolVar(&o.group, "group", false, "with --sign: print a JSON list of three payments that make a group, a minute apart")
 	kind := flags.String("chain", string(autoChain), "anvil, simulated, or auto: anvil if it can be had")
 	flags.StringVar(&o.data, "data", "", "keep log, views and chain in this folder; anvil only (default: keep nothing)")
 	flags.StringVar(&o.tools, "tools", ".tools", "where anvil is put if it has to be fetched from npm")
@@ -116,6 +120,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.exit && !o.demo:
 		return o, errors.New("--exit is for --demo")
+	case o.group && !o.sign:
+		return o, errors.New("--group is for --sign")
 	case o.data != "" && o.chain == simulatedChain:
 		return o, errors.New("--data needs anvil: a simulated chain is gone when it ends")
 	}
