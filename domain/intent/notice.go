@@ -152,8 +152,8 @@ type envelope struct {
 	Data     json.RawMessage `json:"data"`
 }
 
-// ID names the notice wherever it is sent, however often.
-func (n Notice) ID() string { return fmt.Sprintf("%s-%d", n.Intent, n.Sequence) }
+// ID names the notice wherever it is sent, however often: to webhooks too.
+func (n Notice) ID() string { return fmt.Sprintf("msg_%x_%d", n.Intent[:], n.Sequence) }
 
 func (n Notice) MarshalJSON() ([]byte, error) {
 	name, data, err := sayings().Encode(n.Said)

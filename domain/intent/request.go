@@ -116,12 +116,16 @@ func (r Request) ID() chain.IntentID { return ID(r.Client, r.From, r.Key) }
 // each a name and a value that are preceded by their lengths as big-endian uint32.
 // Numbers are big-endian and of fixed length.
 func (r Request) Digest() chain.Hash {
+	urgency := r.Gas.Urgency
+	if urgency == Normal {
+		urgency = "" // which is the same
+	}
 	f := form{}.text("domain", digestDomain).text("client", r.Client).text("key", r.Key).from(r.From).
 		number("chain", uint64(r.Chain))
 	for _, c := range r.Calls {
 		f = f.put("call", form{}.address("to", c.To).amount("value", c.Value).bytes("data", c.Data))
 	}
-	f = f.number("gas.limit", r.Gas.Limit).text("gas.urgency", string(r.Gas.Urgency)).
+	f = f.number("gas.limit", r.Gas.Limit).text("gas.urgency", string(urgency)).
 		amount("gas.maxFee", r.Gas.MaxFee).amount("gas.maxPriorityFee", r.Gas.MaxPriorityFee).
 		address("gas.feeToken", r.Gas.FeeToken).flag("gas.sponsored", r.Gas.Sponsored).
 		number("deadline", r.Deadline).text("order", r.Order).text("nonceKey.mode", string(r.NonceKey.Mode))

@@ -225,6 +225,17 @@ func TestEveryFieldCounts(t *testing.T) {
 	}
 }
 
+// What asks for the same is the same, however it is written.
+func TestSaidOtherwise(t *testing.T) {
+	plain := asked(func(r *Request) { r.Gas.Urgency = "" })
+	if said := asked(func(r *Request) { r.Gas.Urgency = Normal }); said.Digest() != plain.Digest() {
+		t.Error("the usual urgency makes another request when it is said")
+	}
+	if said := asked(func(r *Request) { r.Gas.Urgency, r.Calls[0].Data = "", append(Data{}, r.Calls[0].Data...) }); said.Digest() != plain.Digest() {
+		t.Error("the same data makes another request")
+	}
+}
+
 // Client, signer or pool, and key make the intent; nothing else does.
 func TestIDs(t *testing.T) {
 	signer := From{Signer: &chain.Address{1}}

@@ -8,6 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
 )
@@ -318,6 +319,14 @@ func TestTold(t *testing.T) {
 			s.finish(true)
 		}},
 	})
+}
+
+// A notice has one name, whoever is told of it.
+func TestOneName(t *testing.T) {
+	told, ok := intent.Tell(first, assigned(7, 1, 5))
+	if key := (notice.Key{Intent: first, Seq: 7}); !ok || told.ID() != key.MessageID() {
+		t.Errorf("%s and %s", told.ID(), key.MessageID())
+	}
 }
 
 // P22, as who is told finds it.
