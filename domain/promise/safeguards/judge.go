@@ -1,8 +1,8 @@
 // Package safeguards decides whether what keeps money safe has held. It is fed the events
 // of the log in their order and names the first bad one at once, as package promise does
-// for transactions; the two can be fed side by side. What stops a key is followed by
-// rules of its own, not by those of package signer: what is judged does not judge itself.
-// Of each intent its client is kept.
+// for transactions; the two can be fed side by side. What stops a key and
+// what a budget has left is followed by rules of its own, not by those of packages signer
+// and budget: what is judged does not judge itself. Of each intent its client is kept.
 //
 // Whoever signs looks first whether it may, and records afterwards that it has. What is
 // thrown in between is in the log before the signature, and was not broken by it: so
@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
@@ -38,18 +39,22 @@ type Judge struct {
 	intent event.Codec[intent.Event]
 	signer event.Codec[signer.Event]
 	halts  event.Codec[safeguard.Event]
+	budget event.Codec[budget.Event]
 
 	clients map[chain.IntentID]string
 	halted  map[safeguard.Scope]time.Time // since when
 	signers map[account]*key
+	purses  map[chain.ID]*purse
+	rows    map[chain.Sequence]row
 	found   []promise.Violation // by the event at hand
 }
 
 // New makes a judge of a history that begins with the first event of a log.
 func New(s Settings) *Judge {
 	return &Judge{
-		s: s, lane: lane.Codec(), intent: intent.Codec(), signer: signer.Codec(), halts: safeguard.Codec(),
+		s: s, lane: lane.Codec(), intent: intent.Codec(), signer: signer.Codec(), halts: safeguard.Codec(), budget: budget.Codec(),
 		clients: map[chain.IntentID]string{}, halted: map[safeguard.Scope]time.Time{}, signers: map[account]*key{},
+		purses: map[chain.ID]*purse{}, rows: map[chain.Sequence]row{},
 	}
 }
 
@@ -67,6 +72,8 @@ func (j *Judge) Event(r event.Recorded) []promise.Violation {
 		err = j.ofSigner(r)
 	case r.Stream == safeguard.Stream:
 		err = j.ofSwitches(r)
+	case strings.HasPrefix(name, budget.StreamPrefix):
+		err = j.ofBudget(r)
 	case strings.HasPrefix(name, intent.StreamPrefix):
 		err = j.ofIntent(r)
 	case strings.HasPrefix(name, lane.StreamPrefix):
@@ -94,6 +101,7 @@ func (j *Judge) ofLane(r event.Recorded) error {
 		j.signs(r, account{id.Chain, id.Sender}, e)
 		j.signsFor(r, id.Chain, e)
 	}
+	j.holds(r, id, e)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
@@ -70,6 +71,10 @@ func (s *script) lane(facts ...lane.Event) {
 
 func (s *script) switches(facts ...safeguard.Event) {
 	log(s, safeguard.Stream, safeguard.Codec(), facts...)
+}
+
+func (s *script) budget(facts ...budget.Event) {
+	log(s, budget.Stream(here), budget.Codec(), facts...)
 }
 
 // asks is a client's intent.

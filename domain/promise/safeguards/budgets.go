@@ -1,0 +1,234 @@
+package safeguards
+
+import (
+	"math/big"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/budget"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+)
+
+// money is fees and value.
+type money [2]*big.Int
+
+func moneyOf(s budget.Sum) money { return money{s.Fee.Int().ToBig(), s.Value.Int().ToBig()} }
+
+func nothing() money { return money{new(big.Int), new(big.Int)} }
+
+// purse is what the events of one chain's budget have said.
+type purse struct {
+	limits  map[budget.Account]budget.Limit
+	limited time.Time // since when anything is; zero while nothing is
+	day     budget.Day
+	used    map[budget.Account]money // on day
+	held    map[holding]*held
+}
+
+// holding is what something is reserved for.
+type holding struct {
+	lane budget.Lane
+	of   budget.Purpose
+}
+
+type held struct {
+	client string
+	cap    money
+	new    money // how much of it was counted on day
+	day    budget.Day
+}
+
+func (j *Judge) purse(on chain.ID) *purse {
+	p := j.purses[on]
+	if p == nil {
+		p = &purse{limits: map[budget.Account]budget.Limit{}, used: map[budget.Account]money{}, held: map[holding]*held{}}
+		j.purses[on] = p
+	}
+	return p
+}
+
+// payers are the accounts that pay for a purpose.
+func payers(h holding, client string) []budget.Account {
+	all := []budget.Account{{Kind: budget.OnChain}, {Kind: budget.OfSigner, Signer: h.lane.Signer}}
+	if !h.of.Intent.IsZero() {
+		all = append(all, budget.Account{Kind: budget.OfClient, Client: client})
+	}
+	return all
+}
+
+// limit is what an account may spend; nil is without limit.
+func (p *purse) limit(a budget.Account) [2]*chain.Amount {
+	l, own := p.limits[a]
+	switch {
+	case !own && a.Kind == budget.OfClient:
+		l = p.limits[budget.Account{Kind: budget.EachClient}]
+	case !own && a.Kind == budget.OfSigner:
+		l = p.limits[budget.Account{Kind: budget.EachSigner}]
+	}
+	return [2]*chain.Amount{l.Fee, l.Value}
+}
+
+// ofBudget follows what is reserved.
+func (j *Judge) ofBudget(r event.Recorded) error {
+	on, err := budget.ParseStream(r.Stream)
+	if err != nil {
+		return err
+	}
+	e, err := j.budget.Decode(r.Name, r.Data)
+	if err != nil {
+		return err
+	}
+	p := j.purse(on)
+	switch e := e.(type) {
+	case budget.LimitSet:
+		if e.Actor == "" {
+			j.broken(promise.P33, r, "%s by nobody", r.Name)
+		}
+		if delete(p.limits, e.Account); e.Limit.Fee != nil || e.Limit.Value != nil {
+			p.limits[e.Account] = e.Limit
+		}
+		p.limited = since(p.limited, len(p.limits) > 0, r.At)
+	case budget.Reserved:
+		j.dated(p, r, e.Day)
+		for _, c := range e.Charges {
+			j.reserves(p, r, holding{e.Lane, c.Purpose}, c)
+		}
+	case budget.Settled:
+		j.dated(p, r, e.Day)
+		for _, spent := range e.Spent {
+			j.settles(p, r, holding{e.Lane, spent.Purpose}, moneyOf(spent.Sum))
+		}
+	}
+	return nil
+}
+
+// dated is P33 for days: they do not go back, and none begins before it has. What was
+// decided just before midnight may be recorded just after.
+func (j *Judge) dated(p *purse, r event.Recorded, day budget.Day) {
+	switch {
+	case day < p.day:
+		j.broken(promise.P33, r, "it counts on %s, after %s had begun", day, p.day)
+		return
+	case day > budget.DayOf(r.At.Add(j.s.Grace)) || day < budget.DayOf(r.At.Add(-j.s.Grace)):
+		j.broken(promise.P33, r, "it counts on %s, and was recorded on %s", day, budget.DayOf(r.At))
+	}
+	if day > p.day {
+		p.day, p.used = day, map[budget.Account]money{}
+	}
+}
+
+// reserves is P33: what is added takes no account above its limit.
+func (j *Judge) reserves(p *purse, r event.Recorded, h holding, c budget.Charge) {
+	was := p.held[h]
+	if was == nil {
+		was = &held{client: c.Client, cap: nothing(), new: nothing(), day: p.day}
+		p.held[h] = was
+	}
+	if was.day != p.day {
+		was.day, was.new = p.day, nothing()
+	}
+	above := false
+	for i, worst := range moneyOf(c.Sum) {
+		more := new(big.Int).Sub(worst, was.cap[i])
+		if more.Sign() <= 0 {
+			continue
+		}
+		was.cap[i], was.new[i] = worst, new(big.Int).Add(was.new[i], more)
+		for _, a := range payers(h, was.client) {
+			sum := p.move(a, i, more)
+			if limit := p.limit(a)[i]; limit != nil && sum.Cmp(limit.Int().ToBig()) > 0 && !above {
+				above = true // which is told once of each charge
+				j.broken(promise.P33, r, "with %s more %s has reserved %s, and its limit is %s", more, a, sum, limit)
+			}
+		}
+	}
+}
+
+// move adds to what an account has used.
+func (p *purse) move(a budget.Account, i int, more *big.Int) *big.Int {
+	used, any := p.used[a]
+	if !any {
+		used = nothing()
+	}
+	used[i] = new(big.Int).Add(used[i], more)
+	p.used[a] = used
+	return used[i]
+}
+
+// settles gives back what was counted today and not spent. P33: nothing costs more than
+// the worst that was reserved for it.
+func (j *Judge) settles(p *purse, r event.Recorded, h holding, spent money) {
+	was := p.held[h]
+	if was == nil {
+		j.broken(promise.P33, r, "%+v of %s is settled, and was not reserved", h.of, h.lane.Signer)
+		return
+	}
+	delete(p.held, h)
+	for i := range spent {
+		back := new(big.Int).Sub(was.cap[i], spent[i])
+		if back.Sign() < 0 {
+			j.broken(promise.P33, r, "%+v of %s took %s, and %s was reserved", h.of, h.lane.Signer, spent[i], was.cap[i])
+		} else if was.day != p.day {
+			back = new(big.Int)
+		} else if back.Cmp(was.new[i]) > 0 {
+			back = was.new[i]
+		}
+		for _, a := range payers(h, was.client) {
+			p.move(a, i, new(big.Int).Neg(back))
+		}
+	}
+}
+
+// row is who holds which nonce of a lane.
+type row map[uint64]chain.IntentID
+
+// holds follows whose nonces are, to know what a no-op at one of them is for. P33: what
+// has landed for good was settled before, for nobody would know of it any more.
+func (j *Judge) holds(r event.Recorded, id chain.Sequence, e lane.Event) {
+	of := j.rows[id]
+	if of == nil {
+		of = row{}
+		j.rows[id] = of
+	}
+	switch e := e.(type) {
+	case lane.Reserved:
+		for _, issue := range e.Reissued {
+			of[issue.Nonce] = issue.Intent
+		}
+		for i, intent := range e.Intents {
+			of[e.First+uint64(i)] = intent
+		}
+	case lane.Released:
+		delete(of, e.Nonce)
+	case lane.Lost:
+		delete(of, e.Nonce)
+	case lane.Attempted:
+		j.reserved(r, id, of.holding(id, e.Nonce), e)
+	case lane.Landed:
+		if !e.Final {
+			return
+		}
+		if h := of.holding(id, e.Nonce); j.purse(id.Chain).held[h] != nil {
+			j.broken(promise.P33, r, "nonce %d has landed for good, and what it took is not settled", e.Nonce)
+		}
+		delete(of, e.Nonce)
+	}
+}
+
+// holding is what is reserved for a nonce.
+func (of row) holding(id chain.Sequence, nonce uint64) holding {
+	h := holding{budget.Lane{Signer: id.Sender, NonceKey: id.Key}, budget.Purpose{Nonce: nonce}}
+	if intent, holds := of[nonce]; holds {
+		h.of = budget.Purpose{Intent: intent}
+	}
+	return h
+}
+
+// reserved is P33: where anything is limited nothing is signed that was not reserved.
+func (j *Judge) reserved(r event.Recorded, id chain.Sequence, h holding, e lane.Attempted) {
+	if p := j.purse(id.Chain); j.over(p.limited, r.At) && p.held[h] == nil {
+		j.broken(promise.P33, r, "%s is signed at nonce %d, and nothing is reserved for it", e.Hash, e.Nonce)
+	}
+}
