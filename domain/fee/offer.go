@@ -1,0 +1,148 @@
+package fee
+
+import (
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Terms are what an attempt is offered for.
+type Terms struct {
+	Urgency Urgency
+	// Ceilings of the intent's own; 0 is none. On a chain without base fees there is no
+	// tip, and only the first one counts.
+	MaxFee, MaxPriorityFee chain.Price
+	// Floor is what one unit of gas is to be worth at least, if the ceilings allow it.
+	Floor chain.Price
+	// Replaces is what the attempt before it offers; nil for the first one.
+	Replaces *chain.Fee
+}
+
+const (
+	// ErrMarket says that the market is above the ceiling: wait until it has come down.
+	ErrMarket = event.Refusal("market-above-ceiling")
+	// ErrCeiling says that a replacement, as pools demand it, would exceed the ceiling.
+	ErrCeiling = event.Refusal("fee-at-ceiling")
+	// ErrMinimum says that the intent's ceilings are below what the chain's pools take at
+	// any time.
+	ErrMinimum = event.Refusal("fee-below-minimum")
+	// ErrGas says that it would need more gas than a transaction may have.
+	ErrGas = event.Refusal("gas-over-ceiling")
+	// ErrToken says that fees are not paid in this token.
+	ErrToken = event.Refusal("fee-token-not-allowed")
+	// ErrSponsor says that nobody pays for it.
+	ErrSponsor = event.Refusal("no-fee-payer")
+)
+
+// Offer is what an attempt offers that is made now. Errors are refusals: [ErrMarket] and
+// [ErrCeiling] pass with the market or another ceiling, [ErrMinimum] does not.
+func (p Policy) Offer(m chain.Market, t Terms) (chain.Fee, error) {
+	ceiling, err := p.ceilings(m, t)
+	if err != nil {
+		return chain.Fee{}, err
+	}
+	quote, err := p.quote(m, t, ceiling)
+	if err != nil {
+		return chain.Fee{}, err
+	}
+	quote = floored(quote, m, t.Floor)
+	if t.Replaces == nil {
+		return within(quote, ceiling), nil
+	}
+	least, possible := t.Replaces.Replacement()
+	offer := within(chain.Fee{
+		MaxFee:         higher(quote.MaxFee, higher(least.MaxFee, raised(t.Replaces.MaxFee, p.Bump))),
+		MaxPriorityFee: higher(quote.MaxPriorityFee, higher(least.MaxPriorityFee, raised(t.Replaces.MaxPriorityFee, p.Bump))),
+	}, ceiling)
+	if m.Next == nil {
+		offer = chain.LegacyFee(offer.MaxFee)
+	}
+	if !possible || !offer.Replaces(*t.Replaces) {
+		return chain.Fee{}, ErrCeiling.Because("%s and a tip of %s are not to be exceeded; more than %s and %s is needed",
+			ceiling.MaxFee, ceiling.MaxPriorityFee, t.Replaces.MaxFee, t.Replaces.MaxPriorityFee)
+	}
+	return offer, nil
+}
+
+// ceilings are the lower ones of the operator's and the intent's.
+func (p Policy) ceilings(m chain.Market, t Terms) (c chain.Fee, err error) {
+	c = chain.Fee{MaxFee: p.Ceiling, MaxPriorityFee: p.tipCeiling()}
+	if !isZero(t.MaxFee) {
+		c.MaxFee = lower(c.MaxFee, t.MaxFee)
+	}
+	if !isZero(t.MaxPriorityFee) {
+		c.MaxPriorityFee = lower(c.MaxPriorityFee, t.MaxPriorityFee)
+	}
+	if m.Next == nil {
+		c.MaxPriorityFee = c.MaxFee
+	}
+	c.MaxPriorityFee = lower(c.MaxPriorityFee, c.MaxFee)
+	if less(c.MaxFee, p.MinFee) || less(c.MaxPriorityFee, p.MinTip) {
+		return c, ErrMinimum.Because("a ceiling of %s and of %s for the tip; pools take nothing below %s and %s",
+			c.MaxFee, c.MaxPriorityFee, p.MinFee, p.MinTip)
+	}
+	return c, nil
+}
+
+// quote is what the market asks for, whether or not it fits under the ceiling; but if
+// what is allowed would not even be mined, it is refused.
+func (p Policy) quote(m chain.Market, t Terms, ceiling chain.Fee) (chain.Fee, error) {
+	level, place := p.level(t.Urgency)
+	if m.Next == nil {
+		if less(ceiling.MaxFee, m.GasPrice) {
+			return chain.Fee{}, ErrMarket.Because("gas costs %s, and may cost %s", m.GasPrice, ceiling.MaxFee)
+		}
+		price := higher(raised(m.GasPrice, level.Premium), higher(p.MinFee, p.MinTip))
+		return chain.LegacyFee(price), nil
+	}
+	if least := sum(*m.Next, p.MinTip); less(ceiling.MaxFee, least) {
+		return chain.Fee{}, ErrMarket.Because("gas costs %s, and may cost %s", least, ceiling.MaxFee)
+	}
+	tip := higher(tipOf(m, place), p.MinTip)
+	return chain.Fee{
+		MaxFee:         higher(sum(raised(*m.Next, level.Headroom), tip), p.MinFee),
+		MaxPriorityFee: tip,
+	}, nil
+}
+
+// tipOf is what the newest blocks were content with: in the middle of those that held
+// anything, the tip at a percentile, and not less than at lower ones. A block that is
+// empty says nothing. Where none says anything, it is what nodes suggest.
+func tipOf(m chain.Market, place int) chain.Price {
+	var tips []chain.Price
+	for _, b := range m.Blocks {
+		if !(b.Full > 0) || len(b.Tips) == 0 { // which a ratio that is no number is not either
+			continue
+		}
+		tip := chain.Price{}
+		for _, other := range b.Tips[:min(place+1, len(b.Tips))] {
+			tip = higher(tip, other)
+		}
+		tips = append(tips, tip)
+	}
+	if len(tips) == 0 {
+		return m.Suggested
+	}
+	slices.SortFunc(tips, func(a, b chain.Price) int { return a.Int().Cmp(b.Int()) })
+	return tips[(len(tips)-1)/2]
+}
+
+// floored is an offer that is worth at least as much per gas: the fee allows it, and the
+// tip makes it so, whatever the base fee is that it comes upon.
+func floored(f chain.Fee, m chain.Market, floor chain.Price) chain.Fee {
+	f.MaxFee = higher(f.MaxFee, floor)
+	if m.Next == nil {
+		return chain.LegacyFee(f.MaxFee)
+	}
+	f.MaxPriorityFee = higher(f.MaxPriorityFee, difference(floor, *m.Next))
+	return f
+}
+
+// within is an offer cut to its ceilings. The tip is never above the fee that it is
+// part of.
+func within(f, ceiling chain.Fee) chain.Fee {
+	f.MaxFee = lower(f.MaxFee, ceiling.MaxFee)
+	f.MaxPriorityFee = lower(lower(f.MaxPriorityFee, ceiling.MaxPriorityFee), f.MaxFee)
+	return f
+}
