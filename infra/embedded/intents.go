@@ -83,16 +83,16 @@ func moveHead(conn *sqlite.Conn, row intent.Row) error {
 		return nil
 	}
 	var first, marked []byte
-	ask := func(what string, into *[]byte) error {
-		return query(conn, "SELECT intent FROM intents WHERE chain = ? AND in_row = ? "+what+" ORDER BY pos LIMIT 1", func(s *sqlite.Stmt) bool {
+	ask := func(index, what string, into *[]byte) error {
+		return query(conn, "SELECT intent FROM intents INDEXED BY "+index+" WHERE chain = ? AND in_row = ? "+what+" ORDER BY pos LIMIT 1", func(s *sqlite.Stmt) bool {
 			*into = columnBytes(s, 0)
 			return false
 		}, int64(row.Chain), name)
 	}
-	if err := ask("", &first); err != nil || first == nil {
+	if err := ask("intents_row", "", &first); err != nil || first == nil {
 		return err
 	}
-	if err := ask("AND head = 1", &marked); err != nil || slices.Equal(first, marked) {
+	if err := ask("intents_firsts", "AND head = 1", &marked); err != nil || slices.Equal(first, marked) {
 		return err
 	}
 	if marked != nil {
@@ -164,7 +164,7 @@ func (l *intentClaim) run() ([]intent.Claimed, error) {
 			return nil, err
 		}
 	}
-	mine, err := l.names("SELECT DISTINCT in_row FROM intents WHERE chain = ? AND lane = ? AND in_row IS NOT NULL", int64(l.Lane.Chain), l.lane)
+	mine, err := l.names("SELECT DISTINCT in_row FROM intents INDEXED BY intents_lanes WHERE chain = ? AND lane = ? AND in_row IS NOT NULL", int64(l.Lane.Chain), l.lane)
 	if err != nil {
 		return nil, err
 	}
@@ -187,13 +187,13 @@ func (l *intentClaim) run() ([]intent.Claimed, error) {
 func byPosition(a, b intent.Claimed) int { return cmp.Compare(a.Position, b.Position) }
 
 // elsewhere holds of a row of which something is in another lane, or another holder's.
-const elsewhere = `EXISTS (SELECT 1 FROM intents o WHERE o.chain = ?1 AND o.in_row = i.in_row AND o.lane IS NOT NULL AND (o.lane <> ?2 OR o.holder <> ?3))`
+const elsewhere = `EXISTS (SELECT 1 FROM intents o INDEXED BY intents_pinned WHERE o.chain = ?1 AND o.in_row = i.in_row AND o.lane IS NOT NULL AND (o.lane <> ?2 OR o.holder <> ?3))`
 
 // heads are what waits and fits, and follows nothing: the first of them all.
 func (l *intentClaim) heads() (heads []intent.Claimed, err error) {
 	for _, wants := range l.Names() {
 		for _, key := range [][]byte{{}, l.Lane.Key[:]} {
-			some, err := l.ask(`chain = ?1 AND wants = ?4 AND nonce_key = ?5 AND head = 1 AND lane IS NULL AND (in_row IS NULL OR NOT `+elsewhere+`)
+			some, err := l.ask("intents_heads", `chain = ?1 AND wants = ?4 AND nonce_key = ?5 AND head = 1 AND lane IS NULL AND (in_row IS NULL OR NOT `+elsewhere+`)
 				ORDER BY pos LIMIT ?6`, int64(l.Lane.Chain), l.lane, l.Holder, wants, key, int64(l.Limit))
 			if err != nil {
 				return nil, err
@@ -212,7 +212,7 @@ func (l *intentClaim) follow(row string) error {
 		return nil
 	}
 	l.rows[row] = true
-	waiting, err := l.ask("chain = ?1 AND in_row = ?4 AND lane IS NULL AND NOT "+elsewhere+" ORDER BY pos LIMIT ?5",
+	waiting, err := l.ask("intents_waiting", "chain = ?1 AND in_row = ?4 AND lane IS NULL AND NOT "+elsewhere+" ORDER BY pos LIMIT ?5",
 		int64(l.Lane.Chain), l.lane, l.Holder, row, int64(l.Limit))
 	if err != nil {
 		return err
@@ -227,10 +227,11 @@ func (l *intentClaim) follow(row string) error {
 	return nil
 }
 
-// ask reads rows.
-func (l *intentClaim) ask(where string, args ...any) (found []intent.Claimed, err error) {
+// ask reads rows by an index: the planner, which knows nothing of the numbers, would
+// rather look through all that is in a lane.
+func (l *intentClaim) ask(index, where string, args ...any) (found []intent.Claimed, err error) {
 	var bad error
-	err = query(l.conn, "SELECT intent, pos, chain, wants, nonce_key, in_row, deadline, head FROM intents i WHERE "+where, func(s *sqlite.Stmt) bool {
+	err = query(l.conn, "SELECT intent, pos, chain, wants, nonce_key, in_row, deadline, head FROM intents i INDEXED BY "+index+" WHERE "+where, func(s *sqlite.Stmt) bool {
 		c := intent.Claimed{Follows: !s.ColumnBool(7)}
 		s.ColumnBytes(0, c.ID[:])
 		c.Position, c.Chain, c.Deadline = event.Position(s.ColumnInt64(1)), chain.ID(s.ColumnInt64(2)), uint64(s.ColumnInt64(6))

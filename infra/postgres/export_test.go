@@ -18,3 +18,11 @@ const (
 	HeldNotices   = heldNotices
 	ForgetNotices = forgetNotices
 )
+
+// Statements of the work queue of intents, likewise.
+const (
+	ClaimIntents    = claimIntents
+	DropIntentHeads = dropIntentHeads
+	MarkIntentHeads = markIntentHeads
+	LapseClaims     = lapseClaims
+)

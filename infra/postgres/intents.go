@@ -40,17 +40,18 @@ FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::bytea[], $6:
 	placeIntents = `UPDATE work.intents i SET lane = u.lane, holder = NULL, claimed_until = NULL
 FROM unnest($1::uuid[], $2::bytea[]) u (intent, lane) WHERE i.intent = u.intent`
 
-	// The first of a row that is in the queue is its head.
-	moveIntentHeads = `
-UPDATE work.intents i SET head = NOT i.head FROM (
-  SELECT h.intent FROM unnest($1::bigint[], $2::text[]) u (chain, in_row) CROSS JOIN LATERAL (
-    SELECT intent FROM work.intents WHERE chain = u.chain AND in_row = u.in_row ORDER BY pos LIMIT 1
-  ) f CROSS JOIN LATERAL (
-    SELECT intent FROM work.intents WHERE chain = u.chain AND in_row = u.in_row AND head AND intent <> f.intent
-    UNION ALL
-    SELECT intent FROM work.intents WHERE intent = f.intent AND NOT head
-  ) h
+	// The first of a row that is in the queue is its head, and no other.
+	firstOfRow = `
+FROM unnest($1::bigint[], $2::text[]) u (chain, in_row) CROSS JOIN LATERAL (
+  SELECT intent FROM work.intents WHERE chain = u.chain AND in_row = u.in_row ORDER BY pos LIMIT 1
+) f `
+	dropIntentHeads = `UPDATE work.intents i SET head = false FROM (
+  SELECT h.intent` + firstOfRow + `CROSS JOIN LATERAL (
+    SELECT intent FROM work.intents WHERE chain = u.chain AND in_row = u.in_row AND head ORDER BY pos DESC LIMIT 1
+  ) h WHERE h.intent <> f.intent
 ) wrong WHERE i.intent = wrong.intent`
+	markIntentHeads = `UPDATE work.intents i SET head = true FROM (SELECT f.intent` + firstOfRow + `) f
+WHERE i.intent = f.intent AND NOT i.head`
 )
 
 // Apply makes changes, in order, and moves the reader's checkpoint in one database
@@ -165,7 +166,8 @@ func (f *intentFold) write(ctx context.Context, dbtx pgx.Tx) error {
 			chains, names = append(chains, int64(row.Chain)), append(names, name)
 		}
 	}
-	q.Queue(moveIntentHeads, chains, names)
+	q.Queue(dropIntentHeads, chains, names)
+	q.Queue(markIntentHeads, chains, names)
 	return dbtx.SendBatch(ctx, q).Close()
 }
 
@@ -209,6 +211,11 @@ const (
 	lapseClaims = `UPDATE work.intents SET lane = NULL, holder = NULL, claimed_until = NULL
 WHERE holder IS NOT NULL AND (claimed_until <= (SELECT clock_timestamp()) OR claimed_until > (SELECT clock_timestamp()) + $1::interval)`
 
+	// elsewhere holds of a row of which something is in another lane, or another holder's.
+	// It is asked of one row after the other (OFFSET 0 sees to it).
+	elsewhere = `EXISTS (SELECT FROM work.intents o
+        WHERE o.chain = $1 AND o.in_row = i.in_row AND o.lane IS NOT NULL AND (o.lane <> $2 OR o.holder <> $5) OFFSET 0)`
+
 	// Candidates are the heads that wait and fit, and all that follows them or what has
 	// come into this lane before, up to the first that does not fit. A row of which
 	// anything is in another lane has none.
@@ -217,8 +224,7 @@ WITH found AS MATERIALIZED (
   SELECT c.* FROM unnest($3::text[]) w (wants) CROSS JOIN unnest($4::bytea[]) k (nonce_key) CROSS JOIN LATERAL (
     SELECT intent, pos, in_row FROM work.intents i
     WHERE chain = $1 AND i.wants = w.wants AND i.nonce_key = k.nonce_key AND head AND lane IS NULL
-      AND (in_row IS NULL OR NOT EXISTS (
-        SELECT FROM work.intents o WHERE o.chain = $1 AND o.in_row = i.in_row AND o.lane IS NOT NULL AND (o.lane <> $2 OR o.holder <> $5)))
+      AND (in_row IS NULL OR NOT ` + elsewhere + `)
     ORDER BY pos LIMIT $6
   ) c ORDER BY c.pos LIMIT $6
 ), mine AS (
@@ -226,8 +232,7 @@ WITH found AS MATERIALIZED (
   UNION
   SELECT in_row FROM (
     SELECT DISTINCT in_row FROM work.intents WHERE chain = $1 AND lane = $2 AND in_row IS NOT NULL
-  ) i WHERE NOT EXISTS (
-    SELECT FROM work.intents o WHERE o.chain = $1 AND o.in_row = i.in_row AND o.lane IS NOT NULL AND (o.lane <> $2 OR o.holder <> $5))
+  ) i WHERE NOT ` + elsewhere + `
 ), chosen AS MATERIALIZED (
   SELECT intent, pos FROM (
     SELECT intent, pos FROM found WHERE in_row IS NULL

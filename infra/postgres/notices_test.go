@@ -92,7 +92,6 @@ func TestNoticesClockSetBack(t *testing.T) {
 // wait, and its planner believes that few do: as after an endpoint has gone away.
 func TestNoticesAmongMany(t *testing.T) {
 	op := open(t, postgres.Options{})
-	ctx := soon(t)
 	conn := admin(t, op.url)
 	const settled = `INSERT INTO work.notices SELECT md5((i % 50)::text)::uuid, md5(i::text)::uuid, 1, '', 'delivered', false, 1, now(), '', '', 0, now(), NULL, NULL, now()
 		FROM generate_series(1, 10000) i`
@@ -112,22 +111,7 @@ func TestNoticesAmongMany(t *testing.T) {
 	}
 	cheap := func(name, sql string, args ...any) {
 		t.Helper()
-		for _, plans := range []string{"force_generic_plan", "force_custom_plan"} {
-			execute(t, conn, `SET plan_cache_mode = `+plans)
-			rows, err := conn.Query(ctx, "EXPLAIN ANALYZE "+sql, args...)
-			must(t, err)
-			plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-			must(t, err)
-			for _, line := range plan {
-				for _, n := range touchedRows.FindAllStringSubmatch(line, -1) {
-					each, _ := strconv.Atoi(cmp.Or(n[1], n[3]))
-					loops, _ := strconv.Atoi(cmp.Or(n[2], "1"))
-					if each*loops > 200 {
-						t.Fatalf("%s, %s: %s\n%s", name, plans, line, strings.Join(plan, "\n"))
-					}
-				}
-			}
-		}
+		touchesFew(t, conn, name, sql, args...)
 	}
 	cheap("heads of few intents", postgres.MoveHeads, at, of)
 	execute(t, conn, `UPDATE work.notices SET head = false WHERE endpoint = $1 AND seq = 0`, long)
@@ -141,3 +125,26 @@ func TestNoticesAmongMany(t *testing.T) {
 
 // touchedRows finds in a plan how many rows a step gave, and how many it looked at in vain.
 var touchedRows = regexp.MustCompile(`actual time=\S+ rows=(\d+) loops=(\d+)|Rows Removed by .*: (\d+)`)
+
+// touchesFew has the server carry a statement out and say what each step of it took,
+// whether the planner knew the arguments or not.
+func touchesFew(t *testing.T, conn *pgx.Conn, name, sql string, args ...any) {
+	t.Helper()
+	const few = 200
+	for _, plans := range []string{"force_generic_plan", "force_custom_plan"} {
+		execute(t, conn, `SET plan_cache_mode = `+plans)
+		rows, err := conn.Query(t.Context(), "EXPLAIN ANALYZE "+sql, args...)
+		must(t, err)
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		must(t, err)
+		for _, line := range plan {
+			for _, n := range touchedRows.FindAllStringSubmatch(line, -1) {
+				each, _ := strconv.Atoi(cmp.Or(n[1], n[3]))
+				loops, _ := strconv.Atoi(cmp.Or(n[2], "1"))
+				if each*loops > few {
+					t.Fatalf("%s, %s: %s\n%s", name, plans, line, strings.Join(plan, "\n"))
+				}
+			}
+		}
+	}
+}

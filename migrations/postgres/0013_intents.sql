@@ -19,6 +19,7 @@ CREATE TABLE work.intents (
 CREATE INDEX intents_heads   ON work.intents (chain, wants, nonce_key, pos) WHERE head AND lane IS NULL;
 CREATE INDEX intents_waiting ON work.intents (chain, in_row, pos)           WHERE in_row IS NOT NULL AND lane IS NULL;
 CREATE INDEX intents_row     ON work.intents (chain, in_row, pos)           WHERE in_row IS NOT NULL;
+CREATE INDEX intents_firsts  ON work.intents (chain, in_row, pos)           WHERE in_row IS NOT NULL AND head;
 CREATE INDEX intents_pinned  ON work.intents (chain, in_row)                WHERE in_row IS NOT NULL AND lane IS NOT NULL;
 CREATE INDEX intents_lanes   ON work.intents (chain, lane)                  WHERE in_row IS NOT NULL AND lane IS NOT NULL;
 CREATE INDEX intents_claims  ON work.intents (claimed_until)                WHERE holder IS NOT NULL;

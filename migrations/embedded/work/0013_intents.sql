@@ -16,6 +16,7 @@ CREATE TABLE intents (
 CREATE INDEX intents_heads   ON intents (chain, wants, nonce_key, pos) WHERE head = 1 AND lane IS NULL;
 CREATE INDEX intents_waiting ON intents (chain, in_row, pos)           WHERE in_row IS NOT NULL AND lane IS NULL;
 CREATE INDEX intents_row     ON intents (chain, in_row, pos)           WHERE in_row IS NOT NULL;
+CREATE INDEX intents_firsts  ON intents (chain, in_row, pos)           WHERE in_row IS NOT NULL AND head = 1;
 CREATE INDEX intents_pinned  ON intents (chain, in_row)                WHERE in_row IS NOT NULL AND lane IS NOT NULL;
 CREATE INDEX intents_lanes   ON intents (chain, lane)                  WHERE in_row IS NOT NULL AND lane IS NOT NULL;
 CREATE INDEX intents_claims  ON intents (claimed_until)                WHERE holder IS NOT NULL;

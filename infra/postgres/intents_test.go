@@ -1,0 +1,145 @@
+package postgres_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+)
+
+// TestIntentsAmongMany has the server say what claiming a few intents takes when very
+// many wait that are others' to claim, or have to wait for their row, and its planner
+// believes that few do: as when the lanes of a pool have stood still.
+func TestIntentsAmongMany(t *testing.T) {
+	op := open(t, postgres.Options{})
+	conn := admin(t, op.url)
+	const insert = `INSERT INTO work.intents SELECT md5($1::text || i)::uuid, $2::bigint + i, 1, $3, $4, $5::text, 0, $5::text IS NULL OR i = 1, CASE WHEN $6::bytea IS NOT NULL AND ($5::text IS NULL OR i <= 20) THEN $6::bytea END
+		FROM generate_series(1, 10000) i`
+	execute(t, conn, `ALTER TABLE work.intents SET (autovacuum_enabled = off)`)
+	execute(t, conn, `ANALYZE work.intents`)
+	lane, other := make([]byte, 52), slices.Repeat([]byte{1}, 52)
+	const by, pool = "signer:0x0000000000000000000000000000000000000001", "pool:hot"
+	for i, many := range []struct {
+		wants     string
+		key       []byte
+		row, lane any
+	}{
+		{pool, []byte{9}, nil, nil},          // for the pool, under another key
+		{"pool:cold", []byte{}, nil, nil},    // for another pool
+		{by, []byte{}, "c/elsewhere", other}, // a row that is another lane's
+		{by, []byte{}, "c/mine", lane},
+		{by, []byte{}, nil, lane}, // in the lane, in no row
+		{by, []byte{}, nil, nil},
+		{pool, []byte{}, "c/free", nil},
+	} {
+		execute(t, conn, insert, fmt.Sprint(i, "-"), i*10_000, many.wants, many.key, many.row, many.lane)
+	}
+	claim := func(limit int) {
+		t.Helper()
+		touchesFew(t, conn, "claim", postgres.ClaimIntents, int64(1), lane, []string{by, pool, "pool:none"}, [][]byte{{}, lane[20:]}, "holder", limit, time.Minute)
+	}
+	heads := func() {
+		t.Helper()
+		chains, rows := []int64{1, 1, 1}, []string{"c/elsewhere", "c/mine", "c/free"}
+		touchesFew(t, conn, "no heads any more", postgres.DropIntentHeads, chains, rows)
+		touchesFew(t, conn, "heads", postgres.MarkIntentHeads, chains, rows)
+	}
+	claim(20)
+	touchesFew(t, conn, "lapse", postgres.LapseClaims, time.Hour)
+	execute(t, conn, `DELETE FROM work.intents WHERE in_row IS NOT NULL AND head`)
+	heads()
+	execute(t, conn, `ANALYZE work.intents`)
+	claim(20)
+	execute(t, conn, `DELETE FROM work.intents WHERE in_row IS NOT NULL AND head`)
+	heads()
+}
+
+// BenchmarkClaim claims intents in twenties when a hundred thousand wait, for one of two
+// pools or one of ten signers, every fourth of them in one of a thousand rows, and says
+// that they have got a nonce.
+func BenchmarkClaim(b *testing.B) {
+	ctx := context.Background()
+	q := open(b, postgres.Options{}).db.Intents()
+	const waiting, take, lanes = 100_000, 20, 10
+	signer := func(n int) (a chain.Address) {
+		binary.BigEndian.PutUint64(a[12:], uint64(n+1))
+		return a
+	}
+	asking := func(n int) intent.Change {
+		w := intent.Waiting{Position: event.Position(n + 1), Chain: 1, From: intent.From{Pool: fmt.Sprint("pool-", n%2)}}
+		binary.BigEndian.PutUint64(w.ID[:], uint64(n)*0x9e3779b97f4a7c15)
+		if n%3 == 0 {
+			by := signer(n % lanes)
+			w.From = intent.From{Signer: &by}
+		}
+		if n%4 == 0 {
+			w.Row = intent.Row{Chain: 1, Client: "client", Order: fmt.Sprint(n / 4 % 1000)}
+		}
+		return intent.Change{ID: w.ID, Open: &w}
+	}
+	at := event.Position(0)
+	apply := func(changes []intent.Change) {
+		if err := q.Apply(ctx, "bench", at, at+1, changes); err != nil {
+			b.Fatal(err)
+		}
+		at++
+	}
+	start, asked := time.Now(), 0
+	fill := func(n int) {
+		var changes []intent.Change
+		for range n {
+			changes, asked = append(changes, asking(asked)), asked+1
+		}
+		apply(changes)
+	}
+	for asked < waiting {
+		fill(1000)
+	}
+	b.ReportMetric(waiting/time.Since(start).Seconds(), "applied/s")
+	b.Run("claim", func(b *testing.B) {
+		var took []time.Duration
+		got := 0
+		for i := range b.N {
+			c := intent.Claim{
+				Lane: chain.Sequence{Chain: 1, Sender: signer(i % lanes)}, Pools: []string{"pool-0", "pool-1"},
+				Holder: fmt.Sprint("holder ", i%lanes), TTL: time.Hour, Limit: take,
+			}
+			start := time.Now()
+			claimed, err := q.Claim(ctx, c)
+			took = append(took, time.Since(start))
+			if err != nil {
+				b.Fatal(err)
+			}
+			got += len(claimed)
+			var changes []intent.Change
+			for _, w := range claimed {
+				changes = append(changes, intent.Change{ID: w.ID, Place: &intent.Place{Signer: c.Lane.Sender}}, intent.Change{ID: w.ID, Close: true})
+			}
+			apply(changes)
+			if len(claimed) > 0 {
+				fill(len(claimed))
+			}
+		}
+		report(b, took)
+		b.ReportMetric(float64(got)/float64(b.N), "claimed/op")
+	})
+	b.Run("nothing for it", func(b *testing.B) {
+		var took []time.Duration
+		for range b.N {
+			start := time.Now()
+			claimed, err := q.Claim(ctx, intent.Claim{Lane: chain.Sequence{Chain: 1, Sender: signer(lanes)}, Holder: "idle", TTL: time.Hour, Limit: take})
+			took = append(took, time.Since(start))
+			if err != nil || len(claimed) != 0 {
+				b.Fatal(len(claimed), err)
+			}
+		}
+		report(b, took)
+	})
+}
