@@ -20,7 +20,7 @@ func BenchmarkReserve(b *testing.B) {
 	for lane := range 10 {
 		for from := 0; from < 300; from += 100 {
 			l, all := charges(lane, from, 100)
-			events, err := s.Decide(Reserve{today, l, all, epoch})
+			events, err := s.Decide(Reserve{today, l, 1, all, epoch})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -30,7 +30,7 @@ func BenchmarkReserve(b *testing.B) {
 	l, all := charges(3, 300, 100)
 	b.ReportAllocs()
 	for b.Loop() {
-		events, err := s.Decide(Reserve{today, l, all, epoch})
+		events, err := s.Decide(Reserve{today, l, 1, all, epoch})
 		if err != nil || len(events) != 1 {
 			b.Fatal(events, err)
 		}

@@ -30,8 +30,11 @@
 // thousand intents or for ten. On a chain without any limit nothing needs to be reserved
 // ([State.Limited]); a limit that is set later counts from then on.
 //
-// Every lane has its own reservations, so nobody but its holder changes them, and an
-// intent that two lanes reserve for is counted twice until the loser settles. After a
+// Every lane has its own reservations, and nobody but its holder changes them: commands
+// carry the lane's token, and where something is reserved an older one is refused than
+// the last. So a holder that was stopped and goes on gives nothing back that another has
+// signed for. An intent that two lanes reserve for is counted twice until the loser
+// settles. After a
 // crash they stand, and whoever holds the lane next finds them ([State.Open]): what it
 // goes on with it reserves again, which adds nothing; what the lane has no nonce for was
 // never signed, and is settled at nothing. That holds because a landing is settled here
@@ -49,7 +52,8 @@
 //  1. No reservation takes an account above its limit, each at the moment when it is made.
 //  2. What an account has used today is the sum of what was counted for it today and did
 //     not come back.
-//  3. What is reserved for one purpose of a lane never falls until it is settled, once.
+//  3. What is reserved for one purpose of a lane never falls until it is settled, once,
+//     and by nobody with an older token than who reserved it.
 //  4. The day never goes back.
 //  5. A state is as large as what is open, the limits, and who has spent today.
 //  6. Deciding the same command twice adds nothing the second time.
@@ -69,8 +73,14 @@ type State struct {
 	Day    Day
 	Limits map[Account]Limit
 
-	used map[Account]Sum // on Day
-	open map[Lane]reservations
+	used  map[Account]Sum // on Day
+	lanes map[Lane]shelf
+}
+
+// shelf is what is reserved for a lane, and the token of the holder that said so last.
+type shelf struct {
+	token uint64
+	open  reservations
 }
 
 // Reservation is what is set aside for one purpose.
@@ -135,23 +145,24 @@ func (s State) Exhausted(day Day, signer chain.Address) bool {
 
 // Open lists what is reserved for a lane, by purpose.
 func (s State) Open(l Lane) []Reservation {
-	all := make([]Reservation, len(s.open[l]))
-	for i, r := range s.open[l] {
+	all := make([]Reservation, len(s.lanes[l].open))
+	for i, r := range s.lanes[l].open {
 		all[i] = *r
 	}
 	return all
 }
 
 // Lanes lists those for which something is reserved, in no order.
-func (s State) Lanes() []Lane { return slices.Collect(maps.Keys(s.open)) }
+func (s State) Lanes() []Lane { return slices.Collect(maps.Keys(s.lanes)) }
 
 // Reserved finds what is reserved for a purpose.
 func (s State) Reserved(l Lane, p Purpose) (Reservation, bool) {
-	i, found := s.open[l].at(p)
+	open := s.lanes[l].open
+	i, found := open.at(p)
 	if !found {
 		return Reservation{}, false
 	}
-	return *s.open[l][i], true
+	return *open[i], true
 }
 
 // Covers reports whether as much is reserved as a charge asks for.
@@ -185,16 +196,18 @@ func (s State) Evolve(e Event) State {
 	switch e := e.(type) {
 	case Reserved:
 		d := s.draft(e.Day)
+		d.shelf(e.Lane, e.Token)
 		for _, c := range e.Charges {
 			d.add(e.Lane, c, e.At)
 		}
-		return d.State
+		return d.done(e.Lane)
 	case Settled:
 		d := s.draft(e.Day)
+		d.shelf(e.Lane, e.Token)
 		for _, spent := range e.Spent {
 			d.settle(e.Lane, spent)
 		}
-		return d.State
+		return d.done(e.Lane)
 	case LimitSet:
 		limits := maps.Clone(s.Limits)
 		if limits == nil {

@@ -34,10 +34,10 @@ func costs(n int, fee, value uint64) Charge {
 
 func noop(nonce, fee uint64) Charge { return Charge{Purpose{Nonce: nonce}, "", fees(fee)} }
 
-func reserve(l Lane, charges ...Charge) Command { return Reserve{today, l, charges, epoch} }
+func reserve(l Lane, charges ...Charge) Command { return Reserve{today, l, 1, charges, epoch} }
 
 func settle(l Lane, n int, fee, value uint64) Command {
-	return Settle{today, l, []Spent{{Purpose{Intent: intent(n)}, Sum{chain.NewAmount(fee), chain.NewAmount(value)}}}, epoch}
+	return Settle{today, l, 1, []Spent{{Purpose{Intent: intent(n)}, Sum{chain.NewAmount(fee), chain.NewAmount(value)}}}, epoch}
 }
 
 // tomorrow is the same command a day later.
@@ -216,7 +216,7 @@ func TestRefusals(t *testing.T) {
 	}
 	huge := Spent{Purpose{Intent: intent(1)}, Sum{Fee: chain.AmountOf(new(uint256.Int).SetAllOne())}}
 	s, _ := run(t, reserve(one, costs(1, 10, 5)))
-	if _, err := s.Decide(Settle{today, one, []Spent{huge}, epoch}); !errors.Is(err, ErrImpossible) {
+	if _, err := s.Decide(Settle{today, one, 1, []Spent{huge}, epoch}); !errors.Is(err, ErrImpossible) {
 		t.Errorf("more spent than there is: %v", err)
 	}
 }
@@ -232,7 +232,7 @@ func TestBoundsFit(t *testing.T) {
 		spent = append(spent, Spent{p, Sum{most, most}})
 	}
 	s := State{}
-	for _, c := range []Command{Reserve{today, one, charges, epoch}, Settle{today, one, spent, epoch}} {
+	for _, c := range []Command{Reserve{today, one, 1, charges, epoch}, Settle{today, one, 1, spent, epoch}} {
 		events, err := s.Decide(c)
 		if err != nil || len(events) != 1 {
 			t.Fatalf("%d events, %v", len(events), err)
@@ -275,5 +275,58 @@ func TestStream(t *testing.T) {
 		if _, err := ParseStream(bad); err == nil {
 			t.Errorf("%q is a budget's", bad)
 		}
+	}
+}
+
+// Who does not hold the lane any more changes nothing, from the moment when its next
+// holder has said anything; and that can take over what it found without adding to it.
+func TestFence(t *testing.T) {
+	by := func(token uint64, c Command) Command {
+		switch c := c.(type) {
+		case Reserve:
+			c.Token = token
+			return c
+		case Settle:
+			c.Token = token
+			return c
+		}
+		panic("of no lane")
+	}
+	held, _ := run(t, by(2, reserve(one, costs(1, 10, 5), costs(2, 10, 5))))
+	for name, c := range map[string]struct {
+		commands []Command
+		last     Command
+		want     error
+	}{
+		"the holder":            {nil, by(2, settle(one, 1, 0, 0)), nil},
+		"an older one":          {nil, by(1, settle(one, 1, 0, 0)), ErrFenced},
+		"an older one reserves": {nil, by(1, reserve(one, costs(3, 10, 5))), ErrFenced},
+		"the next":              {nil, by(3, settle(one, 1, 0, 0)), nil},
+		"after it has settled":  {[]Command{by(3, settle(one, 1, 0, 0))}, by(2, settle(one, 2, 0, 0)), ErrFenced},
+		"after it has reserved": {[]Command{by(3, reserve(one, costs(3, 1, 0)))}, by(2, settle(one, 2, 0, 0)), ErrFenced},
+		"after it took over":    {[]Command{by(3, reserve(one, costs(1, 10, 5)))}, by(2, settle(one, 2, 0, 0)), ErrFenced},
+		"of another lane":       {nil, by(1, reserve(two, costs(3, 10, 5))), nil},
+		"of one that is empty":  {[]Command{by(3, settle(one, 1, 0, 0)), by(3, settle(one, 2, 0, 0))}, by(2, reserve(one, costs(3, 10, 5))), nil},
+	} {
+		s := held
+		for _, c := range c.commands {
+			events, err := s.Decide(c)
+			if err != nil || len(events) != 1 {
+				t.Fatalf("%s: %+v: %v, %v", name, c, events, err)
+			}
+			s = s.Evolve(events[0])
+		}
+		if _, err := s.Decide(c.last); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	again := by(3, reserve(one, costs(1, 10, 5)))
+	events, err := held.Decide(again)
+	if err != nil || len(events) != 1 {
+		t.Fatal(events, err)
+	}
+	s := held.Evolve(events[0])
+	if more, err := s.Decide(again); err != nil || len(more) > 0 || s.Used(today, whole) != held.Used(today, whole) {
+		t.Errorf("taking over adds %v, %v; used %v", more, err, s.Used(today, whole))
 	}
 }

@@ -24,6 +24,7 @@ type Command interface{ wish() }
 type Reserve struct {
 	Day     Day
 	Lane    Lane
+	Token   uint64   // of the lane's holder
 	Charges []Charge // at most [BatchMax]
 	At      time.Time
 }
@@ -36,6 +37,7 @@ const BatchMax = 400
 type Settle struct {
 	Day   Day
 	Lane  Lane
+	Token uint64  // of the lane's holder
 	Spent []Spent // at most [BatchMax]
 	At    time.Time
 }
@@ -63,6 +65,7 @@ func (SetLimit) wish() {}
 const (
 	ErrSpent      = event.Refusal("budget-spent")      // it fits the limit, but not today
 	ErrOverLimit  = event.Refusal("budget-over-limit") // by itself
+	ErrFenced     = event.Refusal("budget-fenced")     // the token is older than that of the lane's holder
 	ErrImpossible = event.Refusal("budget-impossible") // more money than there is
 	ErrInvalid    = event.Refusal("invalid-budget")
 	ErrTooMany    = event.Refusal("too-many-budgets")
@@ -76,14 +79,18 @@ const (
 )
 
 func (s State) reserve(c Reserve) ([]Event, error) {
-	bounded(len(c.Charges))
+	if err := s.admits(c.Lane, c.Token, len(c.Charges)); err != nil {
+		return nil, err
+	}
 	d := s.draft(c.Day)
-	e := Reserved{d.Day, c.Lane, nil, c.At}
+	d.shelf(c.Lane, c.Token)
+	e := Reserved{d.Day, c.Lane, c.Token, nil, c.At}
 	for _, charge := range c.Charges {
 		if noop := charge.Intent.IsZero(); len(charge.Client) > NameMax || noop && charge.Client != "" || !noop && charge.Nonce != 0 {
 			panic(fmt.Sprintf("budget: %+v is no charge", charge))
 		}
-		if d.Covers(c.Lane, charge) || d.check(c.Lane, charge) != nil {
+		// What another holder has reserved is taken over by being recorded again.
+		if d.Covers(c.Lane, charge) && c.Token == s.lanes[c.Lane].token || d.check(c.Lane, charge) != nil {
 			continue
 		}
 		d.add(c.Lane, charge, c.At)
@@ -96,8 +103,10 @@ func (s State) reserve(c Reserve) ([]Event, error) {
 }
 
 func (s State) settle(c Settle) ([]Event, error) {
-	bounded(len(c.Spent))
-	e := Settled{max(c.Day, s.Day), c.Lane, nil, c.At}
+	if err := s.admits(c.Lane, c.Token, len(c.Spent)); err != nil {
+		return nil, err
+	}
+	e := Settled{max(c.Day, s.Day), c.Lane, c.Token, nil, c.At}
 	met := map[Purpose]bool{}
 	for _, spent := range c.Spent {
 		if spent.impossible() {
@@ -113,11 +122,16 @@ func (s State) settle(c Settle) ([]Event, error) {
 	return []Event{e}, nil
 }
 
-// bounded panics when a command speaks of too much for one event.
-func bounded(n int) {
-	if n == 0 || n > BatchMax {
-		panic(fmt.Sprintf("budget: a command about %d purposes", n))
+// admits refuses who does not hold the lane any more. It panics when a command speaks of
+// too much for one event, or nobody gives it.
+func (s State) admits(l Lane, token uint64, n int) error {
+	if n == 0 || n > BatchMax || token == 0 {
+		panic(fmt.Sprintf("budget: a command about %d purposes with token %d", n, token))
 	}
+	if last := s.lanes[l].token; token < last {
+		return ErrFenced.Because("token %d is older than %d", token, last)
+	}
+	return nil
 }
 
 func (s State) setLimit(c SetLimit) ([]Event, error) {

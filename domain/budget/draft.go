@@ -20,33 +20,39 @@ func (p Purpose) compare(other Purpose) int {
 	return cmp.Or(bytes.Compare(p.Intent[:], other.Intent[:]), cmp.Compare(p.Nonce, other.Nonce))
 }
 
-// draft is a state in the making: its sums and the lanes that it touches are its own.
-type draft struct {
-	State
-	own map[Lane]bool
+// draft is a state in the making: its sums are its own, and so is the lane whose shelf
+// was begun.
+type draft struct{ State }
+
+// shelf begins to change what a lane has.
+func (d *draft) shelf(l Lane, token uint64) {
+	was := d.lanes[l]
+	d.lanes[l] = shelf{max(was.token, token), slices.Clone(was.open)}
+}
+
+// put is what a lane has from here on.
+func (d *draft) put(l Lane, open reservations) { d.lanes[l] = shelf{d.lanes[l].token, open} }
+
+// done is the state that was made. Of a lane that has nothing the token is forgotten.
+func (d *draft) done(l Lane) State {
+	if len(d.lanes[l].open) == 0 {
+		delete(d.lanes, l)
+	}
+	return d.State
 }
 
 // draft begins a state of a day, or of the state's own if that is later.
 func (s State) draft(day Day) *draft {
-	d := &draft{s, map[Lane]bool{}}
-	d.used, d.open = maps.Clone(s.used), maps.Clone(s.open)
-	if d.open == nil {
-		d.open = map[Lane]reservations{}
+	d := &draft{s}
+	d.used, d.lanes = maps.Clone(s.used), maps.Clone(s.lanes)
+	if d.lanes == nil {
+		d.lanes = map[Lane]shelf{}
 	}
 	if day > d.Day || d.used == nil {
 		d.used = map[Account]Sum{}
 	}
 	d.Day = max(d.Day, day)
 	return d
-}
-
-// lane is the reservations of a lane, to be changed.
-func (d *draft) lane(l Lane) reservations {
-	if !d.own[l] {
-		d.own[l] = true
-		d.open[l] = slices.Clone(d.open[l])
-	}
-	return d.open[l]
 }
 
 // more is what a charge adds to what is reserved.
@@ -88,11 +94,11 @@ func (d *draft) add(l Lane, c Charge, at time.Time) {
 	}
 	r.Cap, r.counted = r.Cap.plus(added), r.counted.plus(added)
 	d.count(l, r, added, Sum{})
-	lane := d.lane(l)
-	if i, found := lane.at(c.Purpose); found {
-		lane[i] = &r
+	all := d.lanes[l].open
+	if i, found := all.at(c.Purpose); found {
+		all[i] = &r
 	} else {
-		d.open[l] = slices.Insert(lane, i, &r)
+		d.put(l, slices.Insert(all, i, &r))
 	}
 }
 
@@ -108,13 +114,9 @@ func (d *draft) settle(l Lane, spent Spent) {
 		today = Sum{}
 	}
 	d.count(l, r, spent.Sum.minus(r.Cap), r.Cap.minus(spent.Sum).min(today))
-	lane := d.lane(l)
-	i, _ := lane.at(spent.Purpose)
-	if lane = slices.Delete(lane, i, i+1); len(lane) == 0 {
-		delete(d.open, l)
-	} else {
-		d.open[l] = lane
-	}
+	all := d.lanes[l].open
+	i, _ := all.at(spent.Purpose)
+	d.put(l, slices.Delete(all, i, i+1))
 }
 
 // count moves the sums of all who pay for a purpose.

@@ -19,6 +19,7 @@ type Event interface{ fact() }
 type Reserved struct {
 	Day     Day       `json:"day"` // on which what is new counts
 	Lane    Lane      `json:"lane"`
+	Token   uint64    `json:"token"` // of the lane's holder
 	Charges []Charge  `json:"charges"`
 	At      time.Time `json:"at"`
 }
@@ -27,6 +28,7 @@ type Reserved struct {
 type Settled struct {
 	Day   Day       `json:"day"` // to which comes back what was counted on it
 	Lane  Lane      `json:"lane"`
+	Token uint64    `json:"token"`
 	Spent []Spent   `json:"spent"`
 	At    time.Time `json:"at"`
 }

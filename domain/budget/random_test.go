@@ -23,6 +23,7 @@ var watched = []Account{
 func drawCommand(t *rapid.T, s State) Command {
 	day := max(s.Day, today) + Day(rapid.SampledFrom([]int{0, 0, 0, 0, 0, 0, 0, -1, 1}).Draw(t, "day"))
 	lane := rapid.SampledFrom([]Lane{one, one, two}).Draw(t, "lane")
+	token := max(s.lanes[lane].token, 2) + rapid.SampledFrom([]uint64{0, 0, 0, 0, 0, 0, 1}).Draw(t, "next holder") - rapid.SampledFrom([]uint64{0, 0, 0, 0, 0, 0, 1}).Draw(t, "last holder")
 	purpose := func() Charge {
 		if rapid.IntRange(0, 4).Draw(t, "no-op") == 0 {
 			return noop(rapid.Uint64Range(0, 3).Draw(t, "nonce"), 0)
@@ -39,13 +40,13 @@ func drawCommand(t *rapid.T, s State) Command {
 			charges[i] = purpose()
 			charges[i].Sum = sum()
 		}
-		return Reserve{day, lane, charges, epoch}
+		return Reserve{day, lane, token, charges, epoch}
 	case "settle":
 		spent := make([]Spent, rapid.IntRange(1, 3).Draw(t, "spent"))
 		for i := range spent {
 			spent[i] = Spent{purpose().Purpose, sum()}
 		}
-		return Settle{day, lane, spent, epoch}
+		return Settle{day, lane, token, spent, epoch}
 	}
 	all := append([]Account{{Kind: EachClient}, {Kind: EachSigner}}, watched...)
 	limits := []*chain.Amount{nil, amount(5), amount(20), amount(30)}
@@ -60,11 +61,13 @@ func drawCommand(t *rapid.T, s State) Command {
 type tale struct {
 	day    Day
 	limits map[Account]Limit
+	tokens map[Lane]uint64 // of those that have anything
 	open   map[string]*title
 	ever   []*title
 }
 
 type title struct {
+	lane     Lane
 	accounts []Account
 	cap      [2]uint64
 	counted  map[Day][2]uint64
@@ -112,6 +115,9 @@ func (l *tale) tell(e Event) error {
 			return fmt.Errorf("invariant 4: %s after %s", e.Day, l.day)
 		}
 		l.day = e.Day
+		if err := l.fenced(e.Lane, e.Token); err != nil {
+			return err
+		}
 		for _, c := range e.Charges {
 			if err := l.reserved(e.Lane, c); err != nil {
 				return err
@@ -122,6 +128,9 @@ func (l *tale) tell(e Event) error {
 			return fmt.Errorf("invariant 4: %s after %s", e.Day, l.day)
 		}
 		l.day = e.Day
+		if err := l.fenced(e.Lane, e.Token); err != nil {
+			return err
+		}
 		for _, spent := range e.Spent {
 			key := fmt.Sprint(e.Lane, spent.Purpose)
 			r := l.open[key]
@@ -135,11 +144,24 @@ func (l *tale) tell(e Event) error {
 	return nil
 }
 
+// fenced is the last part of invariant 3.
+func (l *tale) fenced(lane Lane, token uint64) error {
+	any := false
+	for _, r := range l.open {
+		any = any || r.lane == lane
+	}
+	if any && token < l.tokens[lane] {
+		return fmt.Errorf("invariant 3: token %d after %d", token, l.tokens[lane])
+	}
+	l.tokens[lane] = token
+	return nil
+}
+
 func (l *tale) reserved(lane Lane, c Charge) error {
 	key := fmt.Sprint(lane, c.Purpose)
 	r := l.open[key]
 	if r == nil {
-		r = &title{accounts: []Account{whole, {Kind: OfSigner, Signer: lane.Signer}}, counted: map[Day][2]uint64{}}
+		r = &title{lane: lane, accounts: []Account{whole, {Kind: OfSigner, Signer: lane.Signer}}, counted: map[Day][2]uint64{}}
 		if !c.Intent.IsZero() {
 			r.accounts = append(r.accounts, Account{Kind: OfClient, Client: c.Client})
 		}
@@ -218,7 +240,7 @@ func TestInvariants(t *testing.T) {
 	facts, refused, codec := map[string]int{}, 0, Codec()
 	rapid.Check(t, func(t *rapid.T) {
 		var s State
-		l := &tale{limits: map[Account]Limit{}, open: map[string]*title{}}
+		l := &tale{limits: map[Account]Limit{}, tokens: map[Lane]uint64{}, open: map[string]*title{}}
 		for range 30 {
 			c := drawCommand(t, s)
 			events, err := s.Decide(c)

@@ -34,8 +34,9 @@ type frozenSum struct {
 }
 
 type frozenLane struct {
-	Lane Lane                `json:"lane"`
-	Open []frozenReservation `json:"open"`
+	Lane  Lane                `json:"lane"`
+	Token uint64              `json:"token"`
+	Open  []frozenReservation `json:"open"`
 }
 
 type frozenReservation struct {
@@ -64,9 +65,9 @@ func (s State) Snapshot() []byte {
 	for a, sum := range s.used {
 		f.Used = append(f.Used, frozenSum{a, sum})
 	}
-	for l, open := range s.open {
-		lane := frozenLane{Lane: l}
-		for _, r := range open {
+	for l, on := range s.lanes {
+		lane := frozenLane{Lane: l, Token: on.token}
+		for _, r := range on.open {
 			lane.Open = append(lane.Open, frozenReservation{r.Purpose, r.Client, r.Cap, r.Since.UnixMilli(), r.counted, r.day})
 		}
 		f.Open = append(f.Open, lane)
@@ -89,7 +90,7 @@ func Restore(data []byte) (State, error) {
 	if err := d.Decode(&f); err != nil {
 		return State{}, fmt.Errorf("budget snapshot: %w", err)
 	}
-	s := State{Day: f.Day, Limits: map[Account]Limit{}, used: map[Account]Sum{}, open: map[Lane]reservations{}}
+	s := State{Day: f.Day, Limits: map[Account]Limit{}, used: map[Account]Sum{}, lanes: map[Lane]shelf{}}
 	for _, l := range f.Limits {
 		s.Limits[l.Account] = l.Limit
 	}
@@ -97,12 +98,14 @@ func Restore(data []byte) (State, error) {
 		s.used[u.Account] = u.Sum
 	}
 	for _, l := range f.Open {
+		on := shelf{token: l.Token}
 		for _, r := range l.Open {
-			s.open[l.Lane] = append(s.open[l.Lane], &Reservation{r.Purpose, r.Client, r.Cap, time.UnixMilli(r.Since).UTC(), r.Counted, r.Day})
+			on.open = append(on.open, &Reservation{r.Purpose, r.Client, r.Cap, time.UnixMilli(r.Since).UTC(), r.Counted, r.Day})
 		}
-		if !slices.IsSortedFunc(s.open[l.Lane], func(a, b *Reservation) int { return a.compare(b.Purpose) }) {
-			return State{}, errors.New("budget snapshot is out of order")
+		if len(on.open) == 0 || !slices.IsSortedFunc(on.open, func(a, b *Reservation) int { return a.compare(b.Purpose) }) {
+			return State{}, errors.New("budget snapshot has a lane that is empty or out of order")
 		}
+		s.lanes[l.Lane] = on
 	}
 	if !bytes.Equal(s.Snapshot(), data) {
 		return State{}, errors.New("budget snapshot is not one that was written")

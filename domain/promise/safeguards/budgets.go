@@ -25,6 +25,13 @@ type purse struct {
 	day     budget.Day
 	used    map[budget.Account]money // on day
 	held    map[holding]*held
+	lanes   map[budget.Lane]*shelf
+}
+
+// shelf is how much is held for a lane, and the token of who said so last.
+type shelf struct {
+	held  int
+	token uint64
 }
 
 // holding is what something is reserved for.
@@ -43,7 +50,7 @@ type held struct {
 func (j *Judge) purse(on chain.ID) *purse {
 	p := j.purses[on]
 	if p == nil {
-		p = &purse{limits: map[budget.Account]budget.Limit{}, used: map[budget.Account]money{}, held: map[holding]*held{}}
+		p = &purse{limits: map[budget.Account]budget.Limit{}, used: map[budget.Account]money{}, held: map[holding]*held{}, lanes: map[budget.Lane]*shelf{}}
 		j.purses[on] = p
 	}
 	return p
@@ -92,11 +99,13 @@ func (j *Judge) ofBudget(r event.Recorded) error {
 		p.limited = since(p.limited, len(p.limits) > 0, r.At)
 	case budget.Reserved:
 		j.dated(p, r, e.Day)
+		j.fenced(p, r, e.Lane, e.Token)
 		for _, c := range e.Charges {
 			j.reserves(p, r, holding{e.Lane, c.Purpose}, c)
 		}
 	case budget.Settled:
 		j.dated(p, r, e.Day)
+		j.fenced(p, r, e.Lane, e.Token)
 		for _, spent := range e.Spent {
 			j.settles(p, r, holding{e.Lane, spent.Purpose}, moneyOf(spent.Sum))
 		}
@@ -119,12 +128,28 @@ func (j *Judge) dated(p *purse, r event.Recorded, day budget.Day) {
 	}
 }
 
+// fenced is P7 for budgets: while a lane has anything reserved, nobody with an older
+// token changes that.
+func (j *Judge) fenced(p *purse, r event.Recorded, of budget.Lane, token uint64) {
+	s := p.lanes[of]
+	if s == nil {
+		s = &shelf{}
+		p.lanes[of] = s
+	}
+	if s.held > 0 && token < s.token {
+		j.broken(promise.P7, r, "%s bears token %d, and %d has reserved for %s", r.Name, token, s.token, of.Signer)
+		return
+	}
+	s.token = token
+}
+
 // reserves is P33: what is added takes no account above its limit.
 func (j *Judge) reserves(p *purse, r event.Recorded, h holding, c budget.Charge) {
 	was := p.held[h]
 	if was == nil {
 		was = &held{client: c.Client, cap: nothing(), new: nothing(), day: p.day}
 		p.held[h] = was
+		p.lanes[h.lane].held++
 	}
 	if was.day != p.day {
 		was.day, was.new = p.day, nothing()
@@ -166,6 +191,7 @@ func (j *Judge) settles(p *purse, r event.Recorded, h holding, spent money) {
 		return
 	}
 	delete(p.held, h)
+	p.lanes[h.lane].held--
 	for i := range spent {
 		back := new(big.Int).Sub(was.cap[i], spent[i])
 		if back.Sign() < 0 {

@@ -27,7 +27,7 @@ func limits(a budget.Account, fee, value uint64) budget.Event {
 }
 
 func reservedOn(day budget.Day, charges ...budget.Charge) budget.Event {
-	return budget.Reserved{Day: day, Lane: hers, Charges: charges, At: epoch}
+	return budget.Reserved{Day: day, Lane: hers, Token: 1, Charges: charges, At: epoch}
 }
 
 func reserved(charges ...budget.Charge) budget.Event { return reservedOn(today, charges...) }
@@ -41,10 +41,23 @@ func hole(nonce, fee uint64) budget.Charge {
 }
 
 func settledOn(day budget.Day, n int, fee, value uint64) budget.Event {
-	return budget.Settled{Day: day, Lane: hers, Spent: []budget.Spent{{Purpose: budget.Purpose{Intent: who(n)}, Sum: sum(fee, value)}}, At: epoch}
+	return budget.Settled{Day: day, Lane: hers, Token: 1, Spent: []budget.Spent{{Purpose: budget.Purpose{Intent: who(n)}, Sum: sum(fee, value)}}, At: epoch}
 }
 
 func settled(n int, fee, value uint64) budget.Event { return settledOn(today, n, fee, value) }
+
+// by is the same fact under another token.
+func by(token uint64, e budget.Event) budget.Event {
+	switch e := e.(type) {
+	case budget.Reserved:
+		e.Token = token
+		return e
+	case budget.Settled:
+		e.Token = token
+		return e
+	}
+	panic("of no lane")
+}
 
 func TestBudgets(t *testing.T) {
 	whole, payroll := budget.Account{Kind: budget.OnChain}, budget.Account{Kind: budget.OfClient, Client: "payroll"}
@@ -93,6 +106,8 @@ func TestBudgets(t *testing.T) {
 		"nothing of yesterday":    {promise.P33, at(midnight, reservedOn(today+1, charge(2, "payroll", 10, 5)), settledOn(today+1, 1, 0, 0), reservedOn(today+1, charge(3, "payroll", 1, 0)))},
 		"what was bumped today":   {0, at(midnight, limits(whole, 20, 20), reservedOn(today+1, charge(1, "payroll", 30, 5)), settledOn(today+1, 1, 0, 0), reservedOn(today+1, charge(2, "payroll", 20, 5)))},
 		"and no more than that":   {promise.P33, at(midnight, limits(whole, 20, 20), reservedOn(today+1, charge(1, "payroll", 30, 5)), settledOn(today+1, 1, 25, 0), reservedOn(today+1, charge(2, "payroll", 6, 5)))},
+		"by an older holder":      {promise.P7, told(by(2, reserved(charge(1, "payroll", 10, 5))), settled(1, 10, 5))},
+		"by the next":             {0, told(by(2, reserved(charge(1, "payroll", 10, 5))), by(3, settled(1, 6, 5)), reserved(charge(1, "payroll", 1, 0)))},
 		"what cannot be read":     {promise.P30, func(s *script) { s.record(budget.Stream(here), "budget.gone.v1", []byte("{}")) }},
 		"a budget of no chain":    {promise.P30, func(s *script) { s.record("budget-me", "budget.settled.v1", []byte("{}")) }},
 		"its own, and each other": {promise.P33, told(limits(each, 10, 5), limits(payroll, 100, 5), reserved(charge(1, "payroll", 60, 0), charge(2, "refunds", 11, 0)))},

@@ -201,20 +201,20 @@ func (w *world) reserve(slot lane.Slot, made lane.Signed) bool {
 		return true
 	case "limits": // what is there is not compared with what may be
 		if !w.budget.Covers(hers, c) {
-			taken := budget.Reserved{Day: max(day, w.budget.Day), Lane: hers, Charges: []budget.Charge{c}, At: w.at}
+			taken := budget.Reserved{Day: max(day, w.budget.Day), Lane: hers, Token: 1, Charges: []budget.Charge{c}, At: w.at}
 			w.budget = w.budget.Evolve(taken)
 			w.script.budget(taken)
 		}
 		return true
 	}
-	w.ofBudget(budget.Reserve{Day: day, Lane: hers, Charges: []budget.Charge{c}, At: w.at})
+	w.ofBudget(budget.Reserve{Day: day, Lane: hers, Token: 1, Charges: []budget.Charge{c}, At: w.at})
 	return w.budget.Covers(hers, c)
 }
 
 // settle tells what a nonce took, before the lane forgets it.
 func (w *world) settle(slot lane.Slot, took chain.Amount) {
 	if w.careless != "settles" {
-		w.ofBudget(budget.Settle{Day: budget.DayOf(w.at), Lane: hers, Spent: []budget.Spent{{Purpose: charged(slot).Purpose, Sum: budget.Sum{Fee: took}}}, At: w.at})
+		w.ofBudget(budget.Settle{Day: budget.DayOf(w.at), Lane: hers, Token: 1, Spent: []budget.Spent{{Purpose: charged(slot).Purpose, Sum: budget.Sum{Fee: took}}}, At: w.at})
 	}
 }
 
