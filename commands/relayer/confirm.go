@@ -76,7 +76,17 @@ func (a *actor) isMined(s standing) bool {
 	}
 	it := s.job.intent.State
 	return d.Sealed || s.Landed == nil || s.Landed.Hash != made.Hash || s.Landed.Block.Hash != d.Block.Hash ||
-		a.placed(s) && it.End == nil && len(it.Told) < len(a.confirmations(d.Block))
+		a.placed(s) && it.End == nil && tells(it.Told, a.confirmations(d.Block))
+}
+
+// tells reports whether a list has what was not told.
+func tells(told, list []chain.Block) bool {
+	for i, b := range list {
+		if i >= len(told) || told[i].Hash != b.Hash {
+			return true
+		}
+	}
+	return false
 }
 
 // isGone reports whether the block has left the chain in which an attempt was.

@@ -137,8 +137,7 @@ func (a *actor) record(ctx context.Context) error {
 				kind = intent.First
 			}
 			err := a.tellIntent(ctx, s.job, intent.Attempt{Assignment: s.job.intent.State.Assignment, Kind: kind, Hash: made.Hash, At: a.Now()})
-			// A refusal says that it has lost the place, or was to end before this was
-			// signed: a no-op is to use the nonce up.
+			// A refusal says that it has lost the place: a no-op is to use the nonce up.
 			if unlessRefused(err) != nil {
 				return err
 			}
@@ -150,7 +149,8 @@ func (a *actor) record(ctx context.Context) error {
 }
 
 // hand gives delivery the bytes that it does not have, of attempts that are recorded
-// everywhere. Never are they signed again.
+// everywhere. Never are they signed again. Of what is to end only no-ops are handed over:
+// a cancel may have come before anybody had the rest.
 func (a *actor) hand(ctx context.Context) error {
 	var of []standing
 	var missing []chain.Hash
@@ -158,8 +158,9 @@ func (a *actor) hand(ctx context.Context) error {
 		if _, _, executed := s.executed(); s.stale || s.halted != "" || executed {
 			continue
 		}
+		stopped := s.job.intent.State.Stop.Reason != ""
 		for _, made := range s.Attempts {
-			if s.txs[made.Hash].Status == tx.StatusAbsent && a.known(s, made.Hash) {
+			if s.txs[made.Hash].Status == tx.StatusAbsent && a.known(s, made.Hash) && (!stopped || made.Intent.IsZero()) {
 				of, missing = append(of, s), append(missing, made.Hash)
 			}
 		}

@@ -97,8 +97,11 @@ func (a *actor) inspect(ctx context.Context, c intent.Claimed) (*job, error) {
 	if commands.IsRefusal(err) {
 		return nil, unlessRefused(a.tellIntent(ctx, j, intent.Fail{Reason: intent.Simulation, Detail: err.Error(), At: a.Now()}))
 	}
+	if err != nil {
+		return nil, err
+	}
 	j.gas = gas
-	return j, err
+	return j, nil
 }
 
 // unlessRefused leaves errors that are bad luck.

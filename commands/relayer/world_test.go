@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -238,26 +239,19 @@ func (w *world) Next(_ context.Context, s chain.Sequence, final bool) (lane.Witn
 	told := lane.Witness{Nonce: w.chain.Nonce(s), Block: w.chain.Head(), Endpoints: []string{"a", "b"}, Needed: 2, Asked: 3}
 	if final {
 		told.Block, told.Final = w.chain.Final(), true
-		told.Nonce = w.finalNonce()
+		told.Nonce = w.nonceAt(told.Block)
 	}
 	return told, nil
 }
 
-// finalNonce is the nonce that the lane's chain wants at its final block.
-func (w *world) finalNonce() uint64 {
-	var next uint64
-	for hash := range w.chain.Executed() {
-		r, ok := w.chain.Receipt(hash)
-		if !ok || r.Block.Number > w.chain.Final().Number {
-			continue
-		}
-		for _, d := range w.chain.Received() {
-			if s, err := tempo.Decode(d.Raw); d.Hash == hash && err == nil && s.Sequence() == w.lane {
-				next = max(next, s.Nonce+1)
-			}
-		}
-	}
-	return next
+// nonceAt is the nonce that the lane's chain wants at a block.
+func (w *world) nonceAt(b chain.Block) (n uint64) {
+	const nonceManager, getNonce = "0x4e4f4e4345000000000000000000000000000000", "0x89535803"
+	input := fmt.Sprintf("%s%024x%x%x", getNonce, 0, w.lane.Sender[:], w.lane.Key[:])
+	answer := w.call("eth_call", map[string]string{"to": nonceManager, "data": input}, map[string]any{"blockHash": b.Hash})
+	var reply struct{ Result chain.Hash }
+	must(w.t, json.Unmarshal([]byte(answer), &reply))
+	return binary.BigEndian.Uint64(reply.Result[24:])
 }
 
 func (w *world) Gas(_ context.Context, _ chain.Address, r intent.Request) (uint64, error) {
@@ -397,10 +391,13 @@ func (w *world) send() {
 	}
 }
 
-// hand gives the node bytes, and says what it answers.
-func (w *world) hand(raw []byte) string {
+// hand gives the node bytes.
+func (w *world) hand(raw []byte) { w.call("eth_sendRawTransaction", fmt.Sprintf("0x%x", raw)) }
+
+// call asks the node, and gives its answer.
+func (w *world) call(method string, params ...any) string {
 	w.t.Helper()
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "eth_sendRawTransaction", "params": []string{fmt.Sprintf("0x%x", raw)}})
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	must(w.t, err)
 	answer := httptest.NewRecorder()
 	w.node.ServeHTTP(answer, httptest.NewRequest("POST", "/", bytes.NewReader(body)))
@@ -440,6 +437,24 @@ func (w *world) deliver(hash chain.Hash, c tx.Command) {
 	if err != nil && !commands.IsRefusal(err) {
 		w.t.Fatal(err)
 	}
+}
+
+// refuse records that every endpoint has refused a transaction for ever.
+func (w *world) refuse(hash chain.Hash) {
+	w.t.Helper()
+	w.deliver(hash, tx.Report{Attempt: 1, Everyone: true, At: w.clock.now(), Answers: []tx.Answer{
+		{Endpoint: "a", Class: tx.Permanent, Cause: "intrinsic-gas", Message: "intrinsic gas too low"},
+	}})
+}
+
+// bytesOf are those of a transaction.
+func (w *world) bytesOf(hash chain.Hash) []byte {
+	w.t.Helper()
+	master, err := payload.NewMaster(make([]byte, payload.KeyBytes))
+	must(w.t, err)
+	raw, err := commands.Vault{Rows: w.db.Payloads(), Master: master}.Bytes(w.t.Context(), payload.Ref{Chain: moderato, Hash: hash})
+	must(w.t, err)
+	return raw
 }
 
 // rival is a transaction of the lane's signer that the relay has not made.

@@ -1,0 +1,155 @@
+package relayer
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// storm is a history of which chance decides: processes die and stand still, the chain
+// forks and stalls, others use the key, clients change their minds.
+type storm struct {
+	*world
+	chance *rand.Rand
+	ids    []chain.IntentID
+	actor  *actor
+	life   *life
+	asleep []*actor // that believe to hold the lane
+}
+
+func (s *storm) takeOver() {
+	s.t.Helper()
+	left := 0
+	if s.chance.IntN(2) == 0 {
+		left = 1 + s.chance.IntN(40)
+	}
+	l, ln := s.live(left, s.chance.IntN(2) == 0)
+	a, err := s.opened(ln)
+	if err != nil && !l.gone() {
+		s.t.Fatal(err)
+	}
+	s.life, s.actor = l, a
+}
+
+// step is what happens next.
+func (s *storm) step(trouble bool) {
+	s.t.Helper()
+	switch n := s.chance.IntN(20); {
+	case n < 8:
+		s.turn()
+	case n < 13 || !trouble:
+		s.block()
+	case n < 14:
+		s.askMore()
+	case n < 15:
+		s.changeMind()
+	case n < 16 && s.chain.Head().Number > 3:
+		if err := s.chain.Reorg(1, s.chance.IntN(2) == 0); err == nil {
+			s.watch()
+		}
+	case n < 17:
+		if _, err := s.chain.Mine(s.rival(s.chain.Nonce(s.lane))); err == nil {
+			s.watch()
+		}
+	case n < 18:
+		s.clock.pass(time.Duration(s.chance.IntN(40)) * time.Second)
+	case n < 19:
+		s.hold = !s.hold
+	case s.actor != nil:
+		s.asleep = append(s.asleep, s.actor)
+		s.takeOver()
+	}
+}
+
+// turn lets the holder take one, or another who has slept.
+func (s *storm) turn() {
+	s.t.Helper()
+	if n := len(s.asleep); n > 0 && s.chance.IntN(6) == 0 {
+		old := s.asleep[n-1]
+		s.asleep = s.asleep[:n-1]
+		_ = s.turns(old, 1) // what it may do is judged
+		return
+	}
+	if s.actor == nil || s.life.gone() {
+		s.takeOver()
+		return
+	}
+	err := s.turns(s.actor, 1)
+	switch {
+	case err == nil || s.life.gone() || errors.Is(err, errCeiling):
+	case errors.As(err, new(overError)):
+		s.takeOver()
+	default:
+		s.t.Fatal(err)
+	}
+	s.feed()
+}
+
+func (s *storm) askMore() {
+	n := len(s.ids)
+	s.ids = append(s.ids, s.ask(s.request(n, func(r *intent.Request) {
+		if s.chance.IntN(3) == 0 {
+			r.Order = "row"
+		}
+		if s.chance.IntN(5) == 0 {
+			r.Deadline = uint64(s.clock.now().Unix()) + 1 + uint64(s.chance.IntN(60))
+		}
+	}))...)
+}
+
+func (s *storm) changeMind() {
+	if len(s.ids) == 0 {
+		return
+	}
+	id := s.ids[s.chance.IntN(len(s.ids))]
+	it := s.intent(id)
+	switch {
+	case it.End != nil || it.Stop.Reason != "":
+	case s.chance.IntN(2) == 0:
+		s.wish(id, intent.Cancel{At: s.clock.now()})
+	default:
+		s.wish(id, intent.SpeedUp{Fee: intent.NewAmount(1000 + uint64(s.chance.IntN(500))), At: s.clock.now()})
+	}
+	s.feed()
+}
+
+func (s *storm) over() bool {
+	for _, id := range s.ids {
+		if s.intent(id).End == nil {
+			return false
+		}
+	}
+	return s.state().Open() == 0
+}
+
+// Whatever happens, each nonce is used once, each intent is carried out once or not at
+// all, and when the trouble is over all of them come out.
+func TestStorms(t *testing.T) {
+	for seed := range uint64(stormsShort) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			s := &storm{world: newWorld(t), chance: rand.New(rand.NewPCG(seed, 7))}
+			for range 4 {
+				s.askMore()
+			}
+			for range 150 {
+				s.step(true)
+			}
+			s.hold = false
+			for n := 0; !s.over(); n++ {
+				if n > 1000 {
+					t.Fatal("it does not come to an end")
+				}
+				if n%100 == 0 {
+					s.clock.pass(s.settings.Stall)
+				}
+				s.step(false)
+			}
+			s.judge()
+		})
+	}
+}

@@ -1,0 +1,4 @@
+package relayer
+
+// stormsShort is how many histories are tried each time.
+const stormsShort = 12
