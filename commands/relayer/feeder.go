@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
@@ -50,7 +51,7 @@ func (f *Feeder) apply(ctx context.Context, from event.Position, batch event.Bat
 	if batch.Next == from {
 		return from, nil
 	}
-	changes, stuck := f.plans(batch.Events)
+	changes, stuck := f.plans(ctx, batch.Events)
 	if stuck != nil {
 		// Going on without a fact would lose an intent in silence.
 		head, ok := batch.Before(stuck)
@@ -72,7 +73,7 @@ func (f *Feeder) apply(ctx context.Context, from event.Position, batch event.Bat
 }
 
 // plans are the changes that events make, up to the first that cannot be read.
-func (f *Feeder) plans(events []event.Recorded) ([]intent.Change, error) {
+func (f *Feeder) plans(ctx context.Context, events []event.Recorded) ([]intent.Change, error) {
 	changes := make([]intent.Change, 0, len(events))
 	for _, r := range events {
 		id, err := intent.ParseStream(r.Stream)
@@ -83,9 +84,47 @@ func (f *Feeder) plans(events []event.Recorded) ([]intent.Change, error) {
 		if err != nil {
 			return changes, &event.Stuck{At: r.Position, Err: err}
 		}
+		if _, back := e.(intent.Reorged); back {
+			revived, err := f.revive(ctx, id, r)
+			if err != nil {
+				return changes, err
+			}
+			changes = append(changes, revived...)
+			continue
+		}
 		if c, ok := intent.Plan(id, e, r.Position); ok {
 			changes = append(changes, c)
 		}
+	}
+	return changes, nil
+}
+
+// revive brings back the row of an intent whose end a block has taken along. Without it
+// the intent would wait for ever once its place is taken from it. The row follows from
+// what stands in the stream before; that is seldom asked for.
+func (f *Feeder) revive(ctx context.Context, id chain.IntentID, at event.Recorded) ([]intent.Change, error) {
+	var s intent.State
+	var asked event.Position
+	for r, err := range f.Store.ReadStream(ctx, at.Stream, 0) {
+		if err != nil {
+			return nil, &event.Stuck{At: at.Position, Err: err}
+		}
+		if r.Version > at.Version {
+			break
+		}
+		e, err := f.Codec.Decode(r.Name, r.Data)
+		if err != nil {
+			return nil, &event.Stuck{At: at.Position, Err: err}
+		}
+		if _, first := e.(intent.Requested); first {
+			asked = r.Position
+		}
+		s = s.Evolve(e)
+	}
+	w := s.Requested.Request.Waiting(asked)
+	changes := []intent.Change{{ID: id, Open: &w}}
+	if s.Place != nil {
+		changes = append(changes, intent.Change{ID: id, Place: s.Place})
 	}
 	return changes, nil
 }

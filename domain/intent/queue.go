@@ -70,8 +70,8 @@ type Demand struct {
 }
 
 // Plan is what a fact, recorded at a position, means to the work queue; ok is false
-// when it means nothing. What has come out and comes back with a block that leaves the
-// chain has a nonce still: its lane sees to it, and nobody else is to take it.
+// when it means nothing. A [Reorged] brings a row back that the fact alone does not
+// tell: the stream does, as it stood by then, and what is in it has a nonce still.
 func Plan(id chain.IntentID, e Event, at event.Position) (c Change, ok bool) {
 	c.ID = id
 	switch e := e.(type) {
