@@ -91,7 +91,7 @@ func BenchmarkClaim(b *testing.B) {
 		}
 		at++
 	}
-	start, asked := time.Now(), 0
+	asked := 0
 	fill := func(n int) {
 		var changes []intent.Change
 		for range n {
@@ -102,7 +102,6 @@ func BenchmarkClaim(b *testing.B) {
 	for asked < waiting {
 		fill(1000)
 	}
-	b.ReportMetric(waiting/time.Since(start).Seconds(), "applied/s")
 	b.Run("claim", func(b *testing.B) {
 		var took []time.Duration
 		got := 0
@@ -141,5 +140,11 @@ func BenchmarkClaim(b *testing.B) {
 			}
 		}
 		report(b, took)
+	})
+	b.Run("a thousand asked for", func(b *testing.B) {
+		for range b.N {
+			fill(1000)
+		}
+		b.ReportMetric(float64(1000*b.N)/b.Elapsed().Seconds(), "applied/s")
 	})
 }
