@@ -246,7 +246,7 @@ func (a *actor) lose(ctx context.Context, lost []standing) error {
 	trouble := commands.Each(len(lost), a.Settings.AtOnce, func(i int) error {
 		s := lost[i]
 		if a.placed(s) {
-			if err := a.requeue(ctx, s, intent.Evidence{Kind: intent.Rival, Block: w.Block}); err != nil {
+			if err := a.ruleOut(ctx, s, w.Block); err != nil {
 				return err
 			}
 		}
@@ -269,10 +269,30 @@ func (a *actor) lose(ctx context.Context, lost []standing) error {
 	return trouble
 }
 
-// requeue takes an intent's place from it.
-func (a *actor) requeue(ctx context.Context, s standing, e intent.Evidence) error {
+// ruleOut takes an intent's place from it, whose nonce the chain has used by a final
+// block. The intent may know of attempts that the lane did not have when this holder read
+// it last: then another holds it, and one of those may be what used the nonce. So it is
+// read again, and nothing is appended to another version than that. An attempt that it
+// hears of later is handed to nobody.
+func (a *actor) ruleOut(ctx context.Context, s standing, by chain.Block) (err error) {
+	stream := intent.Stream(s.id)
+	if s.job.intent, err = a.Intents.Load(ctx, stream); err != nil || !a.placed(s) {
+		return err
+	}
 	it := s.job.intent.State
-	return a.tellIntent(ctx, s.job, intent.Requeue{Assignment: it.Assignment, Evidence: e, At: a.Now()})
+	for _, made := range it.Attempts {
+		if _, ours := s.txs[made.Hash]; made.Assignment == it.Assignment && !ours {
+			return overError{lane.ErrFenced.Because("%s, at nonce %d, is another holder's", made.Hash, s.Nonce)}
+		}
+	}
+	origin, err := a.origin()
+	if err != nil {
+		return err
+	}
+	s.stale = true // whatever comes of it
+	lost := intent.Requeue{Assignment: it.Assignment, Evidence: intent.Evidence{Kind: intent.Rival, Block: by}, At: a.Now()}
+	s.job.intent, err = a.Intents.HandleOnce(ctx, stream, s.job.intent, lost, origin)
+	return err
 }
 
 // refuse ends intents that delivery will not go on with. A no-op takes their nonce then.

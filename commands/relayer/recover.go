@@ -82,7 +82,8 @@ func (a *actor) release(ctx context.Context, back []standing) error {
 			elsewhere = append(elsewhere, s.id)
 			continue
 		}
-		if err := a.requeue(ctx, s, intent.Evidence{Kind: intent.Released}); err != nil {
+		gone := intent.Requeue{Assignment: s.job.intent.State.Assignment, Evidence: intent.Evidence{Kind: intent.Released}, At: a.Now()}
+		if err := a.tellIntent(ctx, s.job, gone); err != nil {
 			trouble = errors.Join(trouble, err)
 			continue
 		}
