@@ -20,7 +20,11 @@ func DayOf(t time.Time) Day {
 	return Day(day)
 }
 
-const secondsOfDay = 24 * 60 * 60
+const (
+	secondsOfDay = 24 * 60 * 60
+	// lastDay is 31 December 9999: the next has no date of four digits.
+	lastDay Day = 2_932_896
+)
 
 // Begin is when the day begins; the next one's beginning is its end.
 func (d Day) Begin() time.Time { return time.Unix(int64(d)*secondsOfDay, 0).UTC() }

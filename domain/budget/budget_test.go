@@ -207,6 +207,14 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, events, err)
 		}
 	}
+	for _, day := range []Day{-1, lastDay + 1} {
+		if _, err := (State{}).Decide(Reserve{day, one, 1, []Charge{costs(1, 1, 1)}, epoch}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("day %d: %v", day, err)
+		}
+	}
+	if lastDay.String() != "9999-12-31" {
+		t.Errorf("the last day is %s", lastDay)
+	}
 	full := State{Limits: map[Account]Limit{}}
 	for n := range LimitsMax {
 		full.Limits[Account{Kind: OfClient, Client: fmt.Sprint(n)}] = Limit{Fee: amount(1)}

@@ -79,7 +79,7 @@ const (
 )
 
 func (s State) reserve(c Reserve) ([]Event, error) {
-	if err := s.admits(c.Lane, c.Token, len(c.Charges)); err != nil {
+	if err := s.admits(c.Day, c.Lane, c.Token, len(c.Charges)); err != nil {
 		return nil, err
 	}
 	d := s.draft(c.Day)
@@ -103,7 +103,7 @@ func (s State) reserve(c Reserve) ([]Event, error) {
 }
 
 func (s State) settle(c Settle) ([]Event, error) {
-	if err := s.admits(c.Lane, c.Token, len(c.Spent)); err != nil {
+	if err := s.admits(c.Day, c.Lane, c.Token, len(c.Spent)); err != nil {
 		return nil, err
 	}
 	e := Settled{max(c.Day, s.Day), c.Lane, c.Token, nil, c.At}
@@ -122,13 +122,16 @@ func (s State) settle(c Settle) ([]Event, error) {
 	return []Event{e}, nil
 }
 
-// admits refuses who does not hold the lane any more. It panics when a command speaks of
-// too much for one event, or nobody gives it.
-func (s State) admits(l Lane, token uint64, n int) error {
+// admits refuses who does not hold the lane any more, and a day without a date. It panics
+// when a command speaks of too much for one event, or nobody gives it.
+func (s State) admits(day Day, l Lane, token uint64, n int) error {
 	if n == 0 || n > BatchMax || token == 0 {
 		panic(fmt.Sprintf("budget: a command about %d purposes with token %d", n, token))
 	}
-	if last := s.lanes[l].token; token < last {
+	switch last := s.lanes[l].token; {
+	case day < 0 || day > lastDay:
+		return ErrInvalid.Because("%d is no day that has a date", day)
+	case token < last:
 		return ErrFenced.Because("token %d is older than %d", token, last)
 	}
 	return nil

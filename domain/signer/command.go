@@ -68,9 +68,11 @@ type SeeBalance struct {
 }
 
 // LackFunds tells that a node refused a transaction for want of funds. Needed is what
-// fees may cost of all that is in flight and of this one; value is not in it: whoever
-// asks for more of that than there is has a wish refused, and stops nobody's else. Less
-// than the balance is no want of the signer's, and adds nothing.
+// fees may cost of all that is in flight and of this one. Value is not in it: whoever
+// asks for more of that than there is has a wish refused, and stops nobody else's. For
+// the same reason both are of the money that the signer usually pays fees in: on Tempo a
+// client may ask for a token that it has none of. No more than the balance is no want of
+// the signer's, and adds nothing.
 type LackFunds struct {
 	Balance, Needed chain.Amount
 	At              time.Time
