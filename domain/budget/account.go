@@ -86,26 +86,32 @@ func (l Limit) exceeded(sum, added Sum) bool {
 
 // Account is whose spending is counted.
 type Account struct {
-	Kind   AccountKind   `json:"kind"`
-	Client string        `json:"client,omitempty"` // all who need no key to ask are one client, which is empty
-	Signer chain.Address `json:"signer,omitzero"`
+	Kind   AccountKind `json:"kind"`
+	Client string      `json:"client,omitempty"` // all who need no key to ask are one client, which is empty
+	// Subject is whom the client asks for.
+	Subject string        `json:"subject,omitempty"`
+	Signer  chain.Address `json:"signer,omitzero"`
 }
 
 // AccountKind is what kind of account it is.
 type AccountKind string
 
 const (
-	OnChain    AccountKind = "chain" // everybody together
-	OfClient   AccountKind = "client"
-	OfSigner   AccountKind = "signer"
-	EachClient AccountKind = "each-client" // each client that has no limit of its own
-	EachSigner AccountKind = "each-signer"
+	OnChain     AccountKind = "chain" // everybody together
+	OfClient    AccountKind = "client"
+	OfSubject   AccountKind = "subject"
+	OfSigner    AccountKind = "signer"
+	EachClient  AccountKind = "each-client"  // each client that has no limit of its own
+	EachSubject AccountKind = "each-subject" // likewise each subject of any client
+	EachSigner  AccountKind = "each-signer"
 )
 
 func (a Account) String() string {
 	switch a.Kind {
 	case OfClient:
 		return fmt.Sprintf("client %q", a.Client)
+	case OfSubject:
+		return fmt.Sprintf("subject %q of client %q", a.Subject, a.Client)
 	case OfSigner:
 		return "signer " + a.Signer.String()
 	}
@@ -128,15 +134,24 @@ type Purpose struct {
 // Charge is the worst that a purpose can cost.
 type Charge struct {
 	Purpose
-	Client string `json:"client,omitempty"` // of the intent
+	Client  string `json:"client,omitempty"`  // of the intent
+	Subject string `json:"subject,omitempty"` // of the intent, if it names one
 	Sum
 }
 
-// accounts are those that a purpose is counted for.
-func accounts(l Lane, p Purpose, client string) []Account {
-	all := []Account{{Kind: OnChain}, {Kind: OfSigner, Signer: l.Signer}}
-	if !p.Intent.IsZero() {
-		all = append(all, Account{Kind: OfClient, Client: client})
+// subject is the account of whom an intent is for.
+func (c Charge) subject() Account {
+	return Account{Kind: OfSubject, Client: c.Client, Subject: c.Subject}
+}
+
+// accounts are those that a reservation is counted for.
+func (r Reservation) accounts(l Lane) []Account {
+	all := append(make([]Account, 0, 4), Account{Kind: OnChain}, Account{Kind: OfSigner, Signer: l.Signer})
+	if !r.Intent.IsZero() {
+		all = append(all, Account{Kind: OfClient, Client: r.Client})
+	}
+	if r.Subject != "" {
+		all = append(all, Account{Kind: OfSubject, Client: r.Client, Subject: r.Subject})
 	}
 	return all
 }

@@ -13,7 +13,7 @@ func BenchmarkReserve(b *testing.B) {
 	charges := func(lane, from, n int) (Lane, []Charge) {
 		all := make([]Charge, n)
 		for i := range all {
-			all[i] = Charge{Purpose{Intent: chain.IntentID{1, byte(lane), byte((from + i) >> 8), byte(from + i)}}, fmt.Sprint("client", i), fees(1000)}
+			all[i] = Charge{Purpose{Intent: chain.IntentID{1, byte(lane), byte((from + i) >> 8), byte(from + i)}}, fmt.Sprint("client", i), "", fees(1000)}
 		}
 		return Lane{Signer: chain.Address{byte(lane)}}, all
 	}

@@ -1,5 +1,6 @@
 // Package budget is what may be spent on one chain in a day, and what has been: of the
-// whole chain, of each client and of each signer, apart for fees and for value.
+// whole chain, of each client, of each subject that a client asks for, and of each
+// signer, apart for fees and for value.
 //
 //	           ┌── Reserved: its bump costs more ──┐
 //	           ↓                                   │
@@ -55,7 +56,8 @@
 //  3. What is reserved for one purpose of a lane never falls until it is settled, once,
 //     and by nobody with an older token than who reserved it.
 //  4. The day never goes back.
-//  5. A state is as large as what is open, the limits, and who has spent today.
+//  5. A state is as large as what is open, the limits, and who has spent today; of
+//     subjects, who has while they were limited.
 //  6. Deciding the same command twice adds nothing the second time.
 package budget
 
@@ -73,7 +75,7 @@ type State struct {
 	Day    Day
 	Limits map[Account]Limit
 
-	used  map[Account]Sum // on Day
+	used  *sums // on Day; nil is nothing
 	lanes map[Lane]shelf
 }
 
@@ -87,8 +89,11 @@ type shelf struct {
 type Reservation struct {
 	Purpose
 	Client string // of the intent
-	Cap    Sum    // the worst that it can cost
-	Since  time.Time
+	// Subject is whom it is for, if subjects were limited when it was made first: where
+	// they are not, nothing is kept of them.
+	Subject string
+	Cap     Sum // the worst that it can cost
+	Since   time.Time
 	// counted is how much of the cap was counted on day.
 	counted Sum
 	day     Day
@@ -105,6 +110,8 @@ func (s State) Limit(a Account) Limit {
 	switch a.Kind {
 	case OfClient:
 		return s.Limits[Account{Kind: EachClient}]
+	case OfSubject:
+		return s.Limits[Account{Kind: EachSubject}]
 	case OfSigner:
 		return s.Limits[Account{Kind: EachSigner}]
 	}
@@ -116,7 +123,7 @@ func (s State) Used(day Day, a Account) Sum {
 	if day > s.Day {
 		return Sum{}
 	}
-	return s.used[a]
+	return s.used.of(a)
 }
 
 // Left is what an account may still spend on a day; nil is without limit.

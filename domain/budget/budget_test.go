@@ -29,10 +29,16 @@ func fees(n uint64) Sum { return Sum{Fee: chain.NewAmount(n)} }
 // costs is the charge of an intent, of which every client has one: the client is named
 // by the intent's tens.
 func costs(n int, fee, value uint64) Charge {
-	return Charge{Purpose{Intent: intent(n)}, fmt.Sprint("client", n/10), Sum{chain.NewAmount(fee), chain.NewAmount(value)}}
+	return Charge{Purpose{Intent: intent(n)}, fmt.Sprint("client", n/10), "", Sum{chain.NewAmount(fee), chain.NewAmount(value)}}
 }
 
-func noop(nonce, fee uint64) Charge { return Charge{Purpose{Nonce: nonce}, "", fees(fee)} }
+// about is a charge of an intent for somebody.
+func about(subject string, c Charge) Charge {
+	c.Subject = subject
+	return c
+}
+
+func noop(nonce, fee uint64) Charge { return Charge{Purpose{Nonce: nonce}, "", "", fees(fee)} }
 
 func reserve(l Lane, charges ...Charge) Command { return Reserve{today, l, 1, charges, epoch} }
 
@@ -122,6 +128,9 @@ func TestLife(t *testing.T) {
 		{"its own before each", []Command{limit(Account{Kind: EachClient}, amount(1), nil), limit(Account{Kind: OfClient, Client: "client0"}, amount(100), nil), reserve(one, costs(1, 10, 5), costs(11, 6, 5))}, 3, "10/5 10/5 0/0 10/5 0/0 1"},
 		{"a signer's", []Command{limit(Account{Kind: OfSigner, Signer: one.Signer}, amount(5), nil), reserve(one, costs(1, 10, 5)), reserve(two, costs(1, 10, 5))}, 2, "10/5 0/0 10/5 10/5 0/0 1"},
 		{"each signer's, no-ops too", []Command{limit(Account{Kind: EachSigner}, amount(5), nil), reserve(one, noop(1, 5), noop(2, 1))}, 2, "5/0 5/0 0/0 0/0 0/0 1"},
+		{"each subject's", []Command{limit(Account{Kind: EachSubject}, amount(10), nil), reserve(one, about("ann", costs(1, 6, 0)), about("ann", costs(2, 6, 0)), about("bob", costs(3, 6, 0)), costs(4, 60, 0))}, 2, "72/0 72/0 0/0 72/0 0/0 3"},
+		{"a subject's own", []Command{limit(Account{Kind: OfSubject, Client: "client0", Subject: "ann"}, amount(10), nil), reserve(one, about("ann", costs(1, 6, 0)), about("ann", costs(2, 6, 0)), about("bob", costs(3, 60, 0)), about("ann", costs(11, 60, 0)))}, 2, "126/0 126/0 0/0 66/0 60/0 3"},
+		{"nothing comes back that did not count", []Command{reserve(one, about("ann", costs(1, 6, 0))), limit(Account{Kind: EachSubject}, amount(10), nil), reserve(one, about("ann", costs(2, 10, 0))), settle(one, 1, 0, 0), reserve(one, about("ann", costs(3, 1, 0)))}, 4, "10/0 10/0 0/0 10/0 0/0 1"},
 		{"a bump over it", []Command{limit(whole, amount(15), nil), reserve(one, costs(1, 10, 5)), reserve(one, costs(1, 16, 5))}, 2, "10/5 10/5 0/0 10/5 0/0 1"},
 		{"room again", []Command{limit(whole, amount(15), nil), reserve(one, costs(1, 10, 5)), settle(one, 1, 5, 5), reserve(one, costs(2, 10, 5))}, 4, "15/10 15/10 0/0 15/10 0/0 1"},
 		{"room tomorrow", []Command{limit(whole, amount(15), nil), reserve(one, costs(1, 10, 5)), tomorrow(reserve(one, costs(2, 10, 5)))}, 3, "10/5 10/5 0/0 10/5 0/0 2"},
@@ -151,7 +160,7 @@ func TestCheck(t *testing.T) {
 		"never of the client's": {today + 1, costs(11, 1, 0), ErrOverLimit},
 		"its bump":              {today, costs(1, 15, 5), nil},
 		"too much of a bump":    {today, costs(1, 16, 5), ErrSpent},
-		"more than there is":    {today, Charge{Purpose{Intent: intent(3)}, "", Sum{Value: chain.AmountOf(new(uint256.Int).Lsh(uint256.NewInt(1), sumBits))}}, ErrImpossible},
+		"more than there is":    {today, Charge{Purpose{Intent: intent(3)}, "", "", Sum{Value: chain.AmountOf(new(uint256.Int).Lsh(uint256.NewInt(1), sumBits))}}, ErrImpossible},
 	} {
 		if err := s.Check(c.day, one, c.charge); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -201,6 +210,10 @@ func TestRefusals(t *testing.T) {
 		"of no signer":        limit(Account{Kind: OfSigner}, amount(1), nil),
 		"a signer of all":     limit(Account{Kind: OnChain, Signer: signer.Signer}, amount(1), nil),
 		"a client of all":     limit(Account{Kind: EachClient, Client: "client0"}, amount(1), nil),
+		"of no subject":       limit(Account{Kind: OfSubject, Client: "client0"}, amount(1), nil),
+		"a subject of all":    limit(Account{Kind: OnChain, Subject: "ann"}, amount(1), nil),
+		"a subject too long":  limit(Account{Kind: OfSubject, Subject: strings.Repeat("x", SubjectMax+1)}, amount(1), nil),
+		"a subject no text":   limit(Account{Kind: OfSubject, Subject: "a\nb"}, amount(1), nil),
 		"a name with a space": limit(Account{Kind: OfClient, Client: "client 0"}, amount(1), nil),
 	} {
 		if events, err := (State{}).Decide(c); !errors.Is(err, ErrInvalid) || len(events) > 0 {
@@ -236,7 +249,7 @@ func TestBoundsFit(t *testing.T) {
 	var spent []Spent
 	for n := range BatchMax {
 		p := Purpose{Intent: chain.IntentID{byte(n >> 8), byte(n), 1}}
-		charges = append(charges, Charge{p, strings.Repeat("x", NameMax), Sum{most, most}})
+		charges = append(charges, Charge{p, strings.Repeat("x", NameMax), strings.Repeat("<", SubjectMax), Sum{most, most}})
 		spent = append(spent, Spent{p, Sum{most, most}})
 	}
 	s := State{}

@@ -30,7 +30,7 @@ type Reserve struct {
 }
 
 // BatchMax bounds how much is reserved or settled by one command.
-const BatchMax = 400
+const BatchMax = 200
 
 // Settle tells what became of what was reserved for a lane. What is not reserved adds
 // nothing.
@@ -73,9 +73,10 @@ const (
 
 // Bounds of what can be kept.
 const (
-	LimitsMax = 1000
-	NameMax   = 64  // bytes of a client's name
-	TextMax   = 256 // bytes of an actor and of a reason
+	LimitsMax  = 1000
+	NameMax    = 64  // bytes of a client's name
+	SubjectMax = 128 // bytes of a subject
+	TextMax    = 256 // bytes of an actor and of a reason
 )
 
 func (s State) reserve(c Reserve) ([]Event, error) {
@@ -86,7 +87,8 @@ func (s State) reserve(c Reserve) ([]Event, error) {
 	d.shelf(c.Lane, c.Token)
 	e := Reserved{d.Day, c.Lane, c.Token, nil, c.At}
 	for _, charge := range c.Charges {
-		if noop := charge.Intent.IsZero(); len(charge.Client) > NameMax || noop && charge.Client != "" || !noop && charge.Nonce != 0 {
+		if noop := charge.Intent.IsZero(); len(charge.Client) > NameMax || len(charge.Subject) > SubjectMax ||
+			noop && charge.Client+charge.Subject != "" || !noop && charge.Nonce != 0 {
 			panic(fmt.Sprintf("budget: %+v is no charge", charge))
 		}
 		// What another holder has reserved is taken over by being recorded again.
@@ -145,10 +147,12 @@ func (s State) setLimit(c SetLimit) ([]Event, error) {
 		return nil, ErrInvalid.Because("an actor has 1 to %d bytes of printable text", TextMax)
 	case c.Reason == "" || !isText(c.Reason):
 		return nil, ErrInvalid.Because("a reason has 1 to %d bytes of printable text", TextMax)
-	case !slices.Contains([]AccountKind{OnChain, OfClient, OfSigner, EachClient, EachSigner}, a.Kind):
+	case !slices.Contains([]AccountKind{OnChain, OfClient, OfSubject, OfSigner, EachClient, EachSubject, EachSigner}, a.Kind):
 		return nil, ErrInvalid.Because("there is no account %q", a.Kind)
-	case a.Client != "" && (a.Kind != OfClient || !isName(a.Client)):
+	case a.Client != "" && (a.Kind != OfClient && a.Kind != OfSubject || !isName(a.Client)):
 		return nil, ErrInvalid.Because("a client is named by its own account, by up to %d of A-Z, a-z, 0-9 and ._:-", NameMax)
+	case (a.Subject != "") != (a.Kind == OfSubject) || len(a.Subject) > SubjectMax || !isText(a.Subject):
+		return nil, ErrInvalid.Because("a subject is named by its own account, by 1 to %d bytes of printable text", SubjectMax)
 	case (a.Signer != chain.Address{}) != (a.Kind == OfSigner):
 		return nil, ErrInvalid.Because("a signer is named by its own account, and by no other")
 	case s.Limits[a].equal(c.Limit):

@@ -22,7 +22,10 @@ func (p Purpose) compare(other Purpose) int {
 
 // draft is a state in the making: its sums are its own, and so is the lane whose shelf
 // was begun.
-type draft struct{ State }
+type draft struct {
+	State
+	sums edit
+}
 
 // shelf begins to change what a lane has.
 func (d *draft) shelf(l Lane, token uint64) {
@@ -43,22 +46,27 @@ func (d *draft) done(l Lane) State {
 
 // draft begins a state of a day, or of the state's own if that is later.
 func (s State) draft(day Day) *draft {
-	d := &draft{s}
-	d.used, d.lanes = maps.Clone(s.used), maps.Clone(s.lanes)
+	if day > s.Day {
+		s.Day, s.used = day, nil
+	}
+	d := &draft{State: s, sums: s.used.edit()}
+	d.used, d.lanes = d.sums.sums, maps.Clone(s.lanes)
 	if d.lanes == nil {
 		d.lanes = map[Lane]shelf{}
 	}
-	if day > d.Day || d.used == nil {
-		d.used = map[Account]Sum{}
-	}
-	d.Day = max(d.Day, day)
 	return d
 }
 
-// more is what a charge adds to what is reserved.
-func (d *draft) more(l Lane, c Charge) (added Sum, was Reservation, open bool) {
-	was, open = d.Reserved(l, c.Purpose)
-	return was.Cap.max(c.Sum).minus(was.Cap), was, open
+// more is what a charge adds to what is reserved, which begins with it if there is none.
+func (d *draft) more(l Lane, c Charge) (added Sum, r Reservation) {
+	r, open := d.Reserved(l, c.Purpose)
+	if !open {
+		r = Reservation{Purpose: c.Purpose, Client: c.Client}
+		if c.Subject != "" && !d.Limit(c.subject()).none() {
+			r.Subject = c.Subject
+		}
+	}
+	return r.Cap.max(c.Sum).minus(r.Cap), r
 }
 
 // check refuses what would take an account above its limit.
@@ -66,18 +74,14 @@ func (d *draft) check(l Lane, c Charge) error {
 	if c.impossible() {
 		return ErrImpossible.Because("nobody has %s and %s", c.Fee, c.Value)
 	}
-	added, was, open := d.more(l, c)
-	client := c.Client
-	if open {
-		client = was.Client
-	}
-	for _, a := range accounts(l, c.Purpose, client) {
-		limit := d.Limit(a)
+	added, r := d.more(l, c)
+	for _, a := range r.accounts(l) {
+		limit, used := d.Limit(a), d.used.of(a)
 		switch {
 		case limit.exceeded(added, added):
 			return ErrOverLimit.Because("it takes %s in fees and %s in value, which is above the limit of the %s", added.Fee, added.Value, a)
-		case limit.exceeded(d.used[a].plus(added), added):
-			return ErrSpent.Because("it takes %s in fees and %s in value; of the %s, %s and %s are used on %s", added.Fee, added.Value, a, d.used[a].Fee, d.used[a].Value, d.Day)
+		case limit.exceeded(used.plus(added), added):
+			return ErrSpent.Because("it takes %s in fees and %s in value; of the %s, %s and %s are used on %s", added.Fee, added.Value, a, used.Fee, used.Value, d.Day)
 		}
 	}
 	return nil
@@ -85,9 +89,9 @@ func (d *draft) check(l Lane, c Charge) error {
 
 // add reserves a charge.
 func (d *draft) add(l Lane, c Charge, at time.Time) {
-	added, r, open := d.more(l, c)
-	if !open {
-		r = Reservation{Purpose: c.Purpose, Client: c.Client, Since: time.UnixMilli(at.UnixMilli()).UTC()}
+	added, r := d.more(l, c)
+	if r.Since.IsZero() {
+		r.Since = time.UnixMilli(at.UnixMilli()).UTC()
 	}
 	if r.day != d.Day {
 		r.day, r.counted = d.Day, Sum{}
@@ -121,11 +125,7 @@ func (d *draft) settle(l Lane, spent Spent) {
 
 // count moves the sums of all who pay for a purpose.
 func (d *draft) count(l Lane, r Reservation, more, less Sum) {
-	for _, a := range accounts(l, r.Purpose, r.Client) {
-		if sum := d.used[a].plus(more).minus(less); sum == (Sum{}) {
-			delete(d.used, a)
-		} else {
-			d.used[a] = sum
-		}
+	for _, a := range r.accounts(l) {
+		d.sums.set(a, d.used.of(a).plus(more).minus(less))
 	}
 }

@@ -18,6 +18,7 @@ import (
 var watched = []Account{
 	whole, {Kind: OfSigner, Signer: one.Signer}, {Kind: OfSigner, Signer: two.Signer},
 	{Kind: OfClient, Client: "client0"}, {Kind: OfClient, Client: "client1"},
+	{Kind: OfSubject, Client: "client0", Subject: "ann"}, {Kind: OfSubject, Client: "client1", Subject: "ann"},
 }
 
 func drawCommand(t *rapid.T, s State) Command {
@@ -28,7 +29,8 @@ func drawCommand(t *rapid.T, s State) Command {
 		if rapid.IntRange(0, 4).Draw(t, "no-op") == 0 {
 			return noop(rapid.Uint64Range(0, 3).Draw(t, "nonce"), 0)
 		}
-		return costs(rapid.SampledFrom([]int{1, 2, 3, 11, 12}).Draw(t, "intent"), 0, 0)
+		n := rapid.SampledFrom([]int{1, 2, 3, 11, 12}).Draw(t, "intent")
+		return about([]string{"", "ann"}[n%2], costs(n, 0, 0))
 	}
 	sum := func() Sum {
 		return Sum{chain.NewAmount(rapid.Uint64Range(0, 12).Draw(t, "fee")), chain.NewAmount(rapid.Uint64Range(0, 6).Draw(t, "value"))}
@@ -48,7 +50,7 @@ func drawCommand(t *rapid.T, s State) Command {
 		}
 		return Settle{day, lane, token, spent, epoch}
 	}
-	all := append([]Account{{Kind: EachClient}, {Kind: EachSigner}}, watched...)
+	all := append([]Account{{Kind: EachClient}, {Kind: EachSubject}, {Kind: EachSigner}}, watched...)
 	limits := []*chain.Amount{nil, amount(5), amount(20), amount(30)}
 	return SetLimit{
 		rapid.SampledFrom(all).Draw(t, "account"), Limit{rapid.SampledFrom(limits).Draw(t, "fee"), rapid.SampledFrom(limits).Draw(t, "value")},
@@ -94,6 +96,8 @@ func (l *tale) limit(a Account) Limit {
 	switch {
 	case !own && a.Kind == OfClient:
 		return l.limits[Account{Kind: EachClient}]
+	case !own && a.Kind == OfSubject:
+		return l.limits[Account{Kind: EachSubject}]
 	case !own && a.Kind == OfSigner:
 		return l.limits[Account{Kind: EachSigner}]
 	}
@@ -165,6 +169,9 @@ func (l *tale) reserved(lane Lane, c Charge) error {
 		if !c.Intent.IsZero() {
 			r.accounts = append(r.accounts, Account{Kind: OfClient, Client: c.Client})
 		}
+		if of := (Account{Kind: OfSubject, Client: c.Client, Subject: c.Subject}); c.Subject != "" && l.limit(of) != (Limit{}) {
+			r.accounts = append(r.accounts, of)
+		}
 		l.open[key] = r
 		l.ever = append(l.ever, r)
 	}
@@ -210,7 +217,10 @@ func (l *tale) agrees(s State) error {
 			return fmt.Errorf("invariant 4: it is %s, should be %s", s.Day, l.day)
 		}
 	}
-	open := 0
+	open, used := 0, 0
+	for range s.used.all() {
+		used++
+	}
 	for _, lane := range s.Lanes() {
 		for _, r := range s.Open(lane) {
 			open++
@@ -219,7 +229,7 @@ func (l *tale) agrees(s State) error {
 			}
 		}
 	}
-	if open != len(l.open) || len(s.used) > len(watched) || len(s.Limits) != len(l.limits) {
+	if open != len(l.open) || used > len(watched) || len(s.Limits) != len(l.limits) {
 		return fmt.Errorf("invariant 5: %d open, should be %d", open, len(l.open))
 	}
 	for _, r := range l.ever {

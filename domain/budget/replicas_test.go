@@ -40,7 +40,7 @@ func (r *replica) catchUp(s *stream) {
 // forgets the answer now and then: then it asks once more.
 func (r *replica) reserve(s *stream, fee uint64, lost bool) {
 	r.asked++
-	c := Reserve{today, r.lane, 1, []Charge{{Purpose{Intent: chain.IntentID{r.lane.Signer[0], r.asked}}, "payroll", fees(fee)}}, epoch}
+	c := Reserve{today, r.lane, 1, []Charge{{Purpose{Intent: chain.IntentID{r.lane.Signer[0], r.asked}}, "payroll", "", fees(fee)}}, epoch}
 	for {
 		events, err := r.seen.Decide(c)
 		if err != nil || len(events) == 0 {

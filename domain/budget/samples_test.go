@@ -18,9 +18,9 @@ func samples() []Event {
 	sum := Sum{chain.NewAmount(630_000_000_000_000), chain.NewAmount(1_000_000_000_000_000_000)}
 	limit := sum.Value
 	return []Event{
-		Reserved{DayOf(at), lane, 3, []Charge{{Purpose{Intent: chain.IntentID{1}}, "payroll", sum}, {Purpose{Nonce: 7}, "", Sum{Fee: sum.Fee}}}, at},
+		Reserved{DayOf(at), lane, 3, []Charge{{Purpose{Intent: chain.IntentID{1}}, "payroll", "employee 7", sum}, {Purpose{Nonce: 7}, "", "", Sum{Fee: sum.Fee}}}, at},
 		Settled{DayOf(at), lane, 3, []Spent{{Purpose{Intent: chain.IntentID{1}}, sum}, {Purpose{Nonce: 7}, Sum{}}}, at},
-		LimitSet{Account{OfClient, "payroll", chain.Address{4}}, Limit{&limit, &limit}, "operator:ada", "as it was agreed", at},
+		LimitSet{Account{OfSubject, "payroll", "employee 7", chain.Address{4}}, Limit{&limit, &limit}, "operator:ada", "as it was agreed", at},
 	}
 }
 

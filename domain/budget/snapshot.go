@@ -42,6 +42,7 @@ type frozenLane struct {
 type frozenReservation struct {
 	Purpose
 	Client  string `json:"client,omitempty"`
+	Subject string `json:"subject,omitempty"`
 	Cap     Sum    `json:"cap"`
 	Since   int64  `json:"since"` // milliseconds since 1970
 	Counted Sum    `json:"counted"`
@@ -49,7 +50,7 @@ type frozenReservation struct {
 }
 
 func (a Account) compare(b Account) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Client, b.Client), bytes.Compare(a.Signer[:], b.Signer[:]))
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Subject, b.Subject), bytes.Compare(a.Signer[:], b.Signer[:]))
 }
 
 func (l Lane) compare(b Lane) int {
@@ -62,13 +63,13 @@ func (s State) Snapshot() []byte {
 	for a, l := range s.Limits {
 		f.Limits = append(f.Limits, frozenLimit{a, l})
 	}
-	for a, sum := range s.used {
+	for a, sum := range s.used.all() {
 		f.Used = append(f.Used, frozenSum{a, sum})
 	}
 	for l, on := range s.lanes {
 		lane := frozenLane{Lane: l, Token: on.token}
 		for _, r := range on.open {
-			lane.Open = append(lane.Open, frozenReservation{r.Purpose, r.Client, r.Cap, r.Since.UnixMilli(), r.counted, r.day})
+			lane.Open = append(lane.Open, frozenReservation{r.Purpose, r.Client, r.Subject, r.Cap, r.Since.UnixMilli(), r.counted, r.day})
 		}
 		f.Open = append(f.Open, lane)
 	}
@@ -90,17 +91,19 @@ func Restore(data []byte) (State, error) {
 	if err := d.Decode(&f); err != nil {
 		return State{}, fmt.Errorf("budget snapshot: %w", err)
 	}
-	s := State{Day: f.Day, Limits: map[Account]Limit{}, used: map[Account]Sum{}, lanes: map[Lane]shelf{}}
+	s := State{Day: f.Day, Limits: map[Account]Limit{}, lanes: map[Lane]shelf{}}
 	for _, l := range f.Limits {
 		s.Limits[l.Account] = l.Limit
 	}
+	used := s.used.edit()
 	for _, u := range f.Used {
-		s.used[u.Account] = u.Sum
+		used.set(u.Account, u.Sum)
 	}
+	s.used = used.sums
 	for _, l := range f.Open {
 		on := shelf{token: l.Token}
 		for _, r := range l.Open {
-			on.open = append(on.open, &Reservation{r.Purpose, r.Client, r.Cap, time.UnixMilli(r.Since).UTC(), r.Counted, r.Day})
+			on.open = append(on.open, &Reservation{r.Purpose, r.Client, r.Subject, r.Cap, time.UnixMilli(r.Since).UTC(), r.Counted, r.Day})
 		}
 		if len(on.open) == 0 || !slices.IsSortedFunc(on.open, func(a, b *Reservation) int { return a.compare(b.Purpose) }) {
 			return State{}, errors.New("budget snapshot has a lane that is empty or out of order")

@@ -41,7 +41,7 @@ type holding struct {
 }
 
 type held struct {
-	client string
+	payers []budget.Account
 	cap    money
 	new    money // how much of it was counted on day
 	day    budget.Day
@@ -56,11 +56,16 @@ func (j *Judge) purse(on chain.ID) *purse {
 	return p
 }
 
-// payers are the accounts that pay for a purpose.
-func payers(h holding, client string) []budget.Account {
+// payers are the accounts that pay for what is reserved first: of subjects, those that
+// are limited.
+func (p *purse) payers(h holding, c budget.Charge) []budget.Account {
 	all := []budget.Account{{Kind: budget.OnChain}, {Kind: budget.OfSigner, Signer: h.lane.Signer}}
 	if !h.of.Intent.IsZero() {
-		all = append(all, budget.Account{Kind: budget.OfClient, Client: client})
+		all = append(all, budget.Account{Kind: budget.OfClient, Client: c.Client})
+	}
+	subject := budget.Account{Kind: budget.OfSubject, Client: c.Client, Subject: c.Subject}
+	if limit := p.limit(subject); c.Subject != "" && (limit[0] != nil || limit[1] != nil) {
+		all = append(all, subject)
 	}
 	return all
 }
@@ -71,6 +76,8 @@ func (p *purse) limit(a budget.Account) [2]*chain.Amount {
 	switch {
 	case !own && a.Kind == budget.OfClient:
 		l = p.limits[budget.Account{Kind: budget.EachClient}]
+	case !own && a.Kind == budget.OfSubject:
+		l = p.limits[budget.Account{Kind: budget.EachSubject}]
 	case !own && a.Kind == budget.OfSigner:
 		l = p.limits[budget.Account{Kind: budget.EachSigner}]
 	}
@@ -147,7 +154,7 @@ func (j *Judge) fenced(p *purse, r event.Recorded, of budget.Lane, token uint64)
 func (j *Judge) reserves(p *purse, r event.Recorded, h holding, c budget.Charge) {
 	was := p.held[h]
 	if was == nil {
-		was = &held{client: c.Client, cap: nothing(), new: nothing(), day: p.day}
+		was = &held{payers: p.payers(h, c), cap: nothing(), new: nothing(), day: p.day}
 		p.held[h] = was
 		p.lanes[h.lane].held++
 	}
@@ -161,7 +168,7 @@ func (j *Judge) reserves(p *purse, r event.Recorded, h holding, c budget.Charge)
 			continue
 		}
 		was.cap[i], was.new[i] = worst, new(big.Int).Add(was.new[i], more)
-		for _, a := range payers(h, was.client) {
+		for _, a := range was.payers {
 			sum := p.move(a, i, more)
 			if limit := p.limit(a)[i]; limit != nil && sum.Cmp(limit.Int().ToBig()) > 0 && !above {
 				above = true // which is told once of each charge
@@ -201,7 +208,7 @@ func (j *Judge) settles(p *purse, r event.Recorded, h holding, spent money) {
 		} else if back.Cmp(was.new[i]) > 0 {
 			back = was.new[i]
 		}
-		for _, a := range payers(h, was.client) {
+		for _, a := range was.payers {
 			p.move(a, i, new(big.Int).Neg(back))
 		}
 	}

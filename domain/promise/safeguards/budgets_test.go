@@ -36,6 +36,11 @@ func charge(n int, client string, fee, value uint64) budget.Charge {
 	return budget.Charge{Purpose: budget.Purpose{Intent: who(n)}, Client: client, Sum: sum(fee, value)}
 }
 
+func about(subject string, c budget.Charge) budget.Charge {
+	c.Subject = subject
+	return c
+}
+
 func hole(nonce, fee uint64) budget.Charge {
 	return budget.Charge{Purpose: budget.Purpose{Nonce: nonce}, Sum: sum(fee, 0)}
 }
@@ -61,7 +66,7 @@ func by(token uint64, e budget.Event) budget.Event {
 
 func TestBudgets(t *testing.T) {
 	whole, payroll := budget.Account{Kind: budget.OnChain}, budget.Account{Kind: budget.OfClient, Client: "payroll"}
-	each, signers := budget.Account{Kind: budget.EachClient}, budget.Account{Kind: budget.EachSigner}
+	each, signers, subjects := budget.Account{Kind: budget.EachClient}, budget.Account{Kind: budget.EachSigner}, budget.Account{Kind: budget.EachSubject}
 	told := func(facts ...budget.Event) func(*script) {
 		return func(s *script) { s.budget(facts...) }
 	}
@@ -106,6 +111,10 @@ func TestBudgets(t *testing.T) {
 		"nothing of yesterday":    {promise.P33, at(midnight, reservedOn(today+1, charge(2, "payroll", 10, 5)), settledOn(today+1, 1, 0, 0), reservedOn(today+1, charge(3, "payroll", 1, 0)))},
 		"what was bumped today":   {0, at(midnight, limits(whole, 20, 20), reservedOn(today+1, charge(1, "payroll", 30, 5)), settledOn(today+1, 1, 0, 0), reservedOn(today+1, charge(2, "payroll", 20, 5)))},
 		"and no more than that":   {promise.P33, at(midnight, limits(whole, 20, 20), reservedOn(today+1, charge(1, "payroll", 30, 5)), settledOn(today+1, 1, 25, 0), reservedOn(today+1, charge(2, "payroll", 6, 5)))},
+		"each subject's":          {promise.P33, told(limits(subjects, 10, 5), reserved(about("ann", charge(1, "payroll", 6, 0)), about("ann", charge(2, "payroll", 5, 0))))},
+		"each of its own":         {0, told(limits(subjects, 10, 5), reserved(about("ann", charge(1, "payroll", 6, 0)), about("ann", charge(2, "refunds", 6, 0)), charge(3, "refunds", 60, 0)))},
+		"a subject's own":         {promise.P33, told(limits(budget.Account{Kind: budget.OfSubject, Client: "payroll", Subject: "ann"}, 10, 5), reserved(about("bob", charge(1, "payroll", 60, 0)), about("ann", charge(2, "payroll", 11, 0))))},
+		"of before it was said":   {promise.P33, told(reserved(about("ann", charge(1, "payroll", 10, 0))), limits(subjects, 10, 5), reserved(about("ann", charge(2, "payroll", 10, 0))), settled(1, 0, 0), reserved(about("ann", charge(3, "payroll", 1, 0))))},
 		"by an older holder":      {promise.P7, told(by(2, reserved(charge(1, "payroll", 10, 5))), settled(1, 10, 5))},
 		"by the next":             {0, told(by(2, reserved(charge(1, "payroll", 10, 5))), by(3, settled(1, 6, 5)), reserved(charge(1, "payroll", 1, 0)))},
 		"what cannot be read":     {promise.P30, func(s *script) { s.record(budget.Stream(here), "budget.gone.v1", []byte("{}")) }},

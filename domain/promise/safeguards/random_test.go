@@ -90,9 +90,9 @@ func (w *world) step() {
 			w.ofHalts(safeguard.Resume{Scope: scope, Actor: "ada", Reason: "put out", At: w.at})
 		}
 	case 3:
-		accounts := []budget.Account{{Kind: budget.OnChain}, {Kind: budget.EachClient}, {Kind: budget.EachSigner}, {Kind: budget.OfClient, Client: "client1"}}
+		accounts := []budget.Account{{Kind: budget.OnChain}, {Kind: budget.EachClient}, {Kind: budget.EachSigner}, {Kind: budget.OfClient, Client: "client1"}, {Kind: budget.EachSubject}}
 		fee := []*chain.Amount{nil, amount(3000), amount(9000), amount(30_000)}[w.choose(4)]
-		w.ofBudget(budget.SetLimit{Account: accounts[w.choose(4)], Limit: budget.Limit{Fee: fee}, Actor: "ada", Reason: "as agreed", At: w.at})
+		w.ofBudget(budget.SetLimit{Account: accounts[w.choose(5)], Limit: budget.Limit{Fee: fee}, Actor: "ada", Reason: "as agreed", At: w.at})
 	case 4:
 		w.at = w.at.Add(time.Duration(w.choose(12)) * time.Hour)
 	case 5, 6, 7, 8:
@@ -189,7 +189,7 @@ func charged(slot lane.Slot) budget.Charge {
 	if slot.Intent.IsZero() {
 		return budget.Charge{Purpose: budget.Purpose{Nonce: slot.Nonce}}
 	}
-	return budget.Charge{Purpose: budget.Purpose{Intent: slot.Intent}, Client: client(slot.Intent)}
+	return budget.Charge{Purpose: budget.Purpose{Intent: slot.Intent}, Client: client(slot.Intent), Subject: fmt.Sprint("subject", slot.Intent[15]%3)}
 }
 
 func (w *world) reserve(slot lane.Slot, made lane.Signed) bool {
