@@ -24,6 +24,7 @@ func TestClockSetBack(t *testing.T) {
 		row := tx.Work{Chain: 1, Hash: hash, NonceKey: chain.NonceKey{byte(i)}, Phase: tx.Open, NextAt: now}
 		if i == 2 {
 			row.NextAt = now.Add(24 * time.Hour)
+			row.EligibleAt = uint64(row.NextAt.Unix())
 		}
 		at := event.Position(i)
 		if err := db.Work().Apply(t.Context(), "feeder", at, at+1, []tx.Change{{Chain: 1, Hash: hash, Open: &row}}); err != nil {
@@ -55,8 +56,16 @@ func TestClockSetBack(t *testing.T) {
 	if got := leased(); len(got) != 0 {
 		t.Fatalf("too early: %v", got)
 	}
-	now = now.Add(-time.Hour)
-	if got := leased(); !got[hashes[0]] || len(got) != 1 {
+	told := now
+	for n, hash := range []chain.Hash{{4}, {5}} { // one is there, one is still to be read
+		row := tx.Work{Chain: 1, Hash: hash, NonceKey: chain.NonceKey{hash[0]}, Phase: tx.Open, NextAt: told}
+		at := event.Position(len(hashes) + n)
+		if err := db.Work().Apply(t.Context(), "feeder", at, at+1, []tx.Change{{Chain: 1, Hash: hash, Open: &row}}); err != nil {
+			t.Fatal(err)
+		}
+		now = told.Add(-time.Hour)
+	}
+	if got := leased(); !got[hashes[0]] || !got[chain.Hash{4}] || !got[chain.Hash{5}] || len(got) != 3 {
 		t.Errorf("with the clock set back: %v", got)
 	}
 	if got := leased(); len(got) != 0 {

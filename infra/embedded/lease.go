@@ -20,12 +20,13 @@ const horizon = time.Minute
 // due. First attempts may be any time away; Advance has them follow the chain.
 const clockSlack = time.Minute
 
-// beyond is the time after which nothing can be due that was told its time by this clock.
-func (l *leasing) beyond() time.Time {
-	if l.pause == 0 {
+// beyond is the time after which nothing can be due that was told its time by this clock,
+// which shows now.
+func (w *Work) beyond(now time.Time) time.Time {
+	if w.pause == 0 {
 		return lastTime
 	}
-	return l.now.Add(l.pause + clockSlack)
+	return now.Add(w.pause + clockSlack)
 }
 
 // asideMax bounds how many rows of accounts on hold one Lease sets aside.
@@ -36,7 +37,11 @@ const asideMax = 1000
 // should the holder be gone.
 func (w *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) ([]tx.Work, time.Duration, error) {
 	l, err := write(ctx, w.file, "lease work", func(conn *sqlite.Conn) (*leasing, error) {
-		l := &leasing{conn: conn, now: w.now(), pause: w.pause, chain: id, holder: holder, ttl: ttl, held: map[tx.Account]bool{}}
+		now := w.now()
+		if err := w.hurry(conn, now); err != nil {
+			return nil, err
+		}
+		l := &leasing{conn: conn, now: now, beyond: w.beyond(now), chain: id, holder: holder, ttl: ttl, held: map[tx.Account]bool{}}
 		return l, l.run(limit, repeats)
 	})
 	if err != nil {
@@ -45,11 +50,26 @@ func (w *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.D
 	return l.work, l.until, nil
 }
 
+// hurry makes due what has never been attempted, is eligible, and was told a time that lies
+// ahead, if the clock may have been set back since: before the first Lease, or before this.
+func (w *Work) hurry(conn *sqlite.Conn, now time.Time) error {
+	back := w.latest.IsZero() || now.Before(w.latest.Add(-clockSlack))
+	if back || now.After(w.latest) {
+		w.latest = now
+	}
+	if !back {
+		return nil
+	}
+	return exec(conn, `UPDATE work SET next_at = ?1
+		WHERE phase = 'open' AND attempts = 0 AND next_at > ?2 AND eligible_at <= ?3`,
+		micros(now), micros(w.beyond(now)), ordered(uint64(max(now.Unix(), 0))))
+}
+
 // leasing is one Lease under way.
 type leasing struct {
 	conn   *sqlite.Conn
 	now    time.Time
-	pause  time.Duration
+	beyond time.Time // nothing is due that was told its time by this clock
 	chain  chain.ID
 	holder string
 	ttl    time.Duration
@@ -69,7 +89,7 @@ func (l *leasing) run(limit, repeats int) error {
 	if err != nil {
 		return err
 	}
-	astray, err := l.due("attempts > 0 AND due > ?", l.beyond(), min(limit, repeats)-len(again))
+	astray, err := l.due("attempts > 0 AND due > ?", l.beyond, min(limit, repeats)-len(again))
 	if err != nil {
 		return err
 	}
@@ -154,7 +174,7 @@ func (l *leasing) probe(limit int) error {
 			s.ColumnBytes(0, h.account[:])
 			holds = append(holds, h)
 			return true
-		}, int64(l.chain), micros(l.now), micros(l.beyond()), int64(limit))
+		}, int64(l.chain), micros(l.now), micros(l.beyond), int64(limit))
 	for _, h := range holds {
 		if err == nil && len(l.work) < limit {
 			err = l.release(h, limit-len(l.work))

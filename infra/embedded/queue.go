@@ -18,7 +18,8 @@ func (w *Work) Apply(ctx context.Context, reader string, from, to event.Position
 		if err := moveCheckpoint(conn, reader, from, to); err != nil {
 			return struct{}{}, err
 		}
-		a := applying{conn: conn, now: w.now(), window: w.window, before: map[chain.Sequence]edge{}}
+		now := w.now()
+		a := applying{conn: conn, now: now, beyond: w.beyond(now), window: w.window, before: map[chain.Sequence]edge{}}
 		for _, c := range changes {
 			if err := a.apply(c); err != nil {
 				return struct{}{}, fmt.Errorf("%s: %w", c.Hash, err)
@@ -33,6 +34,7 @@ func (w *Work) Apply(ctx context.Context, reader string, from, to event.Position
 type applying struct {
 	conn   *sqlite.Conn
 	now    time.Time
+	beyond time.Time // nothing is due that was told its time by this clock
 	window int
 	before map[chain.Sequence]edge // of the sequences touched, before the first change
 }
@@ -81,6 +83,9 @@ func (a *applying) find(id chain.ID, hash chain.Hash) (r row, found bool, err er
 func (a *applying) open(c tx.Change) error {
 	w := *c.Open
 	w.Chain, w.Hash = c.Chain, c.Hash
+	if w.EligibleAt <= uint64(max(a.now.Unix(), 0)) && w.NextAt.After(a.beyond) {
+		w.NextAt = a.now // it was there by a clock that has been set back since
+	}
 	if err := a.touch(w.Sequence()); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type Work struct {
 	window int
 	pause  time.Duration // no pause between two attempts is longer; 0: not known
 	turn   int64         // owned by the writer: the last number given to seen
+	latest time.Time     // owned by the writer: that a Lease was asked for
 }
 
 func openWork(path string, c care, o Options) (*Work, error) {
@@ -45,7 +46,7 @@ func (w *Work) letGo() error {
 	_, err := write(context.Background(), w.file, "end leases", func(conn *sqlite.Conn) (struct{}, error) {
 		now := w.now()
 		return struct{}{}, exec(conn, `UPDATE work SET holder = NULL, lease_until = NULL, next_at = min(next_at, ?)
-			WHERE lease_until > ?`, micros(now), micros(now.Add(w.pause+clockSlack)))
+			WHERE lease_until > ?`, micros(now), micros(w.beyond(now)))
 	})
 	return err
 }

@@ -51,6 +51,7 @@ func (s *Work) load(ctx context.Context, dbtx pgx.Tx, changes []tx.Change) (*fol
 	q := &pgx.Batch{}
 	lockChains(q, lockExclusive, chains)
 	f := newFold()
+	f.beyond = s.beyond()
 	before := time.Now()
 	q.Queue(`SELECT clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&f.now) })
 	q.Queue(lockWork, id, hash).Query(func(rows pgx.Rows) error {

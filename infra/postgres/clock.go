@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -10,7 +12,8 @@ import (
 // to the next. So the times of repeats are carried from one clock to the other, and
 // what only a clock that was set back can have left behind counts as due, or as
 // lapsed. First attempts keep the time at which the chain will take them: Advance has
-// them go when the chain's clock says so, whatever the server's says.
+// them go when the chain's clock says so, whatever the server's says. Those that are due
+// as soon as they are there are looked through when the clock has been set back.
 
 const (
 	// skewMin is how far apart two clocks are that are not taken for one: as far as
@@ -56,4 +59,43 @@ func (s *skew) note(server, before, after time.Time) {
 // stored is a time of ours as the queue keeps it.
 func (s *skew) stored(t time.Time) time.Time {
 	return storedTime(t.Add(time.Duration(s.ahead.Load())))
+}
+
+// shown is the latest time that the server's clock has shown.
+type shown struct {
+	mu     sync.Mutex
+	latest time.Time
+	again  time.Time // when to look once more; zero: not
+}
+
+// settled is how long after a clock was set back what was being written then is there.
+const settled = 5 * time.Second
+
+// setBack reports whether rows may be due by a clock that was set back: at the first look,
+// when the clock shows less than it did, and once more when that has settled.
+func (s *shown) setBack(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	back := s.latest.IsZero() || now.Before(s.latest.Add(-clockSlack))
+	once := !s.again.IsZero() && !now.Before(s.again)
+	switch {
+	case back:
+		s.latest, s.again = now, now.Add(settled)
+	case once:
+		s.again = time.Time{}
+	}
+	if now.After(s.latest) {
+		s.latest = now
+	}
+	return back || once
+}
+
+// hurry makes due what has never been attempted, is eligible, and was told a time that
+// lies ahead: by a clock that has been set back since.
+func (s *Work) hurry(ctx context.Context) (int, error) {
+	return s.chunks(ctx, `UPDATE work.queue q SET next_at = clock_timestamp() WHERE (q.chain, q.hash) IN (
+		SELECT chain, hash FROM work.queue WHERE phase = 'open' AND attempts = 0
+		  AND next_at > clock_timestamp() + $1::interval
+		  AND eligible_at <= (SELECT floor(extract(epoch FROM clock_timestamp()))::bigint - 9223372036854775807 - 1)
+		LIMIT $2 FOR UPDATE SKIP LOCKED)`, s.beyond())
 }

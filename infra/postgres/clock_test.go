@@ -21,6 +21,7 @@ func TestClockSetBack(t *testing.T) {
 		row := tx.Work{Chain: 1, Hash: hash, Nonce: uint64(i), NonceKey: chain.NonceKey{byte(i)}, Phase: tx.Open, NextAt: now}
 		if i == 2 {
 			row.NextAt = now.Add(24 * time.Hour)
+			row.EligibleAt = uint64(row.NextAt.Unix())
 		}
 		at := event.Position(i)
 		must(t, op.db.Work.Apply(ctx, "feeder", at, at+1, []tx.Change{{Chain: 1, Hash: hash, Open: &row}}))
@@ -48,6 +49,18 @@ func TestClockSetBack(t *testing.T) {
 	execute(t, conn, `UPDATE work.queue SET next_at = next_at + '1 hour', leased_until = leased_until + '1 hour'`)
 	execute(t, conn, `UPDATE work.leases SET until = until + '1 hour'`)
 	if got := leased("second"); !got[hashes[0]] || !got[hashes[1]] || got[hashes[2]] {
+		t.Errorf("leased %v", got)
+	}
+	for n, hash := range []chain.Hash{{4}, {5}} { // one is there, one is still to be read
+		row := tx.Work{Chain: 1, Hash: hash, NonceKey: chain.NonceKey{hash[0]}, Phase: tx.Open, NextAt: time.Now().Add(time.Hour)}
+		at := event.Position(len(hashes) + n)
+		must(t, op.db.Work.Apply(ctx, "feeder", at, at+1, []tx.Change{{Chain: 1, Hash: hash, Open: &row}}))
+		if n == 0 {
+			execute(t, conn, `UPDATE work.queue SET next_at = next_at + '1 hour' WHERE hash = '\x04'`)
+		}
+	}
+	op = op.again()
+	if got := leased("third"); !got[chain.Hash{4}] || !got[chain.Hash{5}] || got[hashes[2]] {
 		t.Errorf("leased %v", got)
 	}
 	if held, err := op.db.Leases.Acquire(ctx, "owner", "second", 3*time.Second); err != nil || !held {

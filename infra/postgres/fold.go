@@ -17,6 +17,7 @@ import (
 type fold struct {
 	now     time.Time     // by the server's clock
 	ahead   time.Duration // of it, before that of whoever says when rows are due
+	beyond  time.Duration // away is only what was told its time by a clock that was set back
 	rows    map[rowRef]*workRow
 	waiting map[chain.Sequence][]*workRow // those of rows that wait for a nonce
 
@@ -63,6 +64,9 @@ func (f *fold) apply(c tx.Change) {
 		if c.Open != nil {
 			w := *c.Open
 			w.Chain, w.Hash = c.Chain, c.Hash
+			if w.EligibleAt <= uint64(max(f.now.Unix(), 0)) && w.NextAt.After(f.now.Add(f.beyond)) {
+				w.NextAt = f.now // it was there by a clock that has been set back since
+			}
 			f.rows[ref] = &workRow{Work: w}
 			f.shift(w)
 		}

@@ -136,8 +136,8 @@ func (s *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.D
 		return work, 0, nil
 	}
 	until = horizon
+	var server time.Time
 	err = retry(ctx, func() error {
-		var server time.Time
 		before := time.Now()
 		err := s.pool.QueryRow(ctx, untilDue, int64(id), horizon, again < repeats).Scan(&until, &server)
 		if err == nil {
@@ -145,6 +145,12 @@ func (s *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.D
 		}
 		return err
 	})
+	if err == nil && s.shown.setBack(server) {
+		var hurried int
+		if hurried, err = s.hurry(ctx); hurried > 0 {
+			until = 0
+		}
+	}
 	if len(work) > 0 {
 		err = nil
 	}

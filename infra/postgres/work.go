@@ -29,6 +29,7 @@ type Work struct {
 	lease  lease
 	pause  time.Duration // no pause between two attempts is longer
 	skew   skew
+	shown  shown
 }
 
 // workColumns are those that scanWork reads.
