@@ -19,27 +19,31 @@
 // # Where the sums live
 //
 // Each chain has one stream with all that is reserved, of all lanes and clients. Whoever
-// is to sign a batch appends one Reserved first, at the version that it has read. So two
-// replicas with lanes of their own cannot both take what is left: the second finds the
-// stream at another version and decides again on the new sums. Limits are facts of the
-// same stream, so that it is never in doubt under which of them something was reserved.
+// is to sign a batch appends one Reserved first, at the version that it has read, and
+// before the lane hands out nonces: what is refused leaves no hole. So two replicas with
+// lanes of their own cannot both take what is left: the second finds the stream at another
+// version and decides again on the new sums. Limits are facts of the same stream, so that
+// it is never in doubt under which of them something was reserved.
 //
 // That costs one append for a batch to be signed and one for a batch that became final,
 // however many intents are in it; several lanes of a process can put theirs into one
 // append. A lane that works in batches makes two a block at most, and one more when it
 // bumps: ten lanes at a block a second are twenty appends a second on the stream, for a
-// thousand intents or for ten. On a chain without any limit nothing needs to be reserved
+// thousand intents or for ten. A holder keeps the state and reads on from its version: a
+// conflict costs the reading of what others have appended meanwhile, and not of the
+// stream, which has no end. On a chain without any limit nothing needs to be reserved
 // ([State.Limited]); a limit that is set later counts from then on.
 //
 // Every lane has its own reservations, and nobody but its holder changes them: commands
 // carry the lane's token, and where something is reserved an older one is refused than
 // the last. So a holder that was stopped and goes on gives nothing back that another has
 // signed for. An intent that two lanes reserve for is counted twice until the loser
-// settles. After a
-// crash they stand, and whoever holds the lane next finds them ([State.Open]): what it
-// goes on with it reserves again, which adds nothing; what the lane has no nonce for was
-// never signed, and is settled at nothing. That holds because a landing is settled here
-// before the lane is told that it is final.
+// settles.
+//
+// After a crash reservations stand, and whoever holds the lane next finds them
+// ([State.Open]): what it goes on with it reserves again, which adds nothing; what the
+// lane has no nonce for was never signed, and is settled at nothing. That holds because a
+// landing is settled here before the lane is told that it is final.
 //
 // # Days
 //

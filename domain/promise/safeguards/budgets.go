@@ -259,9 +259,18 @@ func (of row) holding(id chain.Sequence, nonce uint64) holding {
 	return h
 }
 
-// reserved is P33: where anything is limited nothing is signed that was not reserved.
+// reserved is P33: where anything is limited nothing is signed that was not reserved, as
+// far as an attempt tells what it may cost.
 func (j *Judge) reserved(r event.Recorded, id chain.Sequence, h holding, e lane.Attempted) {
-	if p := j.purse(id.Chain); j.over(p.limited, r.At) && p.held[h] == nil {
+	p := j.purse(id.Chain)
+	if !j.over(p.limited, r.At) {
+		return
+	}
+	least := new(big.Int).Mul(e.Fee.MaxFee.Int().ToBig(), new(big.Int).SetUint64(j.s.Gas))
+	switch was := p.held[h]; {
+	case was == nil:
 		j.broken(promise.P33, r, "%s is signed at nonce %d, and nothing is reserved for it", e.Hash, e.Nonce)
+	case was.cap[0].Cmp(least) < 0:
+		j.broken(promise.P33, r, "%s is signed at nonce %d and may cost %s or more, and %s is reserved", e.Hash, e.Nonce, least, was.cap[0])
 	}
 }

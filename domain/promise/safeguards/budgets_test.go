@@ -142,6 +142,12 @@ func TestSignedIsReserved(t *testing.T) {
 		}
 	}
 	signs := func(n int) func(*script) { return func(s *script) { s.signs(n) } }
+	// offers is an attempt with so high a fee.
+	offers := func(fee uint64) func(*script) {
+		return func(s *script) {
+			s.lane(lane.Attempted{Token: 1, Nonce: 7, Intent: who(1), Hash: hash("bump"), Fee: chain.LegacyFee(chain.PriceOf(fee)), Number: 2})
+		}
+	}
 	lanes := func(then func(*script), facts ...lane.Event) func(*script) {
 		return func(s *script) {
 			s.lane(facts...)
@@ -167,6 +173,8 @@ func TestSignedIsReserved(t *testing.T) {
 		"not final":                 {0, after(lanes(func(*script) {}, lane.Landed{Token: 1, Nonce: 7, Intent: who(1), Hash: hash("signed")}), held)},
 		"the nonce is another's":    {promise.P33, after(lanes(signs(0), lane.Lost{Token: 1, Nonce: 7, Intent: who(1)}), held)},
 		"final where none is held":  {0, after(lanes(func(*script) {}, final))},
+		"a bump, reserved":          {0, after(offers(3), held)},
+		"a bump, not reserved":      {promise.P33, after(offers(4), held)},
 		"signed where none limits":  {0, func(s *script) { s.signer(registered()); s.signs(1) }},
 		"under way when it was set": {0, func(s *script) { s.signer(registered()); s.budget(limited); s.signs(1) }},
 		"of another chain": {0, func(s *script) {

@@ -29,6 +29,10 @@ type Settings struct {
 	// Grace is how long after something was stopped what had been allowed before may
 	// still be recorded.
 	Grace time.Duration
+	// Gas is the least that any transaction takes, so that what is reserved can be held
+	// against the fee that an attempt offers: 21000 on chains of Ethereum's kind. 0 leaves
+	// that out.
+	Gas uint64
 }
 
 // Judge judges the safeguards of one history. It is not safe for use by several

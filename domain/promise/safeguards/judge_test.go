@@ -39,7 +39,7 @@ type script struct {
 }
 
 func newScript(t *testing.T) *script {
-	return &script{t: t, judge: safeguards.New(safeguards.Settings{Grace: grace}), at: epoch}
+	return &script{t: t, judge: safeguards.New(safeguards.Settings{Grace: grace, Gas: gas}), at: epoch}
 }
 
 func (s *script) record(on event.Stream, name string, data []byte) {

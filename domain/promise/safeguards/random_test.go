@@ -199,6 +199,10 @@ func (w *world) reserve(slot lane.Slot, made lane.Signed) bool {
 	switch w.careless {
 	case "reserves":
 		return true
+	case "bumps": // which cost more than the first
+		if len(slot.Attempts) > 0 {
+			return true
+		}
 	case "limits": // what is there is not compared with what may be
 		if !w.budget.Covers(hers, c) {
 			taken := budget.Reserved{Day: max(day, w.budget.Day), Lane: hers, Token: 1, Charges: []budget.Charge{c}, At: w.at}
@@ -246,7 +250,7 @@ const length = 150
 // history has steps taken as they are chosen, until something is broken.
 func newWorld(t *testing.T, careless string, choose func(below int) int, facts map[string]int) *world {
 	s := newScript(t)
-	s.judge = safeguards.New(safeguards.Settings{})
+	s.judge = safeguards.New(safeguards.Settings{Gas: gas})
 	return &world{script: s, careless: careless, choose: choose, facts: facts}
 }
 
@@ -286,7 +290,7 @@ func TestWhoDoesNotAsk(t *testing.T) {
 	const histories = 60
 	for careless, want := range map[string]promise.Number{
 		"takes": promise.P34, "signs": promise.P34, "switch": promise.P32,
-		"reserves": promise.P33, "limits": promise.P33, "settles": promise.P33,
+		"reserves": promise.P33, "bumps": promise.P33, "limits": promise.P33, "settles": promise.P33,
 	} {
 		caught := 0
 		for seed := range histories {
