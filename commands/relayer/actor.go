@@ -30,9 +30,8 @@ type actor struct {
 	polled time.Time
 	blocks []chain.Block // as of polled
 	front  front
-	quotes map[intent.Urgency]chain.Fee // of this turn
-	fresh  map[chain.Hash][]byte        // signed here, and not handed to delivery yet
-	told   string                       // the trouble that the log was told of
+	fresh  map[chain.Hash][]byte // signed here, and not handed to delivery yet
+	told   string                // the trouble that the log was told of
 }
 
 // job is what is known of an open nonce beside what the lane knows.
@@ -114,7 +113,6 @@ func (a *actor) tell(trouble error) {
 // turn takes the next steps with all nonces. What fails is tried again by the next turn;
 // it does not keep what comes after it from being tried.
 func (a *actor) turn(ctx context.Context) error {
-	a.quotes = map[intent.Urgency]chain.Fee{}
 	var trouble error
 	for _, step := range []func(context.Context) error{
 		a.poll, a.look, a.refresh, a.settle, a.expire, a.take, a.place, a.fill, a.sign, a.record, a.hand,

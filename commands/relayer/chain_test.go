@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 )
@@ -197,7 +198,7 @@ func TestReverted(t *testing.T) {
 // those behind it are not.
 func TestStalls(t *testing.T) {
 	w := newWorld(t)
-	w.settings.Ceiling = chain.Fee{MaxFee: chain.PriceOf(2000)}
+	w.policy.Ceiling = chain.PriceOf(2000)
 	a := w.worker()
 	w.chain.SetBaseFee(1300)
 	ids := w.ask(w.request(1), w.request(2))
@@ -223,7 +224,7 @@ func TestStalls(t *testing.T) {
 	for range 3 {
 		w.clock.pass(w.settings.Stall)
 		w.block()
-		if err := w.turns(a, 1); err != nil && !errors.Is(err, errCeiling) {
+		if err := w.turns(a, 1); err != nil && !errors.Is(err, fee.ErrCeiling) {
 			t.Fatal(err)
 		}
 	}

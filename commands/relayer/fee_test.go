@@ -1,67 +1,110 @@
 package relayer
 
 import (
+	"errors"
 	"testing"
-
-	"github.com/holiman/uint256"
-	"pgregory.net/rapid"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-func feeOf(most, tip uint64) chain.Fee {
+func asking(most, tip uint64) chain.Fee {
 	return chain.Fee{MaxFee: chain.PriceOf(most), MaxPriorityFee: chain.PriceOf(tip)}
 }
 
-func TestAgain(t *testing.T) {
-	for _, c := range []struct {
-		name             string
-		last, quote, top chain.Fee
-		floor, percent   uint64
-		want             chain.Fee
-		ok               bool
-	}{
-		{"20 % more", feeOf(1000, 100), chain.Fee{}, chain.Fee{}, 0, 20, feeOf(1200, 120), true},
-		{"never less than pools want", feeOf(1000, 100), chain.Fee{}, chain.Fee{}, 0, 3, feeOf(1100, 110), true},
-		{"what is quoted, if that is more", feeOf(1000, 100), feeOf(5000, 105), chain.Fee{}, 0, 20, feeOf(5000, 120), true},
-		{"what its client wants", feeOf(1000, 100), chain.Fee{}, chain.Fee{}, 1500, 20, feeOf(1500, 120), true},
-		{"up to the ceiling", feeOf(1000, 100), feeOf(5000, 200), feeOf(1150, 115), 0, 20, feeOf(1150, 115), true},
-		{"which may leave no room", feeOf(1000, 100), feeOf(5000, 200), feeOf(1099, 0), 0, 20, feeOf(1099, 200), false},
-		{"not for the tip either", feeOf(1000, 100), feeOf(5000, 200), feeOf(0, 109), 0, 20, feeOf(5000, 109), false},
-		{"no tip before", feeOf(1000, 0), chain.Fee{}, chain.Fee{}, 0, 20, feeOf(1200, 1), true},
-	} {
-		got, ok := bounds{intent.NewAmount(c.floor), c.top}.again(c.last, c.quote, c.percent)
-		if got != c.want || ok != c.ok {
-			t.Errorf("%s: %s/%s, %t", c.name, got.MaxFee, got.MaxPriorityFee, ok)
+// An intent may not pay what gas costs. It waits, without a nonce, and nobody waits for
+// it; when gas has become cheaper it is carried out.
+func TestTooDear(t *testing.T) {
+	w := newWorld(t)
+	a := w.worker()
+	poor := func(r *intent.Request) { r.Gas.MaxFee = intent.NewAmount(800) }
+	ids := w.ask(w.request(1, poor), w.request(2), w.request(3))
+	w.until(a, "those that may are done", w.ended(intent.StatusCompleted, ids[1:]...))
+	if s := w.intent(ids[0]); s.Status() != intent.StatusWaiting || s.Assignment != 0 {
+		t.Errorf("%s, assigned %d times", s.Status(), s.Assignment)
+	}
+	w.fee = asking(500, 100)
+	w.until(a, "so is the other one", w.ended(intent.StatusCompleted, ids...))
+	w.judge()
+}
+
+// What stands behind it in its row waits with it, and stays behind it.
+func TestTooDearInARow(t *testing.T) {
+	w := newWorld(t)
+	a := w.worker()
+	row := func(r *intent.Request) { r.Order = "row" }
+	ids := w.ask(
+		w.request(1, row, func(r *intent.Request) { r.Gas.MaxFee = intent.NewAmount(800) }),
+		w.request(2, row), w.request(3, row), w.request(4),
+	)
+	w.until(a, "what is in no row is done", w.ended(intent.StatusCompleted, ids[3]))
+	for _, id := range ids[:3] {
+		if s := w.intent(id); s.Status() != intent.StatusWaiting {
+			t.Errorf("%s is %s", id, s.Status())
 		}
 	}
-	highest := chain.Price(*new(uint256.Int).SetAllOne())
-	if _, ok := (bounds{}).again(chain.LegacyFee(highest), chain.Fee{}, 20); ok {
-		t.Error("there is more than the highest price")
+	w.fee = asking(500, 100)
+	w.until(a, "so are the others", w.ended(intent.StatusCompleted, ids...))
+	w.judge()
+	if first, last := w.intent(ids[0]).Attempts[0], w.intent(ids[2]).Attempts[0]; first.At.After(last.At) {
+		t.Errorf("the first was signed %s, the last %s", first.At, last.At)
 	}
 }
 
-// Whatever is offered in place of another replaces it, is a fee, and costs no more than
-// it may; or it is not offered.
-func TestBounds(t *testing.T) {
-	price := rapid.Uint64Range(0, 5000)
-	draw := func(t *rapid.T, name string) chain.Fee {
-		most := price.Draw(t, name)
-		return feeOf(most, min(most, price.Draw(t, name+"'s tip")))
+// Gas becomes dear when an intent has a nonce already, and nothing is signed for it yet:
+// it gives the nonce back.
+func TestBecomesTooDear(t *testing.T) {
+	w := newWorld(t)
+	a := w.worker()
+	w.may = func(chain.Sequence) error { return nil }
+	ids := w.ask(w.request(1, func(r *intent.Request) { r.Gas.MaxFee = intent.NewAmount(1200) }), w.request(2))
+	for _, step := range []func() error{
+		func() error { return a.poll(t.Context()) }, func() error { return a.look(t.Context()) },
+		func() error { a.claim = true; return a.take(t.Context()) },
+	} {
+		must(t, step())
 	}
-	rapid.Check(t, func(t *rapid.T) {
-		b := bounds{intent.NewAmount(price.Draw(t, "floor")), feeOf(price.Draw(t, "ceiling"), price.Draw(t, "the tip's"))}
-		over := func(p, most chain.Price) bool { return !most.Int().IsZero() && p.Int().Gt(most.Int()) }
-		last := draw(t, "last")
-		again, ok := b.again(last, draw(t, "quote"), rapid.Uint64Range(0, 100).Draw(t, "percent"))
-		for what, f := range map[string]chain.Fee{"first": b.within(draw(t, "first")), "again": again} {
-			if over(f.MaxFee, b.ceiling.MaxFee) || over(f.MaxPriorityFee, b.ceiling.MaxPriorityFee) || f.MaxFee.Int().Lt(f.MaxPriorityFee.Int()) {
-				t.Fatalf("%s: %s/%s under %s/%s", what, f.MaxFee, f.MaxPriorityFee, b.ceiling.MaxFee, b.ceiling.MaxPriorityFee)
-			}
+	w.fee = asking(2000, 100)
+	w.until(a, "who may pay it is done", func() bool { return w.intent(ids[1]).Status() == intent.StatusCompleted })
+	if s := w.intent(ids[0]); s.Status() != intent.StatusWaiting || s.Assignment != 1 || len(s.Attempts) > 0 {
+		t.Errorf("%s, assigned %d times, %d attempts", s.Status(), s.Assignment, len(s.Attempts))
+	}
+	w.fee = asking(1000, 100)
+	w.until(a, "so is the other one", w.ended(intent.StatusCompleted, ids...))
+	w.judge()
+}
+
+// What pools never take at an intent's ceiling is not tried.
+func TestTooPoorForAnyPool(t *testing.T) {
+	w := newWorld(t)
+	w.policy.MinTip = chain.PriceOf(50)
+	a := w.worker()
+	ids := w.ask(w.request(1, func(r *intent.Request) { r.Gas.MaxPriorityFee = intent.NewAmount(49) }), w.request(2))
+	w.until(a, "the other is done", w.ended(intent.StatusCompleted, ids[1]))
+	if s := w.intent(ids[0]); s.Status() != intent.StatusFailed || s.End.Reason != intent.Refused || s.Assignment != 0 {
+		t.Errorf("%s, %+v", s.Status(), s.End)
+	}
+	w.judge()
+}
+
+// An intent whose price is not known keeps those behind it in its row from overtaking it.
+func TestPriceUnknownInARow(t *testing.T) {
+	w := newWorld(t)
+	a := w.worker()
+	row := func(r *intent.Request) { r.Order = "row" }
+	first, second := w.request(1, row), w.request(2, row)
+	w.reverts[first.ID()] = errors.New("the node does not answer")
+	ids := w.ask(first, second)
+	for range 3 {
+		if err := w.turns(a, 1); err != nil && !errors.Is(err, w.reverts[first.ID()]) {
+			t.Fatal(err)
 		}
-		if ok && !again.Replaces(last) {
-			t.Fatalf("%s/%s after %s/%s", again.MaxFee, again.MaxPriorityFee, last.MaxFee, last.MaxPriorityFee)
-		}
-	})
+		w.block()
+	}
+	if s := w.intent(ids[1]); s.Status() != intent.StatusWaiting {
+		t.Errorf("the second is %s", s.Status())
+	}
+	delete(w.reverts, first.ID())
+	w.until(a, "both are done", w.ended(intent.StatusCompleted, ids...))
+	w.judge()
 }

@@ -56,11 +56,8 @@ type Settings struct {
 	Poll   time.Duration // look at the queue, and at the chain's blocks, at least so often
 	Look   time.Duration // ask the chain which nonce it wants at least so often
 	// Stall is for how long the first of the nonces that wait for the chain makes no
-	// progress before it is signed for again, at a higher fee: by Bump percent, at least
-	// 10, and no higher than Ceiling, in which zero is no bound.
+	// progress before it is signed for again, at a higher fee.
 	Stall   time.Duration
-	Bump    uint64
-	Ceiling chain.Fee
 	NoOpGas uint64 // of a call of nobody but the signer, with nothing
 	// Confirmations is how many blocks are announced of an intent, its own counting as
 	// the first, at most intent.ConfirmationsMax. Trusted is after how many of them it
@@ -73,7 +70,7 @@ type Settings struct {
 func DefaultSettings() Settings {
 	return Settings{
 		Budget: 100, AtOnce: 16, Claim: 10 * time.Second, Poll: time.Second, Look: time.Minute,
-		Stall: 30 * time.Second, Bump: 20, NoOpGas: 100_000, Confirmations: 1,
+		Stall: 30 * time.Second, NoOpGas: 100_000, Confirmations: 1,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 )
@@ -67,9 +68,10 @@ type Chain interface {
 	// newest final one, and who says so: as many endpoints as have to agree. An error
 	// says that nothing is known.
 	Next(ctx context.Context, s chain.Sequence, final bool) (lane.Witness, error)
-	// Gas is how much gas calls need when somebody makes them now. An event.Refusal
-	// says that they would revert, and why.
-	Gas(ctx context.Context, from chain.Address, r intent.Request) (uint64, error)
+	// Gas is the gas limit of a transaction that carries a request out in a lane: what
+	// the request says, or what nodes estimate. An event.Refusal says that it would
+	// revert, and why, if nodes had to be asked; or that it may not have so much.
+	Gas(ctx context.Context, s chain.Sequence, r intent.Request) (uint64, error)
 }
 
 // Blocks are the canonical blocks that delivery's watcher remembers, lowest first, each
@@ -80,8 +82,9 @@ type Blocks interface {
 
 // Fees tells what to offer.
 type Fees interface {
-	// Quote is what an attempt offers that is made now.
-	Quote(ctx context.Context, id chain.ID, u intent.Urgency) (chain.Fee, error)
+	// Offer is what an attempt offers that is made now, on these terms. Its refusals are
+	// those of [fee.Policy.Offer]; any other error says that the price is not known.
+	Offer(ctx context.Context, t fee.Terms) (chain.Fee, error)
 }
 
 // Delivery takes signed transactions on, and keeps at it: *commands.Submit does.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
@@ -81,7 +82,7 @@ func (s *storm) turn() {
 	}
 	err := s.turns(s.actor, 1)
 	switch {
-	case err == nil || s.life.gone() || errors.Is(err, errCeiling):
+	case err == nil || s.life.gone() || errors.Is(err, fee.ErrCeiling):
 	case errors.As(err, new(overError)):
 		s.takeOver()
 	default:

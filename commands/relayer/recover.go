@@ -19,6 +19,7 @@ import (
 const (
 	reasonElsewhere = "the intent is not to be carried out here"
 	reasonStopped   = "the intent was stopped"
+	reasonMarket    = "the intent may not pay what gas costs"
 )
 
 // place tells intents which nonces they have, and takes back those for which nothing was
@@ -75,21 +76,26 @@ func (a *actor) assign(ctx context.Context, row []standing) (refused []standing,
 // release takes nonces back. Those whose intents take them for their place hear it first:
 // an attempt at a place that its intent does not have is handed to nobody.
 func (a *actor) release(ctx context.Context, back []standing) error {
-	var elsewhere, stopped []chain.IntentID
+	var elsewhere, stopped, poor []chain.IntentID
 	var trouble error
 	for _, s := range back {
 		if !a.placed(s) {
 			elsewhere = append(elsewhere, s.id)
 			continue
 		}
+		goesOn := s.job.intent.State.Stop.Reason == ""
 		gone := intent.Requeue{Assignment: s.job.intent.State.Assignment, Evidence: intent.Evidence{Kind: intent.Released}, At: a.Now()}
 		if err := a.tellIntent(ctx, s.job, gone); err != nil {
 			trouble = errors.Join(trouble, err)
 			continue
 		}
-		stopped = append(stopped, s.id)
+		if goesOn {
+			poor = append(poor, s.id)
+		} else {
+			stopped = append(stopped, s.id)
+		}
 	}
-	for reason, ids := range map[string][]chain.IntentID{reasonElsewhere: elsewhere, reasonStopped: stopped} {
+	for reason, ids := range map[string][]chain.IntentID{reasonElsewhere: elsewhere, reasonStopped: stopped, reasonMarket: poor} {
 		for some := range slices.Chunk(ids, lane.BatchMax) {
 			if err := a.command(ctx, lane.Release{Token: a.token, Intents: some, Reason: reason, At: a.Now()}); err != nil {
 				return errors.Join(trouble, err)

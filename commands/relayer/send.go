@@ -1,7 +1,6 @@
 package relayer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -46,8 +46,11 @@ func (a *actor) take(ctx context.Context) error {
 // holder is who claims: this run of this process, for this lane.
 func (a *actor) holder() string { return fmt.Sprintf("%s %s", a.Holder, lane.Stream(a.ID)) }
 
-// prepare reads what was claimed, and finds out how much gas it needs. What cannot be
-// done ends here, before it has a nonce; what cannot be found out is given back.
+// prepare reads what was claimed, and finds out how much gas it needs, and whether it
+// may pay what that costs. What cannot be done ends here, before it has a nonce; what
+// cannot be found out is given back, and with it what stands behind it in its row. What
+// may not pay enough yet is given back too if it is in a row; else it is looked at again
+// when its claim lapses, and keeps nobody from being claimed meanwhile.
 func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
 	jobs := make([]*job, len(claimed))
 	back := make([]bool, len(claimed))
@@ -57,15 +60,20 @@ func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
 		}
 		jobs[i], err = a.inspect(ctx, claimed[i])
 		back[i] = err != nil
+		if errors.Is(err, fee.ErrMarket) {
+			back[i], err = claimed[i].Row != intent.Row{}, nil
+		}
 		return err
 	})
-	a.ready = slices.DeleteFunc(jobs, func(j *job) bool { return j == nil })
 	var ids []chain.IntentID
+	kept := map[intent.Row]bool{} // rows of which one was given back
 	for i, c := range claimed {
-		if back[i] {
+		if back[i] || c.Row != (intent.Row{}) && kept[c.Row] {
+			kept[c.Row], jobs[i] = true, nil
 			ids = append(ids, c.ID)
 		}
 	}
+	a.ready = slices.DeleteFunc(jobs, func(j *job) bool { return j == nil })
 	return errors.Join(trouble, a.giveBack(ctx, ids))
 }
 
@@ -93,7 +101,7 @@ func (a *actor) inspect(ctx context.Context, c intent.Claimed) (*job, error) {
 			return nil, unlessRefused(a.tellIntent(ctx, j, intent.Expire{Now: now, At: a.Now()}))
 		}
 	}
-	gas, err := a.gas(ctx, j)
+	gas, err := a.Node.Gas(ctx, a.ID, request)
 	if commands.IsRefusal(err) {
 		return nil, unlessRefused(a.tellIntent(ctx, j, intent.Fail{Reason: intent.Simulation, Detail: err.Error(), At: a.Now()}))
 	}
@@ -101,7 +109,11 @@ func (a *actor) inspect(ctx context.Context, c intent.Claimed) (*job, error) {
 		return nil, err
 	}
 	j.gas = gas
-	return j, nil
+	_, err = a.Fees.Offer(ctx, a.termsOf(it))
+	if errors.Is(err, fee.ErrMinimum) {
+		return nil, unlessRefused(a.tellIntent(ctx, j, intent.Fail{Reason: intent.Refused, Detail: err.Error(), At: a.Now()}))
+	}
+	return j, err
 }
 
 // unlessRefused leaves errors that are bad luck.
@@ -110,19 +122,6 @@ func unlessRefused(err error) error {
 		return nil
 	}
 	return err
-}
-
-// gas is what an intent needs: what its client says, or what a node does.
-func (a *actor) gas(ctx context.Context, j *job) (uint64, error) {
-	request := j.intent.State.Requested.Request
-	if request.Gas.Limit != 0 && !request.Simulate {
-		return request.Gas.Limit, nil
-	}
-	found, err := a.Node.Gas(ctx, a.ID.Sender, request)
-	if err != nil {
-		return 0, err
-	}
-	return cmp.Or(request.Gas.Limit, found), nil
 }
 
 // reserve hands nonces to what is ready, in its order. What follows others of its row
@@ -166,9 +165,12 @@ func (a *actor) freeBelow() bool {
 	return false
 }
 
-// orders are what all nonces want, by rising nonce.
+// orders are what all nonces want, by rising nonce. An intent that may not pay what gas
+// has come to cost since it got its nonce gives that back, and keeps no others waiting,
+// unless it is in a row.
 func (a *actor) orders(ctx context.Context) ([]order, error) {
 	var orders []order
+	var back []standing
 	var trouble error
 	stalled, err := a.stalled(ctx)
 	if over := (overError{}); errors.As(err, &over) {
@@ -180,13 +182,18 @@ func (a *actor) orders(ctx context.Context) ([]order, error) {
 		if !wanted {
 			continue
 		}
-		if err := a.price(ctx, &o); err != nil {
+		err := a.price(ctx, &o)
+		inRow := s.job.intent.State.Requested.Request.Order != ""
+		switch {
+		case err == nil:
+			orders = append(orders, o)
+		case errors.Is(err, fee.ErrMarket) && len(s.Attempts) == 0 && !o.intent.IsZero() && !inRow:
+			back = append(back, s)
+		default:
 			trouble = errors.Join(trouble, fmt.Errorf("nonce %d: %w", s.Nonce, err))
-			continue
 		}
-		orders = append(orders, o)
 	}
-	return orders, trouble
+	return orders, errors.Join(trouble, a.release(ctx, back))
 }
 
 // wanted is what is to be signed for a nonce, if anything is. A no-op takes the place of

@@ -12,6 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
@@ -82,47 +83,26 @@ func (a *actor) keep(ctx context.Context, signed []signature) error {
 	return nil
 }
 
-// errCeiling says that an attempt in place of another would cost too much.
-var errCeiling = errors.New("the fee's ceiling leaves no room for another attempt")
-
 // price says what an order offers.
-func (a *actor) price(ctx context.Context, o *order) error {
-	it := o.job.intent.State
-	limits, urgency := bounds{ceiling: a.Settings.Ceiling}, intent.Normal
+func (a *actor) price(ctx context.Context, o *order) (err error) {
+	t := fee.Terms{Legacy: a.Format.Type == 0}
 	if !o.intent.IsZero() {
-		limits = boundsOf(it, a.Settings.Ceiling)
-		if it.Requested.Request.Gas.Urgency != "" {
-			urgency = it.Requested.Request.Gas.Urgency
-		}
+		t = a.termsOf(o.job.intent.State)
 	}
-	quote, err := a.quote(ctx, urgency)
-	if err != nil {
-		return err
-	}
-	o.fee = limits.within(quote)
 	if n := len(o.Attempts); n > 0 {
-		var ok bool
-		if o.fee, ok = limits.again(o.Attempts[n-1].Fee, quote, a.Settings.Bump); !ok {
-			return errCeiling
-		}
+		t.Replaces = &o.Attempts[n-1].Fee
 	}
-	if a.Format.Type == 0 {
-		o.fee = chain.LegacyFee(o.fee.MaxFee)
-	}
-	return nil
+	o.fee, err = a.Fees.Offer(ctx, t)
+	return err
 }
 
-// quote asks once a turn what is to be offered.
-func (a *actor) quote(ctx context.Context, u intent.Urgency) (chain.Fee, error) {
-	if fee, ok := a.quotes[u]; ok {
-		return fee, nil
+// termsOf are the terms of an intent's first attempt.
+func (a *actor) termsOf(it intent.State) fee.Terms {
+	gas := it.Requested.Request.Gas
+	return fee.Terms{
+		Legacy: a.Format.Type == 0, Urgency: fee.Urgency(gas.Urgency), Floor: chain.Price(it.Floor),
+		MaxFee: chain.Price(gas.MaxFee), MaxPriorityFee: chain.Price(gas.MaxPriorityFee),
 	}
-	fee, err := a.Fees.Quote(ctx, a.Chain, u)
-	if err != nil {
-		return fee, fmt.Errorf("quote: %w", err)
-	}
-	a.quotes[u] = fee
-	return fee, nil
 }
 
 // signOne signs for a nonce. What can never be signed ends its intent.
@@ -193,7 +173,7 @@ func (a *actor) unsigned(ctx context.Context, o order) (chain.Unsigned, error) {
 	request := o.job.intent.State.Requested.Request
 	if o.gas == 0 {
 		var err error
-		if o.gas, err = a.gas(ctx, o.job); err != nil {
+		if o.gas, err = a.Node.Gas(ctx, a.ID, request); err != nil {
 			return u, err
 		}
 	}
@@ -201,10 +181,7 @@ func (a *actor) unsigned(ctx context.Context, o order) (chain.Unsigned, error) {
 	if u.Sponsored && (a.Payer == nil || a.Format.PayerPayload == nil) {
 		return u, errNoPayer.Because("the relay has nobody who pays on this chain")
 	}
-	u.Calls = make([]chain.Call, len(request.Calls))
-	for i, c := range request.Calls {
-		u.Calls[i] = chain.Call{To: c.To, Value: c.Value.Int(), Input: c.Data}
-	}
+	u.Calls = callsOf(request)
 	return u, nil
 }
 

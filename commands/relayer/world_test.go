@@ -2,6 +2,7 @@ package relayer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -23,6 +24,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
@@ -73,7 +75,8 @@ type world struct {
 	signer   *keys.Signer
 	lane     chain.Sequence
 	settings Settings
-	fee      chain.Fee
+	fee      chain.Fee // that the market asks for
+	policy   fee.Policy
 	hold     bool // delivery sends nothing
 	may      func(chain.Sequence) error
 	away     error // of the chain, when it is asked
@@ -89,7 +92,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{
 		t: t, clock: &clock{at: time.Unix(1_800_000_000, 0)}, settings: DefaultSettings(),
 		fee: chain.Fee{MaxFee: chain.PriceOf(1000), MaxPriorityFee: chain.PriceOf(100)}, appends: map[string]int{},
-		reverts: map[chain.IntentID]error{},
+		policy: noHeadroom(), reverts: map[chain.IntentID]error{},
 	}
 	var err error
 	w.db, err = embedded.Open("", embedded.Options{Now: w.clock.now})
@@ -254,8 +257,11 @@ func (w *world) nonceAt(b chain.Block) (n uint64) {
 	return binary.BigEndian.Uint64(reply.Result[24:])
 }
 
-func (w *world) Gas(_ context.Context, _ chain.Address, r intent.Request) (uint64, error) {
-	return 60_000, w.reverts[r.ID()]
+func (w *world) Gas(_ context.Context, _ chain.Sequence, r intent.Request) (uint64, error) {
+	if err := w.reverts[r.ID()]; err != nil {
+		return 0, err
+	}
+	return cmp.Or(r.Gas.Limit, 60_000), nil
 }
 
 func (w *world) Blocks(context.Context, chain.ID) (blocks []chain.Block, _ error) {
@@ -267,8 +273,17 @@ func (w *world) Blocks(context.Context, chain.ID) (blocks []chain.Block, _ error
 	return blocks, nil
 }
 
-func (w *world) Quote(context.Context, chain.ID, intent.Urgency) (chain.Fee, error) {
-	return w.fee, nil
+// Offer is by the world's policy, of a market that asks for the world's fee.
+func (w *world) Offer(_ context.Context, t fee.Terms) (chain.Fee, error) {
+	base := chain.Price(*new(uint256.Int).Sub(w.fee.MaxFee.Int(), w.fee.MaxPriorityFee.Int()))
+	return w.policy.Offer(chain.Market{Next: &base, Suggested: w.fee.MaxPriorityFee}, t)
+}
+
+// noHeadroom is a policy that offers what the market asks for, and no more.
+func noHeadroom() fee.Policy {
+	p := fee.Default()
+	p.Slow.Headroom, p.Normal.Headroom, p.MinTip = 0, 0, chain.Price{}
+	return p
 }
 
 // request is the wish of a number.

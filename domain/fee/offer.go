@@ -10,13 +10,16 @@ import (
 // Terms are what an attempt is offered for.
 type Terms struct {
 	Urgency Urgency
-	// Ceilings of the intent's own; 0 is none. On a chain without base fees there is no
-	// tip, and only the first one counts.
+	// Ceilings of the intent's own; 0 is none. A gas price has no tip: then only the first
+	// one counts.
 	MaxFee, MaxPriorityFee chain.Price
 	// Floor is what one unit of gas is to be worth at least, if the ceilings allow it.
 	Floor chain.Price
 	// Replaces is what the attempt before it offers; nil for the first one.
 	Replaces *chain.Fee
+	// Legacy is a transaction that has a gas price, which is paid whatever the base fee
+	// is. Without base fees all are.
+	Legacy bool
 }
 
 const (
@@ -38,7 +41,8 @@ const (
 // Offer is what an attempt offers that is made now. Errors are refusals: [ErrMarket] and
 // [ErrCeiling] pass with the market or another ceiling, [ErrMinimum] does not.
 func (p Policy) Offer(m chain.Market, t Terms) (chain.Fee, error) {
-	ceiling, err := p.ceilings(m, t)
+	t.Legacy = t.Legacy || m.Next == nil
+	ceiling, err := p.ceilings(t)
 	if err != nil {
 		return chain.Fee{}, err
 	}
@@ -46,7 +50,7 @@ func (p Policy) Offer(m chain.Market, t Terms) (chain.Fee, error) {
 	if err != nil {
 		return chain.Fee{}, err
 	}
-	quote = floored(quote, m, t.Floor)
+	quote = floored(quote, m, t)
 	if t.Replaces == nil {
 		return within(quote, ceiling), nil
 	}
@@ -55,7 +59,7 @@ func (p Policy) Offer(m chain.Market, t Terms) (chain.Fee, error) {
 		MaxFee:         higher(quote.MaxFee, higher(least.MaxFee, raised(t.Replaces.MaxFee, p.Bump))),
 		MaxPriorityFee: higher(quote.MaxPriorityFee, higher(least.MaxPriorityFee, raised(t.Replaces.MaxPriorityFee, p.Bump))),
 	}, ceiling)
-	if m.Next == nil {
+	if t.Legacy {
 		offer = chain.LegacyFee(offer.MaxFee)
 	}
 	if !possible || !offer.Replaces(*t.Replaces) {
@@ -66,7 +70,7 @@ func (p Policy) Offer(m chain.Market, t Terms) (chain.Fee, error) {
 }
 
 // ceilings are the lower ones of the operator's and the intent's.
-func (p Policy) ceilings(m chain.Market, t Terms) (c chain.Fee, err error) {
+func (p Policy) ceilings(t Terms) (c chain.Fee, err error) {
 	c = chain.Fee{MaxFee: p.Ceiling, MaxPriorityFee: p.tipCeiling()}
 	if !isZero(t.MaxFee) {
 		c.MaxFee = lower(c.MaxFee, t.MaxFee)
@@ -74,7 +78,7 @@ func (p Policy) ceilings(m chain.Market, t Terms) (c chain.Fee, err error) {
 	if !isZero(t.MaxPriorityFee) {
 		c.MaxPriorityFee = lower(c.MaxPriorityFee, t.MaxPriorityFee)
 	}
-	if m.Next == nil {
+	if t.Legacy {
 		c.MaxPriorityFee = c.MaxFee
 	}
 	c.MaxPriorityFee = lower(c.MaxPriorityFee, c.MaxFee)
@@ -130,12 +134,12 @@ func tipOf(m chain.Market, place int) chain.Price {
 
 // floored is an offer that is worth at least as much per gas: the fee allows it, and the
 // tip makes it so, whatever the base fee is that it comes upon.
-func floored(f chain.Fee, m chain.Market, floor chain.Price) chain.Fee {
-	f.MaxFee = higher(f.MaxFee, floor)
-	if m.Next == nil {
+func floored(f chain.Fee, m chain.Market, t Terms) chain.Fee {
+	f.MaxFee = higher(f.MaxFee, t.Floor)
+	if t.Legacy {
 		return chain.LegacyFee(f.MaxFee)
 	}
-	f.MaxPriorityFee = higher(f.MaxPriorityFee, difference(floor, *m.Next))
+	f.MaxPriorityFee = higher(f.MaxPriorityFee, difference(t.Floor, *m.Next))
 	return f
 }
 

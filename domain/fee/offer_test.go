@@ -88,6 +88,7 @@ func TestOffer(t *testing.T) {
 		{"before base fees, fast", policy(), suggesting(100), fee.Terms{Urgency: fee.Fast}, offered(125, 125)},
 		{"before base fees, up to the ceiling", policy(), suggesting(100), limited(105, 1), offered(105, 105)},
 		{"before base fees, a floor", policy(), suggesting(100), fee.Terms{Floor: priced(130)}, offered(130, 130)},
+		{"a gas price upon base fees", policy(), market(100, 1), fee.Terms{Legacy: true, MaxPriorityFee: priced(1)}, offered(152, 152)},
 		{"a gas price of nothing", policy(), suggesting(0), fee.Terms{}, offered(0.5, 0.5)},
 	} {
 		if got, err := c.policy.Offer(c.market, c.terms); err != nil || got != c.want {
@@ -121,6 +122,8 @@ func TestReplacementOffer(t *testing.T) {
 		{"no tip becomes one", policy(func(p *fee.Policy) { p.MinTip = chain.Price{} }), market(50, 0), again(100, 0),
 			chain.Fee{MaxFee: priced(120), MaxPriorityFee: chain.PriceOf(1)}},
 		{"a gas price", policy(), suggesting(50), again(100, 100), offered(120, 120)},
+		{"a gas price upon base fees", policy(func(p *fee.Policy) { p.TipCeiling = priced(1) }), market(50, 1),
+			fee.Terms{Legacy: true, Replaces: again(100, 100).Replaces}, offered(120, 120)},
 		{"a tenth more", policy(func(p *fee.Policy) { p.Bump = 10 }), market(50, 1), again(100, 10), offered(110, 11)},
 	} {
 		got, err := c.policy.Offer(c.market, c.terms)
@@ -221,6 +224,7 @@ var (
 		}
 		terms := fee.Terms{
 			Urgency: rapid.SampledFrom([]fee.Urgency{"", fee.Slow, fee.Normal, fee.Fast}).Draw(t, "urgency"),
+			Legacy:  rapid.Bool().Draw(t, "legacy"),
 			MaxFee:  maybe("max fee"), MaxPriorityFee: maybe("max tip"), Floor: maybe("floor"),
 		}
 		if rapid.Bool().Draw(t, "again") {
@@ -250,20 +254,20 @@ func TestOffersHold(t *testing.T) {
 			}
 			return
 		}
-		zero := chain.Price{}
+		zero, legacy := chain.Price{}, m.Next == nil || terms.Legacy
 		switch {
 		case !atMost(offer.MaxPriorityFee, offer.MaxFee):
 			t.Fatalf("a tip above the fee: %+v", offer)
 		case !atMost(offer.MaxFee, p.Ceiling), terms.MaxFee != zero && !atMost(offer.MaxFee, terms.MaxFee):
 			t.Fatalf("%s is above a ceiling", offer.MaxFee)
-		case m.Next != nil && p.TipCeiling != zero && !atMost(offer.MaxPriorityFee, p.TipCeiling),
-			m.Next != nil && terms.MaxPriorityFee != zero && !atMost(offer.MaxPriorityFee, terms.MaxPriorityFee):
+		case !legacy && p.TipCeiling != zero && !atMost(offer.MaxPriorityFee, p.TipCeiling),
+			!legacy && terms.MaxPriorityFee != zero && !atMost(offer.MaxPriorityFee, terms.MaxPriorityFee):
 			t.Fatalf("a tip of %s is above a ceiling", offer.MaxPriorityFee)
 		case terms.Replaces != nil && !offer.Replaces(*terms.Replaces):
 			t.Fatalf("%+v does not replace %+v", offer, *terms.Replaces)
 		case !atMost(p.MinFee, offer.MaxFee), !atMost(p.MinTip, offer.MaxPriorityFee):
 			t.Fatalf("no pool takes %+v", offer)
-		case m.Next == nil && offer.MaxFee != offer.MaxPriorityFee, m.Next == nil && !atMost(m.GasPrice, offer.MaxFee):
+		case legacy && offer.MaxFee != offer.MaxPriorityFee, m.Next == nil && !atMost(m.GasPrice, offer.MaxFee):
 			t.Fatalf("%+v for a gas price of %s", offer, m.GasPrice)
 		case m.Next != nil && new(uint256.Int).Sub(offer.MaxFee.Int(), m.Next.Int()).Lt(p.MinTip.Int()):
 			t.Fatalf("%+v is not mined at a base fee of %s", offer, m.Next)
