@@ -109,11 +109,13 @@ func (a *actor) inspect(ctx context.Context, c intent.Claimed) (*job, error) {
 		return nil, err
 	}
 	j.gas = gas
-	_, err = a.Fees.Offer(ctx, a.termsOf(it))
-	if errors.Is(err, fee.ErrMinimum) {
+	switch _, err := a.Fees.Offer(ctx, a.termsOf(it)); {
+	case errors.Is(err, fee.ErrMinimum):
 		return nil, unlessRefused(a.tellIntent(ctx, j, intent.Fail{Reason: intent.Refused, Detail: err.Error(), At: a.Now()}))
+	case err != nil:
+		return nil, err
 	}
-	return j, err
+	return j, nil
 }
 
 // unlessRefused leaves errors that are bad luck.
