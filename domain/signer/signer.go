@@ -131,13 +131,12 @@ func (s State) Signs() bool {
 // Decide answers a command with the facts it adds: none if it adds nothing, an
 // [event.Refusal] if it may not be granted.
 func (s State) Decide(c Command) ([]Event, error) {
-	if c, ok := c.(Register); ok {
-		return s.register(c)
-	}
-	if !s.Known {
+	if _, first := c.(Register); !first && !s.Known {
 		return nil, ErrUnknown
 	}
 	switch c := c.(type) {
+	case Register:
+		return s.register(c)
 	case Pause:
 		return s.pause(c)
 	case Drain:

@@ -247,6 +247,7 @@ func (j *Judge) holds(r event.Recorded, id chain.Sequence, e lane.Event) {
 			j.broken(promise.P33, r, "nonce %d has landed for good, and what it took is not settled", e.Nonce)
 		}
 		delete(of, e.Nonce)
+	case lane.Opened, lane.Advanced, lane.Reclaimed, lane.Filled, lane.Unlanded: // nobody's nonce becomes another's
 	}
 }
 

@@ -98,12 +98,12 @@ func (j *Judge) ofLane(r event.Recorded) error {
 	if err != nil {
 		return err
 	}
-	switch e := e.(type) {
-	case lane.Reserved:
+	if _, takes := e.(lane.Reserved); takes {
 		j.takes(r, account{id.Chain, id.Sender})
-	case lane.Attempted:
-		j.signs(r, account{id.Chain, id.Sender}, e)
-		j.signsFor(r, id.Chain, e)
+	}
+	if made, signs := e.(lane.Attempted); signs {
+		j.signs(r, account{id.Chain, id.Sender}, made)
+		j.signsFor(r, id.Chain, made)
 	}
 	j.holds(r, id, e)
 	return nil

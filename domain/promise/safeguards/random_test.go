@@ -224,12 +224,13 @@ func (w *world) settle(slot lane.Slot, took chain.Amount) {
 
 // fill has a no-op take the place of an intent that nothing was signed for.
 func (w *world) fill() {
-	for _, hole := range w.lane.Holes() {
-		slot, _ := w.lane.Slot(hole.Nonce)
-		if w.ofLane(lane.Fill{Token: 1, Nonces: []uint64{hole.Nonce}, At: w.at}) && !slot.Intent.IsZero() {
-			w.settle(slot, chain.Amount{})
-		}
+	holes := w.lane.Holes()
+	if len(holes) == 0 {
 		return
+	}
+	slot, _ := w.lane.Slot(holes[0].Nonce)
+	if w.ofLane(lane.Fill{Token: 1, Nonces: []uint64{slot.Nonce}, At: w.at}) && !slot.Intent.IsZero() {
+		w.settle(slot, chain.Amount{})
 	}
 }
 

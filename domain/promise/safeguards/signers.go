@@ -100,6 +100,9 @@ func (j *Judge) ofSigner(r event.Recorded) error {
 		if k.disabled {
 			j.broken(promise.P34, r, "a key recovers by itself that was disabled")
 		}
+	case signer.ThresholdSet:
+		j.by(r, e.Actor)
+	case signer.ThresholdLearned, signer.Failed: // they stop nothing
 	}
 	k.stopped = since(k.stopped, k.disabled || k.stance == "paused" || k.stance == "drained", r.At)
 	k.idle = since(k.idle, k.why() != "serving", r.At)
