@@ -7,6 +7,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -153,4 +154,39 @@ func TestNoticesClockSetBack(t *testing.T) {
 	if got := lease(); !slices.Equal(got, []byte{leased}) {
 		t.Errorf("when the lease of one who is gone has lapsed: %v", got)
 	}
+}
+
+// A claim of before the clock was set back is nobody's any more, and those of now stand.
+func TestClaimsClockSetBack(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	db, err := embedded.Open("", embedded.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := db.Intents()
+	var changes []intent.Change
+	for n := byte(1); n <= 2; n++ {
+		w := intent.Waiting{ID: chain.IntentID{n}, Position: event.Position(n), Chain: 1, From: intent.From{Pool: "hot"}}
+		changes = append(changes, intent.Change{ID: w.ID, Open: &w})
+	}
+	if err := q.Apply(t.Context(), "relayer", 0, 2, changes); err != nil {
+		t.Fatal(err)
+	}
+	claim := func(holder string, limit, want int) {
+		t.Helper()
+		claimed, err := q.Claim(t.Context(), intent.Claim{
+			Lane: chain.Sequence{Chain: 1, Sender: chain.Address{1}}, Pools: []string{"hot"}, Holder: holder, TTL: 30 * time.Second, Limit: limit,
+		})
+		if err != nil || len(claimed) != want {
+			t.Fatalf("%s claimed %d, %v; not %d", holder, len(claimed), err, want)
+		}
+	}
+	claim("before", 1, 1)
+	now = now.Add(-time.Hour)
+	claim("after", 1, 1)
+	claim("another", 2, 1)
+	claim("late", 2, 0)
+	now = now.Add(30 * time.Second)
+	claim("much later", 3, 2)
+	closed(t, db)
 }

@@ -61,6 +61,34 @@ func TestIntentsAmongMany(t *testing.T) {
 	heads()
 }
 
+// TestClaimsClockSetBack sets the server's clock back an hour, which is to say what it has
+// stored forward: nobody waits an hour for one who is gone, and claims of now stand.
+func TestClaimsClockSetBack(t *testing.T) {
+	op := open(t, postgres.Options{})
+	ctx := soon(t)
+	q := op.db.Intents()
+	var changes []intent.Change
+	for n := byte(1); n <= 2; n++ {
+		w := intent.Waiting{ID: chain.IntentID{n}, Position: event.Position(n), Chain: 1, From: intent.From{Pool: "hot"}}
+		changes = append(changes, intent.Change{ID: w.ID, Open: &w})
+	}
+	must(t, q.Apply(ctx, "relayer", 0, 2, changes))
+	claim := func(holder string, limit, want int) {
+		t.Helper()
+		claimed, err := q.Claim(ctx, intent.Claim{
+			Lane: chain.Sequence{Chain: 1, Sender: chain.Address{1}}, Pools: []string{"hot"}, Holder: holder, TTL: 30 * time.Second, Limit: limit,
+		})
+		if err != nil || len(claimed) != want {
+			t.Fatalf("%s claimed %d, %v; not %d", holder, len(claimed), err, want)
+		}
+	}
+	claim("before", 1, 1)
+	execute(t, admin(t, op.url), `UPDATE work.intents SET claimed_until = claimed_until + '1 hour' WHERE holder IS NOT NULL`)
+	claim("after", 1, 1)
+	claim("another", 2, 1)
+	claim("late", 2, 0)
+}
+
 // BenchmarkClaim claims intents in twenties when a hundred thousand wait, for one of two
 // pools or one of ten signers, every fourth of them in one of a thousand rows, and says
 // that they have got a nonce.
