@@ -65,10 +65,9 @@ type State struct {
 // Decide answers a command with the facts it adds: none if it adds nothing, an
 // [event.Refusal] if it may not be granted.
 func (s State) Decide(c Command) ([]Event, error) {
-	if c, ok := c.(Open); ok {
-		return s.openFor(c)
-	}
+	_, opens := c.(Open)
 	switch token := c.wish(); {
+	case opens: // with a token that nobody had
 	case s.Token == 0:
 		return nil, ErrUnknown
 	case token < s.Token:
@@ -77,6 +76,8 @@ func (s State) Decide(c Command) ([]Event, error) {
 		return nil, ErrFenced.Because("token %d was never given: the last is %d", token, s.Token)
 	}
 	switch c := c.(type) {
+	case Open:
+		return s.openFor(c)
 	case Advance:
 		return s.advance(c)
 	case Reserve:

@@ -52,11 +52,12 @@ func (w *writer) number(n uint64) *writer {
 	return w
 }
 
-func (w *writer) flag(yes bool) *writer {
+func (w *writer) flag(yes bool) {
 	if yes {
-		return w.bytes([]byte{1})
+		w.bytes([]byte{1})
+	} else {
+		w.bytes([]byte{0})
 	}
-	return w.bytes([]byte{0})
 }
 
 func (w *writer) slot(s Slot) {

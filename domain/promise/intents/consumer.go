@@ -87,6 +87,7 @@ func (c *Consumer) judge(l *life) []promise.Violation {
 // after is what a consumer makes of a notice.
 func (v View) after(said intent.Said) View {
 	switch said := said.(type) {
+	case intent.TxAccepted, intent.TxSubmitted, intent.TxReplaced: // they change nothing that the view has
 	case intent.TxReceiptUpdated:
 		v.Receipt, v.End = said.Receipt, ""
 	case intent.TxConfirmed:

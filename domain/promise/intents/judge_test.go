@@ -95,13 +95,6 @@ func blockOf(n uint64, branch string) chain.Block {
 	return chain.Block{Number: n, Hash: chain.Keccak(fmt.Append(nil, branch, n)), Parent: chain.Keccak(fmt.Append(nil, branch, n-1))}
 }
 
-func blocks(branch string, from, to uint64) (list []chain.Block) {
-	for n := from; n <= to; n++ {
-		list = append(list, blockOf(n, branch))
-	}
-	return list
-}
-
 func hashOf(n int) chain.Hash { return chain.Keccak(fmt.Append(nil, "attempt ", n)) }
 
 func place(nonce uint64) intent.Place { return intent.Place{Signer: chain.Address{1}, Nonce: nonce} }

@@ -156,6 +156,7 @@ func tokenOf(e lane.Event) lane.Token {
 
 func (j *Judge) judge(c *course, r event.Recorded, e lane.Event) {
 	switch e := e.(type) {
+	case lane.Opened: // was judged with its token
 	case lane.Advanced:
 		j.advanced(c, r, e)
 	case lane.Reserved:
