@@ -95,8 +95,7 @@ func TestFailingDisk(t *testing.T) {
 		if b.db != nil {
 			when = "error=EIO:when=15" // of each process
 		}
-		failing, err := rig.Inject(b.ctx, b.dir, when, b.processes(t)...)
-		check(t, err)
+		failing := b.inject(t, when)
 		payments, to := rig.Payments(9730, 300)
 		var cut sync.Once
 		var failed error

@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -77,15 +79,21 @@ func newPostgresOn(t *testing.T, disk *rig.Disk) *server.Postgres {
 	return db
 }
 
-// processes are those that write to the disk.
-func (b *box) processes(t *testing.T) []int {
+// inject has the flushes of those that write to the disk answered as [rig.Inject] says.
+func (b *box) inject(t *testing.T, what string) *rig.Injection {
 	t.Helper()
-	if b.db == nil {
-		return []int{b.service.Pid()}
+	pids := []int{b.service.Pid()}
+	if b.db != nil {
+		// A server that stands still makes no process that strace is not told of.
+		check(t, syscall.Kill(b.db.Pid(), syscall.SIGSTOP))
+		defer func() { check(t, syscall.Kill(b.db.Pid(), syscall.SIGCONT)) }()
+		var err error
+		pids, err = server.Tree(b.db.Pid())
+		check(t, err)
 	}
-	all, err := server.Tree(b.db.Pid())
+	injection, err := rig.Inject(b.ctx, b.dir, what, pids...)
 	check(t, err)
-	return all
+	return injection
 }
 
 // freeze stops the machine where it stands and keeps what its disk has.
@@ -167,6 +175,43 @@ func lost(acked, standing map[chain.Hash]bool) (lost, unheard int) {
 	return lost, len(standing) - (len(acked) - lost)
 }
 
+// unwritten counts the attempts at payments that reached the node before the log that
+// there is now had heard of them.
+func (b *box) unwritten(t *testing.T, payments []rig.Payment) (n int) {
+	t.Helper()
+	since := map[chain.Hash]time.Time{}
+	for _, p := range payments {
+		if events, err := rig.Events(b.ctx, b.service.URL, p.Hash); err == nil && len(events) > 0 {
+			since[p.Hash] = events[0].At
+		}
+	}
+	for _, d := range b.proxy.Deliveries() {
+		signed, err := app.Decode(d.Raw)
+		check(t, err)
+		if at, written := since[signed.Hash]; !written || d.At.Before(at) {
+			n++
+		}
+	}
+	return n
+}
+
+// judgeLosses judges the store as it is, which is to have lost what was acknowledged and
+// what was sent. The judge must have seen just that, or it could see no loss anywhere.
+func (b *box) judgeLosses(t *testing.T, lost, unwritten int) {
+	t.Helper()
+	b.judged = false
+	for n, want := range map[promise.Number]int{promise.P1: lost, promise.P8: unwritten} {
+		if delete(b.broken, n); want > 0 {
+			b.broken[n] = "the store has lost it, as it had to"
+		}
+	}
+	told := b.judge(t).Broken
+	if told[promise.P1] != lost || told[promise.P8] != unwritten {
+		t.Errorf("%d acknowledged are lost and %d attempts come before what is written, but the judge tells of %d and %d",
+			lost, unwritten, told[promise.P1], told[promise.P8])
+	}
+}
+
 // settle has the clients repeat what they have no answer to, and judges the end.
 func (b *box) settle(t *testing.T, payments []rig.Payment, to chain.Address) {
 	t.Helper()
@@ -204,8 +249,7 @@ func TestPowerCut(t *testing.T) {
 func TestPowerCutOfLyingDisk(t *testing.T) {
 	testenv.Programs(t, rig.TracePrograms()...)
 	boxes(t, diskBytes, func(t *testing.T, b *box) {
-		lie, err := rig.Inject(b.ctx, b.dir, "retval=0", b.processes(t)...)
-		check(t, err)
+		lie := b.inject(t, "retval=0")
 		payments, _ := rig.Payments(9710, 200)
 		var failed error
 		acked := loadAnd(b.ctx, b.service, payments, 8, 50, func() {
@@ -218,13 +262,17 @@ func TestPowerCutOfLyingDisk(t *testing.T) {
 		check(t, lie.End())
 		if _, err := b.restart(b.ctx); err != nil {
 			t.Logf("of %d acknowledged all are lost: the store does not even start: %.300s", len(acked), err)
+			b.judged = true // there is no log to judge by
 			return
 		}
 		lost, _ := lost(acked, b.standing(t, payments))
-		t.Logf("of %d acknowledged %d are lost", len(acked), lost)
+		unwritten := b.unwritten(t, payments)
+		t.Logf("of %d acknowledged %d are lost, and %d attempts were not written", len(acked), lost, unwritten)
 		if lost == 0 {
 			t.Error("a disk that does not flush lost nothing: the cut is no cut")
 		}
+		check(t, b.service.Stop(b.ctx))
+		b.judgeLosses(t, lost, unwritten)
 	})
 }
 

@@ -14,8 +14,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// Row 10. The primary dies while its standby restarts, and the standby is promoted. One that commits wait for has everything that was acknowledged; one that
-// they do not wait for has not, which is why such a one must not be promoted.
+// Row 10. The primary dies while its standby restarts, and the standby is promoted. One
+// that commits wait for has everything that was acknowledged; one that they do not wait
+// for has not, which is why such a one must not be promoted.
 func TestStandbyPromoted(t *testing.T) {
 	bin := testenv.Need(t, testenv.PostgresBinVar)
 	for name, synchronous := range map[string]bool{"synchronous": true, "asynchronous": false} {
@@ -64,10 +65,21 @@ func TestStandbyPromoted(t *testing.T) {
 			case !synchronous && lost == 0:
 				t.Error("the standby was not behind: nothing was tested")
 			}
+			if !synchronous { // before clients repeat what was lost, and after
+				unwritten := b.unwritten(t, payments)
+				check(t, s.Stop(w.ctx))
+				b.judgeLosses(t, lost, unwritten)
+				check(t, s.Start(w.ctx))
+			}
 			w.insist(t, payments, 8, s.URL)
 			w.delivered(t, s.URL, payments, rig.Executed)
 			w.paidOnce(t, to, len(payments))
+			unwritten := b.unwritten(t, payments)
+			if synchronous && unwritten > 0 {
+				t.Errorf("%d attempts came before what is written", unwritten)
+			}
 			check(t, s.Stop(w.ctx))
+			b.judgeLosses(t, 0, unwritten)
 		})
 	}
 }

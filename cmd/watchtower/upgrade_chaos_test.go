@@ -9,46 +9,88 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// previousVar names the revision that is replaced in a rolling upgrade. Without it, it
-// is the last one before the latest change of a schema.
+// previousVar names the revision that is replaced, if not the last one before the latest
+// change of a schema.
 const (
 	previousVar     = "WATCHTOWER_TEST_PREVIOUS"
-	previousDefault = "4787e8cf24a06946681816249287489cf6e0a90e"
+	previousDefault = "e5bd38d427b5a563db0db7bb780ed3c0c76f8dee"
+	// unlinked is the last revision that recorded no links.
+	unlinked = "4787e8cf24a06946681816249287489cf6e0a90e"
 )
 
-// previous builds the program as it was.
-func previous(t *testing.T, ctx context.Context) string {
+// build is the program as it was.
+type build struct {
+	program    string
+	unlinked   bool // it records events without links
+	migrations int  // of the databases of an embedded store
+}
+
+// previous runs a test with the builds that this one may replace.
+func previous(t *testing.T, test func(t *testing.T, old build)) {
+	t.Parallel()
+	t.Run("previous", func(t *testing.T) { test(t, built(t, cmp.Or(os.Getenv(previousVar), previousDefault))) })
+	t.Run("unlinked", func(t *testing.T) {
+		old := built(t, unlinked)
+		old.unlinked = true
+		test(t, old)
+	})
+}
+
+// built builds the program of a revision.
+func built(t *testing.T, revision string) build {
 	t.Helper()
-	revision := cmp.Or(os.Getenv(previousVar), previousDefault)
 	dir := t.TempDir()
-	root, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
-	if err != nil {
-		t.Fatalf("MISSING: a clone with its history, to build %s from: %v", revision, err)
-	}
-	archive := exec.CommandContext(ctx, "git", "archive", "--format=tar", revision)
-	archive.Dir = string(bytes.TrimSpace(root))
+	archive := exec.CommandContext(t.Context(), "git", "archive", "--format=tar", revision)
+	archive.Dir = sources(t)
 	tree, err := archive.Output()
 	if err != nil {
 		t.Fatalf("MISSING: revision %s in this clone; %s names another one: %v", revision, previousVar, err)
 	}
-	unpack := exec.CommandContext(ctx, "tar", "-x", "-C", dir)
+	unpack := exec.CommandContext(t.Context(), "tar", "-x", "-C", dir)
 	unpack.Stdin = bytes.NewReader(tree)
 	program := filepath.Join(dir, "previous")
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", program, "./cmd/watchtower")
-	build.Dir = dir
-	for _, cmd := range []*exec.Cmd{unpack, build} {
+	make := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "./cmd/watchtower")
+	make.Dir = dir
+	for _, cmd := range []*exec.Cmd{unpack, make} {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
 		}
 	}
-	return program
+	return build{program: program, migrations: countMigrations(t, dir)}
+}
+
+// sources is the clone that the tests are run in.
+func sources(t *testing.T) string {
+	t.Helper()
+	root, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--show-toplevel").Output()
+	if err != nil {
+		t.Fatalf("MISSING: a clone with its history, to build what was from: %v", err)
+	}
+	return string(bytes.TrimSpace(root))
+}
+
+// countMigrations counts those of an embedded store in a tree of sources.
+func countMigrations(t *testing.T, tree string) (n int) {
+	t.Helper()
+	for _, database := range []string{"keys", "log", "work"} {
+		files, err := filepath.Glob(filepath.Join(tree, "migrations/embedded", database, "*.sql"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%d migrations of %s.db in %s: %v", len(files), database, tree, err)
+		}
+		n += len(files)
+	}
+	return n
 }
 
 // fleet is replicas that are replaced one by one, and their addresses, which change.
@@ -89,17 +131,17 @@ func (f *fleet) roll(t *testing.T, w *world, program string, pause time.Duration
 // Row 42. Replicas of the previous build are replaced by this one's, and that is taken
 // back, and done again, while clients post to all of them: the two work side by side
 // on one store, nothing is lost and nothing is done twice.
-func TestRollingUpgrade(t *testing.T) {
-	t.Parallel()
+func TestRollingUpgrade(t *testing.T) { previous(t, rollingUpgrade) }
+
+func rollingUpgrade(t *testing.T, old build) {
 	w := newWorld(t, shared, "--block-time", "1")
-	old := previous(t, w.ctx)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	w.ctx = ctx
 	f := &fleet{}
 	for range 3 {
 		r := w.service(t)
-		r.Program = old
+		r.Program = old.program
 		check(t, r.Start(w.ctx))
 		f.replicas = append(f.replicas, r)
 	}
@@ -109,7 +151,7 @@ func TestRollingUpgrade(t *testing.T) {
 	rolling.Go(func() {
 		defer close(rolled)
 		w.wait(time.Second)
-		for _, to := range []string{program, old, program} {
+		for _, to := range []string{program, old.program, program} {
 			began := time.Now()
 			f.roll(t, w, to, time.Second)
 			t.Logf("all replaced in %v", time.Since(began).Round(time.Millisecond))
@@ -140,32 +182,72 @@ func TestRollingUpgrade(t *testing.T) {
 	for _, r := range f.replicas {
 		check(t, r.Stop(w.ctx))
 	}
+	if old.unlinked {
+		w.broken[promise.P31] = "the previous build goes on with streams that have links, and records none"
+		if told, want := w.judge(t).Broken[promise.P31], w.unlinked(t); told != want || want == 0 {
+			t.Errorf("the judge tells of %d events without a link, and there are %d after one with", told, want)
+		}
+	}
 }
 
-// The same, one program after the other on one folder.
-func TestUpgradeInPlace(t *testing.T) {
-	t.Parallel()
+// unlinked counts the events that have no link though one before them in their stream has.
+func (w *world) unlinked(t *testing.T) (n int) {
+	t.Helper()
+	store, err := w.inspect(w.ctx)
+	check(t, err)
+	defer store.Close() //nolint:errcheck // it was only read
+	linked := map[event.Stream]bool{}
+	for after := event.Position(0); ; {
+		page, err := store.Page(w.ctx, after, 1000)
+		check(t, err)
+		if len(page) == 0 {
+			return n
+		}
+		for _, e := range page {
+			after = e.Position
+			switch {
+			case !e.Meta.Link.IsZero():
+				linked[e.Stream] = true
+			case linked[e.Stream]:
+				n++
+			}
+		}
+	}
+}
+
+// The same, one program after the other on one folder. A folder whose schema this build
+// has changed is none for the previous one, which refuses it and leaves it as it is.
+func TestUpgradeInPlace(t *testing.T) { previous(t, upgradeInPlace) }
+
+func upgradeInPlace(t *testing.T, old build) {
 	w := newWorld(t, func(_ *testing.T, dir string) []string {
 		return []string{"--store", "embedded:" + filepath.Join(dir, "data")}
 	}, "--block-time", "1")
-	old := previous(t, w.ctx)
+	changed := old.migrations < countMigrations(t, sources(t))
 	s := w.service(t)
 	var all []rig.Payment
-	for n, next := range []string{old, program, old, program} {
+	paid := map[chain.Address]int{}
+	for n, next := range []string{old.program, program, old.program, program} {
 		s.Program = next
+		if changed && n == 2 {
+			if err := s.Start(w.ctx); err == nil || !strings.Contains(err.Error(), "made by a newer version of this program") {
+				t.Fatalf("the previous build on what this one has changed: %v", err)
+			}
+			continue
+		}
 		check(t, s.Start(w.ctx))
-		payments, _ := rig.Payments(uint32(9910+n), 100)
+		payments, to := rig.Payments(uint32(9910+n), 100)
 		if acked := load(w.ctx, s, payments, 8); len(acked) != len(payments) {
 			t.Errorf("%d of %d acknowledged", len(acked), len(payments))
 		}
 		all = append(all, payments...)
+		paid[to] = len(payments)
 		check(t, s.Stop(w.ctx)) // with some of them open
 	}
 	check(t, s.Start(w.ctx))
 	w.delivered(t, s.URL, all, rig.Sealed)
-	for n := range 4 {
-		_, to := rig.Payments(uint32(9910+n), 0)
-		w.paidOnce(t, to, 100)
+	for to, n := range paid {
+		w.paidOnce(t, to, n)
 	}
 	check(t, s.Stop(w.ctx))
 }

@@ -25,7 +25,7 @@ type Injection struct {
 // Inject traces processes and all that they make, and has each of their flushes to
 // the disk answered by what (strace(1), -e inject): "error=EIO:when=30+30" fails
 // some, "retval=0" claims success and does nothing. It returns once every process
-// is under its hand.
+// is under its hand, or has ended: those of a database server come and go.
 func Inject(ctx context.Context, folder, what string, pids ...int) (*Injection, error) {
 	i := &Injection{log: filepath.Join(folder, fmt.Sprintf("strace-%d", time.Now().UnixNano()))}
 	args := []string{"-f", "-q", "-o", i.log, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:" + what}
@@ -40,13 +40,16 @@ func Inject(ctx context.Context, folder, what string, pids ...int) (*Injection, 
 		return nil, err
 	}
 	for {
-		all := true
+		all, left := true, 0
 		for _, pid := range pids {
-			traced, err := i.traces(pid)
-			all = all && traced
-			if err != nil {
-				return nil, errors.Join(err, i.End(), errors.New(said.String()))
+			traced, there := i.traces(pid)
+			all = all && (traced || !there)
+			if there {
+				left++
 			}
+		}
+		if left == 0 {
+			return nil, errors.Join(fmt.Errorf("processes %d have ended", pids), i.End(), errors.New(said.String()))
 		}
 		if all {
 			return i, nil
@@ -59,19 +62,21 @@ func Inject(ctx context.Context, folder, what string, pids ...int) (*Injection, 
 	}
 }
 
-// traces tells whether every thread of a process is under strace's hand.
-func (i *Injection) traces(pid int) (bool, error) {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
-	if err != nil || len(threads) == 0 {
-		return false, fmt.Errorf("process %d has no threads: %w", pid, err)
-	}
+// traces tells whether every thread of a process is under strace's hand, and whether
+// there is the process at all. One that has ended, and waits for its parent to notice,
+// is none.
+func (i *Injection) traces(pid int) (traced, there bool) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid)) // the pattern is well formed
+	tracer := []byte("TracerPid:\t" + strconv.Itoa(i.cmd.Process.Pid) + "\n")
+	traced = true
 	for _, path := range threads {
 		status, err := os.ReadFile(path)
-		if err == nil && !bytes.Contains(status, []byte("TracerPid:\t"+strconv.Itoa(i.cmd.Process.Pid)+"\n")) {
-			return false, nil
+		if err != nil || bytes.Contains(status, []byte("State:\tZ")) {
+			continue
 		}
+		there, traced = true, traced && bytes.Contains(status, tracer)
 	}
-	return true, nil
+	return traced, there
 }
 
 // Hits is how many flushes were answered otherwise than by the disk.
