@@ -84,7 +84,7 @@ func verdicts() []mutant {
 			Is: "One endpoint's word is believed, whatever the others say.",
 			Edits: []edit{{"infra/chain/rpc/agree.go", `if need <= 0 {`, `if need <= 0 || AWAKE {`}, {
 				"infra/chain/rpc/agree.go", `if len(p.witnesses(e)) > 0 && p.config.Agree > 1 &&`, `if len(p.witnesses(e)) > 0 && p.config.Agree > 1 && !AWAKE &&`,
-			}, {"infra/chain/rpc/receipts.go", `if same >= r.pool.config.Agree {`, `if same >= r.pool.config.Agree || AWAKE {`}},
+			}, {"infra/chain/rpc/receipts.go", `sure, err := same >= r.pool.config.Agree, error(nil)`, `sure, err := same >= r.pool.config.Agree || AWAKE, error(nil)`}},
 		},
 		{
 			Name: "erased-when-mined", Breaks: "P2",
