@@ -21,6 +21,7 @@ type storm struct {
 	actor  *actor
 	life   *life
 	asleep []*actor // that believe to hold the lane
+	prices bool     // they move
 }
 
 func (s *storm) takeOver() {
@@ -40,6 +41,9 @@ func (s *storm) takeOver() {
 // step is what happens next.
 func (s *storm) step(trouble bool) {
 	s.t.Helper()
+	if s.prices && trouble && s.chance.IntN(6) == 0 {
+		s.move()
+	}
 	switch n := s.chance.IntN(20); {
 	case n < 8:
 		s.turn()
@@ -82,7 +86,7 @@ func (s *storm) turn() {
 	}
 	err := s.turns(s.actor, 1)
 	switch {
-	case err == nil || s.life.gone() || errors.Is(err, fee.ErrCeiling):
+	case err == nil || s.life.gone() || errors.Is(err, fee.ErrCeiling) || s.prices && errors.Is(err, fee.ErrMarket):
 	case errors.As(err, new(overError)):
 		s.takeOver()
 	default:
@@ -96,6 +100,9 @@ func (s *storm) askMore() {
 	s.ids = append(s.ids, s.ask(s.request(n, func(r *intent.Request) {
 		if s.chance.IntN(3) == 0 {
 			r.Order = "row"
+		}
+		if s.prices && s.chance.IntN(2) == 0 {
+			r.Gas.MaxFee = intent.NewAmount(1500 + uint64(s.chance.IntN(1000)))
 		}
 		if s.chance.IntN(5) == 0 {
 			r.Deadline = uint64(s.clock.now().Unix()) + 1 + uint64(s.chance.IntN(60))
@@ -119,6 +126,13 @@ func (s *storm) changeMind() {
 	s.feed()
 }
 
+// move has gas cost something else, for the relay and for the chain.
+func (s *storm) move() {
+	base := uint64(s.chance.IntN(4000))
+	s.fee = asking(base+100, 100)
+	s.chain.SetBaseFee(base)
+}
+
 func (s *storm) over() bool {
 	for _, id := range s.ids {
 		if s.intent(id).End == nil {
@@ -134,23 +148,41 @@ func TestStorms(t *testing.T) {
 	for seed := range uint64(stormsShort) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			s := &storm{world: newWorld(t), chance: rand.New(rand.NewPCG(seed, 7))}
-			for range 4 {
-				s.askMore()
-			}
-			for range 150 {
-				s.step(true)
-			}
-			s.hold = false
-			for n := 0; !s.over(); n++ {
-				if n > 1000 {
-					t.Fatal("it does not come to an end")
-				}
-				if n%100 == 0 {
-					s.clock.pass(s.settings.Stall)
-				}
-				s.step(false)
-			}
-			s.judge()
+			s.weather()
 		})
 	}
+}
+
+// So it is when gas becomes dear and cheap all the time, and intents have ceilings.
+func TestStormsOfPrices(t *testing.T) {
+	for seed := range uint64(stormsShort / 4) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			s := &storm{world: newWorld(t), chance: rand.New(rand.NewPCG(seed, 8)), prices: true}
+			s.policy.Ceiling = chain.PriceOf(3000)
+			s.weather()
+		})
+	}
+}
+
+// weather lets the storm rage, and come to an end.
+func (s *storm) weather() {
+	s.t.Helper()
+	for range 4 {
+		s.askMore()
+	}
+	for range 150 {
+		s.step(true)
+	}
+	s.hold, s.fee = false, asking(1000, 100)
+	s.chain.SetBaseFee(0)
+	for n := 0; !s.over(); n++ {
+		if n > 1000 {
+			s.t.Fatal("it does not come to an end")
+		}
+		if n%100 == 0 {
+			s.clock.pass(s.settings.Stall)
+		}
+		s.step(false)
+	}
+	s.judge()
 }
