@@ -137,7 +137,7 @@ func rollingUpgrade(t *testing.T, old build) {
 	w := newWorld(t, shared, "--block-time", "1")
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
-	w.ctx = ctx
+	w.ctx = w.history.Record(ctx)
 	f := &fleet{}
 	for range 3 {
 		r := w.service(t)
