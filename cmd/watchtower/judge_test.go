@@ -29,7 +29,7 @@ func (w *world) judge(t *testing.T) (f promise.Figures) {
 	if t.Failed() || t.Skipped() || w.judged {
 		return f
 	}
-	w.judged = true
+	w.judged, w.blamed = true, map[promise.Number]int{}
 	ctx, cancel := context.WithTimeout(context.Background(), judgeMost)
 	defer cancel()
 	began := time.Now()
@@ -65,10 +65,11 @@ func (w *world) observe(t *testing.T) {
 	}
 }
 
-// blame tells of violations that were not the test's purpose.
+// blame counts violations, and tells of those that were not the test's purpose.
 func (w *world) blame(t *testing.T, found []promise.Violation) {
 	t.Helper()
 	for _, v := range found {
+		w.blamed[v.Promise]++
 		if w.broken[v.Promise] == "" {
 			t.Error(v)
 		}

@@ -72,6 +72,7 @@ type world struct {
 	direct  string // where the judge finds the store, if not where services do
 	// broken are promises that a test breaks on purpose, and why.
 	broken map[promise.Number]string
+	blamed map[promise.Number]int // violations that the latest judgement found
 }
 
 // engines are the stores that every process test runs on, both at once: mostly they
@@ -103,7 +104,7 @@ func newWorld(t *testing.T, store func(t *testing.T, dir string) []string, anvil
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	w := &world{
-		dir: t.TempDir(), ledger: promise.NewLedger(), broken: map[promise.Number]string{},
+		dir: t.TempDir(), ledger: promise.NewLedger(), broken: map[promise.Number]string{}, blamed: map[promise.Number]int{},
 		// A frozen replica sends what it was about to send when it was frozen.
 		measure: promise.Settings{Grace: 30 * time.Second, Skew: 50 * time.Millisecond},
 	}
