@@ -71,6 +71,11 @@ type Checkpoints interface {
 // thrift, not safety: a holder that stood still believes it is one for a while, and a
 // store that has lost its leases gives them anew. What must not be done by two has a
 // fence of its own, in the log.
+//
+// A call may be tried several times, and a try may have its effect late. Where the call
+// has returned without an error, none has an effect on the lease any more once the call
+// has returned. After an error one still may: take the lease for ttl, or give it up, even
+// when its holder has acquired it anew where the store keeps no count of changes.
 type Leases interface {
 	// Acquire takes or renews a lease for ttl. held is false while another
 	// holder's lease runs. A holder is one run of one process. After an error the

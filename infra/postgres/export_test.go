@@ -10,6 +10,12 @@ func (db *DB) MigrateFiles(ctx context.Context, files fs.FS) error {
 	return migrate(ctx, db.config, files)
 }
 
+// Statements of the leases, to be run late.
+const (
+	AcquireLease = acquireLease
+	ReleaseLease = releaseLease
+)
+
 // Statements of the queue of notices, to be explained.
 const (
 	MoveHeads     = moveHeads

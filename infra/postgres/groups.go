@@ -17,15 +17,31 @@ import (
 // again after trouble with the connection.
 type Groups struct{ pool *pgxpool.Pool }
 
-const claimGroup = `INSERT INTO feed.groups` + takeRight + `, pos`
+// claimGroup takes or renews a claim. The clock is read while the row is locked, and not
+// at the statement's start: after a wait for the lock, now() is in the past. A claim that
+// runs for longer than any is taken for was given before the clock was set back, and
+// nobody may wait for it.
+const claimGroup = `INSERT INTO feed.groups AS l (name, holder, token, until)
+VALUES ($1, $2, 1, clock_timestamp() + $3)
+ON CONFLICT (name) DO UPDATE SET
+  holder = excluded.holder,
+  token = CASE WHEN l.holder = excluded.holder AND l.until > clock_timestamp() AND l.until <= clock_timestamp() + $4 THEN l.token ELSE l.token + 1 END,
+  until = clock_timestamp() + $3
+WHERE l.holder = excluded.holder OR l.until <= clock_timestamp() OR l.until > clock_timestamp() + $4
+RETURNING token, pos`
 
 // Claim takes or renews the right to a group's events for ttl. held is false while
 // another holder's runs. The token grows with each new holder, and when one comes back
 // after its claim has lapsed.
 func (s *Groups) Claim(ctx context.Context, group, holder string, ttl time.Duration) (c consumer.Claim, held bool, err error) {
 	var token, pos int64
-	held, err = take(ctx, s.pool, claimGroup, group, holder, ttl, &token, &pos)
-	return consumer.Claim{Token: uint64(token), Position: event.Position(pos)}, held, err
+	err = retry(ctx, func() error {
+		return s.pool.QueryRow(ctx, claimGroup, group, holder, ttl, ttl+leaseSlack).Scan(&token, &pos)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return consumer.Claim{}, false, nil
+	}
+	return consumer.Claim{Token: uint64(token), Position: event.Position(pos)}, err == nil, err
 }
 
 // Yield gives a claim up at once; not holding it is no error.

@@ -11,43 +11,76 @@ import (
 
 // Leases hands out rights that lapse by the server's clock. Its commits wait for
 // the disk: a crash of the server takes a lease from nobody.
+//
+// A call whose answer is lost is tried again, and the server may come to the lost try's
+// statement only when the call has long returned. So each statement changes a row only as
+// its try has seen it, and each change of a row gives it another token: once one try has
+// changed the row, or has found that another holder did, the earlier ones change nothing.
 type Leases struct{ pool *pgxpool.Pool }
 
-// takeRight takes or renews a right: a row that one holder has until a time. The clock is
-// read while the row is locked, and not at the statement's start: after a wait for the
-// lock, now() is in the past. A right that runs for longer than any is taken for was given
-// before the clock was set back, and nobody may wait for it.
-const takeRight = ` AS l (name, holder, token, until)
-VALUES ($1, $2, 1, clock_timestamp() + $3)
-ON CONFLICT (name) DO UPDATE SET
-  holder = excluded.holder,
-  token = CASE WHEN l.holder = excluded.holder AND l.until > clock_timestamp() AND l.until <= clock_timestamp() + $4 THEN l.token ELSE l.token + 1 END,
-  until = clock_timestamp() + $3
-WHERE l.holder = excluded.holder OR l.until <= clock_timestamp() OR l.until > clock_timestamp() + $4
-RETURNING token`
+const (
+	// A lease that runs for longer than any is taken for was given before the clock was
+	// set back, and nobody may wait for it.
+	lookLease = `SELECT token, holder = $2, until <= clock_timestamp() OR until > clock_timestamp() + $3::interval
+FROM work.leases WHERE name = $1`
 
-const acquireLease = `INSERT INTO work.leases` + takeRight
+	// The clock is read while the row is locked, and not at the statement's start: after
+	// a wait for the lock, now() is in the past.
+	acquireLease = `INSERT INTO work.leases AS l (name, holder, token, until)
+VALUES ($1, $2, 1, clock_timestamp() + $4)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, token = l.token + 1, until = clock_timestamp() + $4
+WHERE l.token = $3 AND (l.holder = excluded.holder OR l.until <= clock_timestamp() OR l.until > clock_timestamp() + $5)`
 
-// take runs a statement of [takeRight] for ttl and scans what it returns; held is false
-// while another holder's right runs.
-func take(ctx context.Context, pool *pgxpool.Pool, sql, name, holder string, ttl time.Duration, into ...any) (held bool, err error) {
-	err = retry(ctx, func() error { return pool.QueryRow(ctx, sql, name, holder, ttl, ttl+leaseSlack).Scan(into...) })
+	releaseLease = `UPDATE work.leases SET until = '-infinity', token = token + 1 WHERE name = $1 AND holder = $2 AND token = $3`
+)
+
+// seen is what a holder has seen of a lease.
+type seen struct {
+	token int64 // 0: it has never been given
+	own   bool  // the holder was the last to have it
+	free  bool  // it does not run
+}
+
+// look tells what there is of a lease that is taken for ttl.
+func (s *Leases) look(ctx context.Context, name, holder string, ttl time.Duration) (l seen, err error) {
+	err = s.pool.QueryRow(ctx, lookLease, name, holder, ttl+leaseSlack).Scan(&l.token, &l.own, &l.free)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil
+		return seen{free: true}, nil
 	}
-	return err == nil, err
+	return l, err
 }
 
 // Acquire takes or renews a lease for ttl; held is false while another holder's runs.
 func (s *Leases) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (held bool, err error) {
-	var token int64 // consumer groups' alone are asked for
-	return take(ctx, s.pool, acquireLease, name, holder, ttl, &token)
+	err = retry(ctx, func() error {
+		for held = false; !held; { // again when the row was changed since the look
+			l, err := s.look(ctx, name, holder, ttl)
+			if err != nil || !l.own && !l.free {
+				return err
+			}
+			tag, err := s.pool.Exec(ctx, acquireLease, name, holder, l.token, ttl, ttl+leaseSlack)
+			if err != nil {
+				return err
+			}
+			held = tag.RowsAffected() > 0
+		}
+		return nil
+	})
+	return held, err
 }
 
 // Release gives a lease up at once; not holding it is no error.
 func (s *Leases) Release(ctx context.Context, name, holder string) error {
 	return retry(ctx, func() error {
-		_, err := s.pool.Exec(ctx, `UPDATE work.leases SET until = '-infinity' WHERE name = $1 AND holder = $2`, name, holder)
-		return err
+		for { // again when the row was changed since the look
+			l, err := s.look(ctx, name, holder, 0)
+			if err != nil || !l.own {
+				return err
+			}
+			tag, err := s.pool.Exec(ctx, releaseLease, name, holder, l.token)
+			if err != nil || tag.RowsAffected() > 0 {
+				return err
+			}
+		}
 	})
 }

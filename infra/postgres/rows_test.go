@@ -55,8 +55,8 @@ func TestKeysLost(t *testing.T) {
 	}
 }
 
-// TestLeaseClock asks for a lease that lapses while the question waits for a lock:
-// the answer goes by the time it is given, not by the time it was asked.
+// TestLeaseClock renews a lease that lapses while the question waits for a lock: its
+// term begins when the answer is given, not when it was asked for.
 func TestLeaseClock(t *testing.T) {
 	op := open(t, postgres.Options{})
 	ctx := soon(t)
@@ -68,24 +68,33 @@ func TestLeaseClock(t *testing.T) {
 	must(t, err)
 	_, err = dbtx.Exec(ctx, `SELECT FROM work.leases FOR UPDATE`)
 	must(t, err)
+	if held, err := op.db.Leases.Acquire(ctx, "lane", "b", time.Minute); err != nil || held {
+		t.Errorf("another's lease that runs, in a row that is locked: %v, %v", held, err)
+	}
 	type answer struct {
 		held bool
 		err  error
 	}
 	told := make(chan answer, 1)
 	go func() {
-		held, err := op.db.Leases.Acquire(ctx, "lane", "b", time.Minute)
+		held, err := op.db.Leases.Acquire(ctx, "lane", "a", time.Minute)
 		told <- answer{held, err}
 	}()
+	var lapsed bool
+	var given time.Time
 	eventually(t, "the lapse of the lease under waiting eyes", func() bool {
-		var lapsed bool
-		must(t, dbtx.QueryRow(ctx, `SELECT until < clock_timestamp() AND EXISTS (SELECT FROM pg_locks WHERE NOT granted)
-			FROM work.leases`).Scan(&lapsed))
+		must(t, dbtx.QueryRow(ctx, `SELECT until < clock_timestamp() AND EXISTS (SELECT FROM pg_locks WHERE NOT granted), clock_timestamp()
+			FROM work.leases`).Scan(&lapsed, &given))
 		return lapsed
 	})
 	must(t, dbtx.Rollback(ctx))
 	if got := <-told; got.err != nil || !got.held {
 		t.Errorf("the lease that had lapsed by then: %+v", got)
+	}
+	var until time.Time
+	must(t, admin(t, op.url).QueryRow(ctx, `SELECT until FROM work.leases`).Scan(&until))
+	if until.Before(given.Add(time.Minute)) {
+		t.Errorf("the term of a minute that was given after %v ends at %v", given, until)
 	}
 }
 

@@ -83,7 +83,7 @@ func (l *Leases) Release(ctx context.Context, name, holder string) error {
 
 func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// run runs a script once: whether it ran is not known without the answer.
+// run runs a script once: whether it ran, or still will, is not known without the answer.
 func (l *Leases) run(ctx context.Context, script *goredis.Script, name string, args ...any) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()

@@ -8,7 +8,9 @@ import (
 	"time"
 )
 
-// Leases is the contract of rights that lapse.
+// Leases is the contract of rights that lapse. A call that has returned without an error
+// has no effect after that, however often it was tried; how a store sees to it when an
+// early try comes late is for its own tests.
 func Leases(t *testing.T, open func(t *testing.T) Opened[LeaseRows]) {
 	t.Run("one holder at a time", func(t *testing.T) {
 		p := open(t).Port

@@ -1,0 +1,51 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+)
+
+// TestLeaseTriesLate has the server run what a call's first try has sent only when the
+// call has long returned, by its second try: it changes nothing any more.
+func TestLeaseTriesLate(t *testing.T) {
+	const term = time.Minute
+	op := open(t, postgres.Options{})
+	ctx, leases, conn := soon(t), op.db.Leases, admin(t, op.url)
+	acquire := func(holder string, want bool) {
+		t.Helper()
+		if held, err := leases.Acquire(ctx, "lane", holder, term); err != nil || held != want {
+			t.Fatalf("%s asks: held %v, %v", holder, held, err)
+		}
+	}
+	late := func(sql string, args ...any) {
+		t.Helper()
+		tag, err := conn.Exec(ctx, sql, args...)
+		if must(t, err); tag.RowsAffected() != 0 {
+			t.Errorf("a late try changed %d rows", tag.RowsAffected())
+		}
+	}
+	token := func() (n int64) {
+		must(t, conn.QueryRow(ctx, `SELECT token FROM work.leases WHERE name = 'lane'`).Scan(&n))
+		return n
+	}
+
+	acquire("a", true) // its first try saw no row
+	late(postgres.AcquireLease, "lane", "a", int64(0), term, term)
+
+	given := token()
+	must(t, leases.Release(ctx, "lane", "a"))
+	late(postgres.AcquireLease, "lane", "a", given, term, term) // a renewal's: it would take what nobody knows of
+	acquire("a", true)
+	late(postgres.ReleaseLease, "lane", "a", given) // it would free what is held
+	late(postgres.AcquireLease, "lane", "a", given, time.Nanosecond, term)
+	acquire("b", false)
+
+	must(t, leases.Release(ctx, "lane", "a"))
+	free := token()
+	acquire("b", true)
+	must(t, leases.Release(ctx, "lane", "b"))
+	late(postgres.AcquireLease, "lane", "a", free, term, term) // it was told that b has it
+	acquire("b", true)
+}
