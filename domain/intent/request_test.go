@@ -348,3 +348,19 @@ const (
 	frozenDigest = "0x6c5576bdee6cc2f180cbfb1583d6a307fe00c5b69bfb84abd8876f4e92142440"
 	frozenPlain  = "0x39d4cab198693562428c683b9b2c3619f06661b14d666047238b375f50bb79b8"
 )
+
+// Of a URL its origin is shown, and nothing of what may be a secret.
+func TestOrigin(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://hooks.example.com/secret?token=secret": "https://hooks.example.com",
+		"https://hooks.example.com:8443?token=secret":   "https://hooks.example.com:8443",
+		"http://127.0.0.1:9000/a":                       "http://127.0.0.1:9000",
+		"https://hooks.example.com":                     "https://hooks.example.com",
+		"https://user:secret@hooks.example.com/":        "",
+		"secret":                                        "",
+	} {
+		if got := (Webhook{url}).Origin(); got != want {
+			t.Errorf("%s: %q, want %q", url, got, want)
+		}
+	}
+}

@@ -44,3 +44,16 @@ func (w Webhook) bad() string {
 	}
 	return ""
 }
+
+// Origin is the scheme and host of the URL: what may be shown of it, for path and query
+// may hold a secret. It is empty for what no [Request.Check] lets through.
+func (w Webhook) Origin() string {
+	if w.bad() != "" {
+		return ""
+	}
+	scheme, rest, _ := strings.Cut(w.URL, "://")
+	if end := strings.IndexAny(rest, "/?"); end >= 0 {
+		rest = rest[:end]
+	}
+	return scheme + "://" + rest
+}

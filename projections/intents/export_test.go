@@ -1,0 +1,5 @@
+package intents
+
+// ListStatement is the statement that answers [Query.List], for who asks how the
+// databases carry it out.
+func ListStatement(f Filters, limit int) (text string, args []any) { return list(f, 0, limit) }
