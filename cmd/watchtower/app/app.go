@@ -65,6 +65,9 @@ type Storage struct {
 	// Transient reports whether an error of these may pass by itself.
 	Transient func(error) bool
 	Close     func(ctx context.Context) error
+	// Database is the engine that has the due queue, a *postgres.DB or an *embedded.DB,
+	// for a program that keeps other work there.
+	Database any
 }
 
 // Ports is what the service needs of the world.
@@ -127,6 +130,7 @@ type App struct {
 	served       *state
 	written      []*writes
 	keyring      *commands.Keyring
+	beside       []func(context.Context)
 }
 
 // New wires the service. Nothing runs yet.
@@ -247,7 +251,7 @@ func (a *App) parts() []func(context.Context) {
 	for i, c := range a.ports.Chains {
 		parts = append(parts, own(fmt.Sprintf("watcher.%s", c.ID), a.watcher(c).Run), a.workers[i].Run)
 	}
-	return parts
+	return append(parts, a.beside...)
 }
 
 // projectionPrefix begins the names of projections' leases.

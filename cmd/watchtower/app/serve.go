@@ -41,6 +41,10 @@ type Options struct {
 	Crash func(point string)
 	// Listening, when set, is told the addresses once the service listens.
 	Listening func(api, metrics net.Addr)
+	// Beside, when set, makes what runs in this process beside delivery, as a customer of
+	// it. What it gives runs until the service's work stops, and closes what was opened
+	// for it. Its error keeps the service from starting.
+	Beside func(context.Context, Inside) (func(context.Context), error)
 }
 
 // Serve is the whole program: it opens what the configuration names, serves until
@@ -105,6 +109,13 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 	handlers, err := a.Open(ctx, c, o.Build, ports.pools, o.Level)
 	if err != nil {
 		return err
+	}
+	if o.Beside != nil {
+		part, err := o.Beside(ctx, a.inside(ports.pools))
+		if err != nil {
+			return err
+		}
+		a.beside = append(a.beside, part)
 	}
 	if o.Listening != nil {
 		o.Listening(api.Addr(), internal.Addr())

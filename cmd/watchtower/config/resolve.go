@@ -14,10 +14,11 @@ const (
 	configEnv  = envPrefix + "CONFIG"
 )
 
-// Flags adds a flag for each setting, and --config for the file.
-func Flags(flags *pflag.FlagSet) {
+// Flags adds a flag for each setting, and --config for the file. more are settings of a
+// program that is more than the watchtower.
+func Flags(flags *pflag.FlagSet, more ...Row) {
 	flags.Var(&given{kind: "file"}, configFlag, "the configuration file (YAML), also "+configEnv)
-	for _, s := range new(draft).table() {
+	for _, s := range append(new(draft).table(), rowsOf(more)...) {
 		usage := strings.ReplaceAll(s.doc, "`", "") // pflag takes a backquoted word for the value's name
 		flags.Var(&given{kind: string(s.kind), standard: s.standard}, s.flag(), usage)
 		if s.kind == toggle {
@@ -53,11 +54,11 @@ type resolver struct {
 
 // Resolve makes the configuration of flags that [Flags] declared, of an
 // environment in the form of os.Environ, and of the file that either names, which
-// readFile reads. The settings are in the order of the reference. The error is
-// [Problems]; nothing in it shows a secret.
-func Resolve(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte, error)) (Config, []Setting, error) {
+// readFile reads. The settings are in the order of the reference, and then in that of
+// more. The error is [Problems]; nothing in it shows a secret.
+func Resolve(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte, error), more ...Row) (Config, []Setting, error) {
 	r := &resolver{}
-	r.table = r.draft.table()
+	r.table = append(r.draft.table(), rowsOf(more)...)
 	for _, s := range r.table {
 		if s.standard != "" {
 			if err := s.read(s.standard); err != nil {
