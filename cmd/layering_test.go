@@ -72,6 +72,7 @@ var exceptions = []exception{
 	{from: "cmd", to: "cmd/internal", reason: "what programs share"},
 	{from: "cmd/internal", to: "cmd/devnet/wallet", reason: "the rig's clients sign as the playground's do"},
 	{from: "cmd/devnet", to: "cmd/watchtower", reason: "the playground runs the service in its own process"},
+	{from: "cmd/relayer", to: "cmd/watchtower", reason: "the relay runs delivery, whose customer it is, in its own process"},
 	{from: "cmd/bench", to: "cmd/devnet/wallet", reason: "the load is signed as the playground signs"},
 	{from: "cmd/bench", to: "cmd/watchtower", reason: "to profile the service and the load alike, it runs it in a process of its own"},
 	{from: "simulation", to: "simulation", reason: "one world, made of several packages"},
@@ -100,6 +101,17 @@ var mustNotLink = map[string]map[string]string{
 		"github.com/ethereum/go-ethereum/accounts": "a keystore holds private keys",
 		"golang.org/x/crypto/scrypt":               "it opens keystores",
 		"testing":                                  "what only tests use does not belong in the service",
+	},
+	"cmd/relayer": {
+		module + "cmd/devnet":                      "the playground's keys are public knowledge",
+		module + "cmd/internal":                    "that is for tests and benchmarks",
+		module + "infra/testenv":                   "that is for tests",
+		module + "infra/storetest":                 "that is for tests",
+		module + "infra/eventstoredb/esdbtest":     "that is for tests and for trying things out",
+		module + "infra/chain/chaintest":           "that is for tests and the playground",
+		module + "infra/keys/keystest":             "that is for tests",
+		"github.com/ethereum/go-ethereum/accounts": "infra/keys opens keystores by itself",
+		"testing": "what only tests use does not belong in the program",
 	},
 }
 
@@ -214,6 +226,8 @@ func TestForbidden(t *testing.T) {
 		{"cmd/watchtower", "cmd/watchtower/config", false, true},
 		{"cmd/watchtower", "cmd/devnet/wallet", false, false},
 		{"cmd/watchtower", "cmd/devnet/wallet", true, true},
+		{"cmd/relayer", "cmd/watchtower/app", false, true},
+		{"cmd/watchtower", "cmd/relayer/app", false, false},
 		{"api", "cmd/watchtower/config", false, false},
 	} {
 		why := forbidden(c.from, c.to, c.test)

@@ -23,9 +23,14 @@ import (
 
 // Build compiles the service into a folder and returns the program's path.
 func Build(ctx context.Context, dir string, flags ...string) (string, error) {
-	program := filepath.Join(dir, "watchtower")
+	return BuildProgram(ctx, dir, "watchtower", flags...)
+}
+
+// BuildProgram compiles a program of folder cmd into a folder and returns its path.
+func BuildProgram(ctx context.Context, dir, name string, flags ...string) (string, error) {
+	program := filepath.Join(dir, name)
 	args := append([]string{"build", "-o", program}, flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/tempo-watchtower/watchtower/cmd/watchtower")...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/tempo-watchtower/watchtower/cmd/"+name)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}

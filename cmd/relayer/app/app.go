@@ -1,0 +1,154 @@
+// Package app is the relayer as one object: the delivery service, and beside it in the
+// same process what carries intents out and hands what it has signed to that.
+//
+// What it does today: it signs with keys from files, the environment and a remote
+// signer; gives every signer a lane on every chain, and lanes under other nonce keys
+// when intents ask for them; and carries out what stands in the log as requested. It
+// asks no switch before it signs, counts no budgets, watches no balances and tells
+// nobody of what has become of an intent: who wants to know reads the log.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/keys"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+	"github.com/tempo-watchtower/watchtower/infra/redis"
+)
+
+// Options are what serving needs beside the settings.
+type Options struct {
+	delivery.Options
+	Environ []string // where keys may stand, as os.Environ gives it
+}
+
+// Serve is the whole program: it opens the keys and what delivery needs, serves until ctx
+// ends, and closes everything. Being stopped while it opens is no error.
+func Serve(ctx context.Context, s settings.Settings, o Options) error {
+	err := serve(ctx, s, o)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func serve(ctx context.Context, s settings.Settings, o Options) error {
+	if err := s.CheckServe(); err != nil {
+		return err
+	}
+	ring, closeKeys, err := openKeys(ctx, s.Signers, o.Environ, o.Log)
+	if err != nil {
+		return err
+	}
+	defer closeKeys() // when nobody signs any more
+	o.Beside = func(_ context.Context, in delivery.Inside) (func(context.Context), error) {
+		r, err := newRelay(s, in, ring)
+		if err != nil {
+			return nil, err
+		}
+		return r.run, nil
+	}
+	return delivery.Serve(ctx, s.Delivery, o.Options)
+}
+
+// relay is what runs beside delivery.
+type relay struct {
+	settings settings.Settings
+	in       delivery.Inside
+	queue    relayer.Queue
+	intents  relayer.Intents
+	lanes    relayer.Lanes
+	ring     *keys.Ring
+	owner    commands.Owner // of lanes
+	chains   []*served
+	close    func() error
+	log      *slog.Logger
+}
+
+func newRelay(s settings.Settings, in delivery.Inside, ring *keys.Ring) (*relay, error) {
+	queue, err := Queue(in.Ports.Storage.Database)
+	if err != nil {
+		return nil, err
+	}
+	r := &relay{
+		settings: s, in: in, ring: ring, queue: queue, log: in.Ports.Log,
+		intents: relayer.Intents{Store: in.Store, Codec: intent.Codec(), Crash: in.Ports.Crash},
+		lanes:   relayer.Lanes{Store: in.Store, Codec: lane.Codec(), Crash: in.Ports.Crash},
+		owner:   in.Owner(), close: func() error { return nil },
+	}
+	for i, c := range s.Delivery.Chains {
+		r.chains = append(r.chains, r.serve(c.ID, in.Pools[i]))
+	}
+	if s.Lane.Leases == settings.ByRedis {
+		leases, err := redis.OpenLeases(s.Delivery.Redis.Reveal())
+		if err != nil {
+			return nil, fmt.Errorf("leases of lanes: %w", err)
+		}
+		r.owner.Leases, r.close = leases, leases.Close
+	}
+	return r, nil
+}
+
+// Queue is the intents' work queue in the database that delivery's due queue is in.
+func Queue(database any) (relayer.Queue, error) {
+	switch db := database.(type) {
+	case *postgres.DB:
+		return db.Intents(), nil
+	case *embedded.DB:
+		return db.Intents(), nil
+	}
+	return nil, fmt.Errorf("a %T has no queue of intents", database)
+}
+
+// run carries intents out until ctx ends, and waits for all that it has begun.
+func (r *relay) run(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { r.in.Owner().Own(ctx, relayer.Reader, r.feeder().Run) })
+	for _, c := range r.chains {
+		running.Go(func() { r.news(ctx, c.News) })
+		for _, signer := range c.signers {
+			running.Go(func() { r.work(ctx, c.lane(signer, protocolKey)) })
+		}
+		running.Go(func() { r.follow(ctx, c) })
+	}
+	running.Wait()
+	if err := r.close(); err != nil {
+		r.log.Warn("leases of lanes not closed", "err", err)
+	}
+}
+
+// work holds a lane whenever it can be had.
+func (r *relay) work(ctx context.Context, l *relayer.Lane) { r.owner.Own(ctx, l.LeaseName(), l.Run) }
+
+func (r *relay) feeder() *relayer.Feeder {
+	return &relayer.Feeder{
+		Store: r.in.Store, Queue: r.queue, Checkpoints: r.in.Ports.Storage.Checkpoints, Codec: r.intents.Codec,
+		Fed: func() {
+			for _, c := range r.chains {
+				c.News.Wake()
+			}
+		},
+		Log: r.log,
+	}
+}
+
+// news tells the lanes of a chain what there is to know, again after each trouble.
+func (r *relay) news(ctx context.Context, n *relayer.News) {
+	for ctx.Err() == nil {
+		if err := n.Run(ctx); ctx.Err() == nil {
+			r.log.Warn("no news for the lanes of a chain", "chain", n.Chain, "err", err)
+		}
+		_ = commands.Pause(ctx, r.settings.Delivery.Owner.LeaseRenew) // the loop asks the context
+	}
+}

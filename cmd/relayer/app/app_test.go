@@ -1,0 +1,180 @@
+package app
+
+import (
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	"go.uber.org/goleak"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/keys"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	variable = "RELAYER_PRIVATE_KEY_0=ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+	onTempo  = chain.ID(42431)
+	onOther  = chain.ID(31337)
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func resolved(t *testing.T, args ...string) settings.Settings {
+	t.Helper()
+	flags := pflag.NewFlagSet("relayer", pflag.ContinueOnError)
+	settings.Flags(flags)
+	must(t, flags.Parse(append(args, "--chains=42431=http://a;31337=http://b")))
+	s, _, err := settings.Resolve(flags, nil, nil)
+	must(t, err)
+	return s
+}
+
+func list(all ...chain.Address) string {
+	texts := make([]string, len(all))
+	for i, a := range all {
+		texts[i] = a.String()
+	}
+	return strings.Join(texts, ",")
+}
+
+// What nobody with these settings would ever carry out is refused, and nothing of it
+// stands in the log; the rest is taken once.
+func TestFront(t *testing.T) {
+	alice, bob := wallet.Dev(0).Address(), wallet.Dev(1).Address()
+	db, err := embedded.Open("", embedded.Options{Window: 16})
+	must(t, err)
+	defer func() { must(t, db.Close()) }()
+	front := Front{
+		Settings: resolved(t, "--signers-allowed="+list(alice), "--pools=hot="+list(alice)),
+		Intents:  relayer.Intents{Store: db.Log(), Codec: intent.Codec()}, Now: time.Now, Random: rand.Reader,
+	}
+	good := func(id chain.ID) intent.Request {
+		return intent.Request{Key: "k", Chain: id, From: intent.From{Signer: &alice}, Calls: []intent.Call{{To: &bob}}}
+	}
+	for name, c := range map[string]struct {
+		chain  chain.ID
+		change func(*intent.Request)
+		want   event.Refusal
+	}{
+		"another chain":  {1, func(*intent.Request) {}, commands.ErrUnsupportedChain},
+		"another signer": {onTempo, func(r *intent.Request) { r.Signer = &bob }, ErrNotServed},
+		"another pool":   {onTempo, func(r *intent.Request) { r.From = intent.From{Pool: "cold"} }, ErrNotServed},
+		"neither":        {onTempo, func(r *intent.Request) { r.From = intent.From{} }, ErrNotServed},
+		"a nonce key": {onOther, func(r *intent.Request) {
+			r.NonceKey = intent.NoncePolicy{Mode: intent.NonceFixed, Key: &chain.NonceKey{31: 1}}
+		}, ErrNotServed},
+		"a batch":                 {onOther, func(r *intent.Request) { r.Calls = append(r.Calls, r.Calls[0]) }, ErrNotServed},
+		"a sponsor, on Ethereum":  {onOther, func(r *intent.Request) { r.Gas.Sponsored = true }, ErrNotServed},
+		"a sponsor, who is none":  {onTempo, func(r *intent.Request) { r.Gas.Sponsored = true }, ErrNotServed},
+		"no call":                 {onTempo, func(r *intent.Request) { r.Calls = nil }, intent.ErrInvalid},
+		"a nonce key without one": {onTempo, func(r *intent.Request) { r.NonceKey.Mode = intent.NonceFixed }, intent.ErrInvalid},
+	} {
+		r := good(c.chain)
+		c.change(&r)
+		if _, err := front.Ask(t.Context(), r, event.Meta{}); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+	if head, err := db.Log().Head(t.Context()); err != nil || head != 0 {
+		t.Errorf("the log is at %d (%v)", head, err)
+	}
+	for _, id := range []chain.ID{onTempo, onOther, onTempo} { // the last one again
+		r := good(id)
+		r.Key += id.String()
+		s, err := front.Ask(t.Context(), r, event.Meta{Actor: "test"})
+		if err != nil || s.Requested.ID != r.ID() || s.Status() != intent.StatusWaiting {
+			t.Errorf("%s: %+v, %v", id, s.Status(), err)
+		}
+	}
+	if head, err := db.Log().Head(t.Context()); err != nil || head != 2 {
+		t.Errorf("the log is at %d (%v), want two intents", head, err)
+	}
+}
+
+// Lanes under other nonce keys than 0 are opened by who has the key that is asked for;
+// of a pool by one of its signers, always the same.
+func TestWanted(t *testing.T) {
+	alice, bob, carol := wallet.Dev(0).Address(), wallet.Dev(1).Address(), wallet.Dev(2).Address()
+	s := resolved(t, "--signers-allowed="+list(alice, bob, carol), "--pools=hot="+list(alice, bob, carol)+";away="+list(carol))
+	c := &served{Relayer: &relayer.Relayer{Chain: onTempo}, relay: &relay{settings: s}, signers: []chain.Address{alice, bob}}
+	key := func(n byte) *chain.NonceKey { return &chain.NonceKey{31: n} }
+	signer := func(a chain.Address) intent.From { return intent.From{Signer: &a} }
+	var demand []intent.Demand
+	demand = append(demand,
+		intent.Demand{From: signer(alice), Waiting: 1},
+		intent.Demand{From: signer(alice), Key: &protocolKey, Waiting: 1},
+		intent.Demand{From: signer(alice), Key: key(1), Waiting: 1},
+		intent.Demand{From: signer(alice), Key: key(1), Assigned: 1},
+		intent.Demand{From: signer(carol), Key: key(2), Waiting: 1},
+		intent.Demand{From: intent.From{Pool: "away"}, Key: key(3), Waiting: 1},
+		intent.Demand{From: intent.From{Pool: "none"}, Key: key(4), Waiting: 1},
+	)
+	want := []chain.Sequence{{Chain: onTempo, Sender: alice, Key: *key(1)}}
+	if diff := cmp.Diff(want, c.wanted(demand)); diff != "" {
+		t.Error(diff)
+	}
+	var of []chain.Address
+	for n := range byte(64) {
+		demand := []intent.Demand{{From: intent.From{Pool: "hot"}, Key: key(n + 1), Waiting: 1}}
+		lanes := c.wanted(demand)
+		if len(lanes) != 1 || !slices.Contains(c.signers, lanes[0].Sender) || cmp.Diff(lanes, c.wanted(demand)) != "" {
+			t.Fatalf("key %d: %v", n+1, lanes)
+		}
+		of = append(of, lanes[0].Sender)
+	}
+	if !slices.Contains(of, alice) || !slices.Contains(of, bob) {
+		t.Error("all keys are one signer's")
+	}
+}
+
+// Keys that nobody asked for, or named, keep the program from starting.
+func TestKeys(t *testing.T) {
+	alice, bob := wallet.Dev(0).Address(), wallet.Dev(1).Address()
+	log := slog.New(slog.DiscardHandler)
+	for name, c := range map[string]struct {
+		args    []string
+		environ []string
+		want    error
+	}{
+		"in the environment, unasked": {[]string{"--signers-allowed=" + list(alice)}, []string{variable}, keys.ErrNotDevelopment},
+		"of somebody unnamed":         {[]string{"--signers-allowed=" + list(bob), "--signers-environment"}, []string{variable}, keys.ErrUnlisted},
+		"of nobody":                   {[]string{"--signers-environment"}, nil, nil},
+	} {
+		_, _, err := openKeys(t.Context(), resolved(t, c.args...).Signers, c.environ, log)
+		if err == nil || c.want != nil && !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	s := resolved(t, "--signers-allowed="+list(alice, bob), "--signers-environment", "--signers-fee-payer="+list(bob))
+	ring, end, err := openKeys(t.Context(), s.Signers, []string{variable}, log)
+	must(t, err)
+	if diff := cmp.Diff([]chain.Address{alice}, ring.Addresses()); diff != "" {
+		t.Error(diff)
+	}
+	signer, err := ring.Signer(alice)
+	must(t, err)
+	end()
+	if _, err := signer.Sign(t.Context(), []byte("payload")); !errors.Is(err, event.ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+}

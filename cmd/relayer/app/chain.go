@@ -1,0 +1,109 @@
+package app
+
+import (
+	"context"
+
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
+	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
+	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
+	"github.com/tempo-watchtower/watchtower/infra/keys"
+)
+
+// marketBlocks is of how many of the newest blocks is asked what gas has cost.
+const marketBlocks = 20
+
+// served is one chain that intents are carried out on.
+type served struct {
+	*relayer.Relayer
+	relay   *relay
+	signers []chain.Address // who may sign here
+}
+
+func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
+	format, s := r.settings.Formats.Of(id), r.settings
+	n := node{Estimator: relayer.Estimator{Chain: id, Type: written(format).Type, Policy: s.Fee}, reader: pool.Reader()}
+	n.Trials, n.Market = n.reader, n.reader.Market(marketBlocks, s.Fee.Percentiles()...)
+	c := &served{relay: r, Relayer: &relayer.Relayer{
+		Chain: id, Lanes: r.lanes, Intents: r.intents, Transactions: r.in.Transactions, Vault: r.in.Vault,
+		Queue: r.queue, Node: n, Blocks: r.in.Ports.Storage.Board, Fees: n.Estimator, Format: written(format),
+		Delivery: r.in.Submit, News: &relayer.News{Chain: id, Store: r.in.Store, Log: r.log},
+		Settings: s.Lane.Settings, Holder: r.in.Settings.Holder,
+		Now: r.in.Ports.Now, Random: r.in.Ports.Random, Crash: r.in.Ports.Crash, Log: r.log,
+	}}
+	for _, a := range r.ring.Addresses() {
+		if signer, err := r.ring.Signer(a); err == nil && (format == settings.Tempo || signer.Kind() == chain.Secp256k1) {
+			c.signers = append(c.signers, a)
+		}
+	}
+	return c
+}
+
+// lane is one of a signer whose key is here.
+func (c *served) lane(signer chain.Address, key chain.NonceKey) *relayer.Lane {
+	l := &relayer.Lane{
+		Relayer: c.Relayer, ID: chain.Sequence{Chain: c.Chain, Sender: signer, Key: key},
+		Signer: c.relay.signer(signer), Pools: c.relay.settings.Pools.Of(signer),
+	}
+	if payer := c.relay.settings.Signers.FeePayer; payer != nil && c.Format.PayerPayload != nil {
+		if held, err := c.relay.ring.Signer(*payer); err == nil {
+			l.Payer = held
+		}
+	}
+	return l
+}
+
+// signer is that of an address of the ring.
+func (r *relay) signer(a chain.Address) *keys.Signer {
+	signer, err := r.ring.Signer(a)
+	if err != nil {
+		panic(err) // its address is the ring's
+	}
+	return signer
+}
+
+// written is how transactions of a format are written, and read as delivery reads them.
+func written(f settings.Format) relayer.Format {
+	if f == settings.Tempo {
+		return relayer.Format{
+			Type: tempo.Type, Payload: tempo.Payload, PayerPayload: tempo.PayerPayload, Encode: tempo.Encode, Decode: delivery.Decode,
+		}
+	}
+	kind := uint8(ethereum.DynamicFee)
+	if f == settings.Legacy {
+		kind = ethereum.Legacy
+	}
+	return relayer.Format{
+		Type: kind, Payload: ethereum.Payload, Decode: delivery.Decode,
+		Encode: func(tx chain.Unsigned, signature, _ []byte) ([]byte, error) { return ethereum.Encode(tx, signature) },
+	}
+}
+
+// node is a chain as its endpoints tell of it.
+type node struct {
+	relayer.Estimator
+	reader *rpc.Reader
+}
+
+// Next is what nonce the chain wants next, as of a block that as many endpoints as have
+// to agree know.
+func (n node) Next(ctx context.Context, s chain.Sequence, final bool) (lane.Witness, error) {
+	at, err := n.reader.Newest(ctx)
+	if err == nil && final {
+		if at, err = n.reader.Final(ctx, at); err == nil {
+			err = n.reader.ShownFinal(ctx, at)
+		}
+	}
+	if err != nil {
+		return lane.Witness{}, err
+	}
+	agreed, err := n.reader.AgreedNonce(ctx, at, s)
+	return lane.Witness{
+		Nonce: agreed.Nonce, Block: agreed.Block, Final: final,
+		Endpoints: agreed.Endpoints, Needed: agreed.Needed, Asked: agreed.Asked,
+	}, err
+}

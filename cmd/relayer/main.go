@@ -1,0 +1,144 @@
+// Command relayer carries intents out: it holds keys, signs, and delivers what it has
+// signed, with all that command watchtower does in the same process. docs/relayer.md says
+// what it can do today.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+)
+
+// Set at build time by -ldflags "-X main.version=…".
+var version, gitSHA, buildTimestamp string //nolint:gochecknoglobals // the linker writes them, nobody else
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command(os.Stdin, os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "relayer:", err)
+		stop()
+		os.Exit(exitCode(err)) //nolint:gocritic // what was deferred has been done
+	}
+}
+
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func exitCode(err error) int {
+	if problems := (config.Problems{}); errors.As(err, &problems) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use: "relayer", Short: "Carry intents out: sign, and deliver exactly once",
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.AddCommand(serve(stderr), request(stderr), configuration(), versionCommand())
+	return root
+}
+
+func resolve(cmd *cobra.Command) (settings.Settings, []config.Setting, error) {
+	return settings.Resolve(cmd.Flags(), os.Environ(), os.ReadFile)
+}
+
+func serve(stderr io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Carry intents out, and serve the watchtower's API, until stopped", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, _, err := resolve(cmd)
+			if err != nil {
+				return err
+			}
+			level := new(slog.LevelVar)
+			level.Set(s.Delivery.Log.Level)
+			return app.Serve(cmd.Context(), s, app.Options{
+				Options: delivery.Options{Build: build(), Log: logger(s, stderr, level), Level: level, Crash: crash()},
+				Environ: os.Environ(),
+			})
+		},
+	}
+	settings.Flags(cmd.Flags())
+	return cmd
+}
+
+func configuration() *cobra.Command {
+	parent := &cobra.Command{Use: "config", Short: "Look at the configuration"}
+	show := &cobra.Command{
+		Use: "print", Short: "Print each setting's value, and where it comes from", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, shown, err := resolve(cmd)
+			if err != nil {
+				return err
+			}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			for _, s := range shown {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Value, s.Origin) //nolint:errcheck // Flush tells
+			}
+			return w.Flush()
+		},
+	}
+	settings.Flags(show.Flags())
+	parent.AddCommand(show)
+	return parent
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b := build()
+			known := strings.Fields(strings.Join([]string{"relayer", b.Version, b.GitSHA, b.Timestamp}, " "))
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(known, " "))
+			return err
+		},
+	}
+}
+
+func build() delivery.Build {
+	b := delivery.Build{Version: version, GitSHA: gitSHA, Timestamp: buildTimestamp}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && b.GitSHA == "" {
+			b.GitSHA = s.Value
+		}
+	}
+	if b.Version == "" {
+		b.Version = info.Main.Version
+	}
+	return b
+}
+
+func logger(s settings.Settings, w io.Writer, level slog.Leveler) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if s.Delivery.Log.Format == config.Text {
+		return slog.New(slog.NewTextHandler(w, options))
+	}
+	return slog.New(slog.NewJSONHandler(w, options))
+}

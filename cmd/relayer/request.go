@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// requestsMax bounds, in bytes, what one intent is read from: its calls' data are hex.
+const requestsMax = 512 << 10
+
+func request(stderr io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "request", Short: "Put intents into the log, for a relayer to carry out", Args: cobra.NoArgs,
+		Long: "Read intents from the standard input, one JSON object after the other, put them into the log,\n" +
+			"and print each one's id and status. The same intent again is the same one, and changes nothing.\n" +
+			"With a store in files no relayer may run meanwhile; with a Postgres it carries them out at once.",
+		Example: `  echo '{"key":"order-1","chain":42431,"pool":"hot","calls":[{"to":"0x…","value":"1"}]}' | relayer request --config relayer.yaml`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, _, err := resolve(cmd)
+			if err != nil {
+				return err
+			}
+			return put(cmd.Context(), s, delivery.StorageOptions{Log: logger(s, stderr, s.Delivery.Log.Level)}, cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+	settings.Flags(cmd.Flags())
+	return cmd
+}
+
+func put(ctx context.Context, s settings.Settings, o delivery.StorageOptions, in io.Reader, out io.Writer) (err error) {
+	storage, err := delivery.OpenStorage(ctx, s.Delivery, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, storage.Close(context.WithoutCancel(ctx))) }()
+	front := app.Front{
+		Settings: s, Intents: relayer.Intents{Store: storage.Log, Codec: intent.Codec()}, Now: time.Now, Random: rand.Reader,
+	}
+	limited := &io.LimitedReader{R: in}
+	decoder := json.NewDecoder(limited)
+	decoder.DisallowUnknownFields()
+	for n := 1; ; n++ {
+		limited.N = requestsMax
+		var r intent.Request
+		if err := decoder.Decode(&r); errors.Is(err, io.EOF) && limited.N > 0 {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("intent %d: %w", n, err)
+		}
+		state, err := front.Ask(ctx, r, event.Meta{Actor: "operator"})
+		if err != nil {
+			return fmt.Errorf("intent %d, %s: %w", n, r.Key, err)
+		}
+		if _, err := fmt.Fprintln(out, r.ID(), state.Status()); err != nil {
+			return err
+		}
+	}
+}
