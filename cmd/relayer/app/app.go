@@ -5,7 +5,8 @@
 // signer; gives every signer a lane on every chain, and lanes under other nonce keys
 // when intents ask for them; and carries out what stands in the log as requested. It
 // asks no switch before it signs, counts no budgets, watches no balances and tells
-// nobody of what has become of an intent: who wants to know reads the log.
+// nobody of what has become of an intent: who wants to know reads the log. Its parts are
+// tested; as a whole it has not been held against chains yet.
 package app
 
 import (
