@@ -12,7 +12,7 @@ import (
 func (w *world) lasting(t *testing.T, long time.Duration) *world {
 	ctx, cancel := context.WithTimeout(context.Background(), long)
 	t.Cleanup(cancel)
-	w.ctx = ctx
+	w.ctx = w.history.Record(ctx)
 	return w
 }
 

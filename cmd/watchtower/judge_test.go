@@ -50,6 +50,11 @@ func (w *world) judge(t *testing.T) (f promise.Figures) {
 	w.blame(t, report.Violations)
 	w.observe(t)
 	f = w.replay(t, ctx, store)
+	for n, why := range w.broken {
+		if w.blamed[n] == 0 {
+			t.Errorf("%s was to be broken, as %s, and the judge has seen nothing of it", n, why)
+		}
+	}
 	t.Logf("judged: %d events of %d transactions, %d sends, %d calls; first attempts %s", f.Events, f.Transactions, f.Sent, f.Calls, f.Late)
 	return f
 }

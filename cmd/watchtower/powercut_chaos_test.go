@@ -5,10 +5,7 @@ package main_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,13 +13,9 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/payload"
-	"github.com/tempo-watchtower/watchtower/domain/promise"
-	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
@@ -154,102 +147,6 @@ func (b *box) powerCut(t *testing.T, payments []rig.Payment, n int) (acked map[c
 	took, err := b.restart(b.ctx)
 	check(t, err)
 	return acked, took
-}
-
-// standing counts which of the payments the service has.
-func (b *box) standing(t *testing.T, payments []rig.Payment) map[chain.Hash]bool {
-	t.Helper()
-	all := map[chain.Hash]bool{}
-	for _, p := range payments {
-		events, err := rig.Events(b.ctx, b.service.URL, p.Hash)
-		if err == nil && len(events) > 0 {
-			all[p.Hash] = true
-		}
-	}
-	return all
-}
-
-// lost counts the acknowledged that do not stand, and of those without an answer
-// the ones that do.
-func lost(acked, standing map[chain.Hash]bool) (lost, unheard int) {
-	for hash := range acked {
-		if !standing[hash] {
-			lost++
-		}
-	}
-	return lost, len(standing) - (len(acked) - lost)
-}
-
-// unwritten counts the attempts at payments that reached the node before the log that
-// there is now had heard of them.
-func (b *box) unwritten(t *testing.T, payments []rig.Payment) (n int) {
-	t.Helper()
-	since := map[chain.Hash]time.Time{}
-	for _, p := range payments {
-		if events, err := rig.Events(b.ctx, b.service.URL, p.Hash); err == nil && len(events) > 0 {
-			since[p.Hash] = events[0].At
-		}
-	}
-	for _, d := range b.proxy.Deliveries() {
-		signed, err := app.Decode(d.Raw)
-		check(t, err)
-		if at, written := since[signed.Hash]; !written || d.At.Before(at) {
-			n++
-		}
-	}
-	return n
-}
-
-// without counts the transactions in the log that may have to be sent and whose bytes, or
-// the bytes' key, the store does not have.
-func (b *box) without(t *testing.T) (n int) {
-	t.Helper()
-	store, err := b.inspect(b.ctx)
-	check(t, err)
-	defer store.Close() //nolint:errcheck // it was only read
-	needed := map[payload.Ref]bool{}
-	for after := event.Position(0); ; {
-		page, err := store.Page(b.ctx, after, 1000)
-		check(t, err)
-		if len(page) == 0 {
-			break
-		}
-		for _, e := range page {
-			after = e.Position
-			if id, hash, err := tx.ParseStream(e.Stream); err == nil { // it is of a transaction
-				needed[payload.Ref{Chain: id, Hash: hash}] = !strings.HasPrefix(e.Name, "tx.finalized.")
-			}
-		}
-	}
-	maps.DeleteFunc(needed, func(_ payload.Ref, needed bool) bool { return !needed })
-	bytes, keys, err := store.Payloads(b.ctx, slices.Collect(maps.Keys(needed)))
-	check(t, err)
-	for ref := range needed {
-		if !bytes[ref] || !keys[ref] {
-			n++
-		}
-	}
-	return n
-}
-
-// judgeLosses judges the store as it is, which is to have lost what was acknowledged and
-// what was sent, and a few signed bytes of what stands. The judge must have seen just
-// that, or it could see no loss anywhere.
-func (b *box) judgeLosses(t *testing.T, lost, without, unwritten int) {
-	t.Helper()
-	losses := map[promise.Number]int{promise.P1: lost, promise.P2: without, promise.P8: unwritten}
-	for n, want := range losses {
-		if delete(b.broken, n); want > 0 {
-			b.broken[n] = "the store has lost it, as it had to"
-		}
-	}
-	b.judged = false
-	b.judge(t)
-	for n, want := range losses {
-		if b.blamed[n] != want {
-			t.Errorf("%s is broken %d times, and the judge tells of %d", n, want, b.blamed[n])
-		}
-	}
 }
 
 // settle has the clients repeat what they have no answer to, and judges the end.

@@ -5,7 +5,6 @@ package main_test
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -134,10 +133,7 @@ func (f *fleet) roll(t *testing.T, w *world, program string, pause time.Duration
 func TestRollingUpgrade(t *testing.T) { previous(t, rollingUpgrade) }
 
 func rollingUpgrade(t *testing.T, old build) {
-	w := newWorld(t, shared, "--block-time", "1")
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
-	defer cancel()
-	w.ctx = w.history.Record(ctx)
+	w := newWorld(t, shared, "--block-time", "1").lasting(t, 2*patience)
 	f := &fleet{}
 	for range 3 {
 		r := w.service(t)
