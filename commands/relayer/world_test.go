@@ -71,7 +71,7 @@ type world struct {
 	db       *embedded.DB
 	chain    *chaintest.Chain
 	node     *chaintest.Node
-	queue    *shelf
+	queue    *embedded.Intents
 	signer   *keys.Signer
 	lane     chain.Sequence
 	settings Settings
@@ -101,7 +101,7 @@ func newWorld(t testing.TB) *world {
 	w.chain = chaintest.New(chaintest.Options{Chain: moderato, Decode: tempo.Decode, Now: w.clock.now})
 	t.Cleanup(w.chain.Close)
 	w.node = w.chain.Node("a")
-	w.queue = &shelf{now: w.clock.now, rows: map[chain.IntentID]*waiting{}}
+	w.queue = w.db.Intents()
 	signers, err := keys.Environment([]string{secret}, true, slog.New(slog.DiscardHandler))
 	must(t, err)
 	w.signer = signers[0]
@@ -322,10 +322,12 @@ func (w *world) wish(id chain.IntentID, c intent.Command) {
 // feed lets the queue fold what the log has.
 func (w *world) feed() {
 	w.t.Helper()
-	f := &Feeder{Store: w.db.Log(), Queue: w.queue, Checkpoints: w.queue, Codec: intent.Codec(), Log: slog.New(slog.DiscardHandler)}
-	for batch, err := range w.db.Log().ReadAll(w.t.Context(), w.queue.at, event.Filter{Streams: []string{intent.StreamPrefix}}, feedMax) {
+	f := &Feeder{Store: w.db.Log(), Queue: w.queue, Checkpoints: w.db.Work(), Codec: intent.Codec(), Log: slog.New(slog.DiscardHandler)}
+	at, err := w.db.Work().Checkpoint(w.t.Context(), Reader)
+	must(w.t, err)
+	for batch, err := range w.db.Log().ReadAll(w.t.Context(), at, event.Filter{Streams: []string{intent.StreamPrefix}}, feedMax) {
 		must(w.t, err)
-		_, err = f.apply(w.t.Context(), w.queue.at, batch)
+		at, err = f.apply(w.t.Context(), at, batch)
 		must(w.t, err)
 	}
 }
