@@ -103,7 +103,7 @@ func (a *actor) inspect(ctx context.Context, c intent.Claimed) (*job, error) {
 	}
 	gas, err := a.Node.Gas(ctx, a.ID, request)
 	if commands.IsRefusal(err) {
-		return nil, unlessRefused(a.tellIntent(ctx, j, intent.Fail{Reason: intent.Simulation, Detail: err.Error(), At: a.Now()}))
+		return nil, a.fail(ctx, j, err)
 	}
 	if err != nil {
 		return nil, err
@@ -111,11 +111,21 @@ func (a *actor) inspect(ctx context.Context, c intent.Claimed) (*job, error) {
 	j.gas = gas
 	switch _, err := a.Fees.Offer(ctx, a.termsOf(it)); {
 	case errors.Is(err, fee.ErrMinimum):
-		return nil, unlessRefused(a.tellIntent(ctx, j, intent.Fail{Reason: intent.Refused, Detail: err.Error(), At: a.Now()}))
+		return nil, a.fail(ctx, j, err)
 	case err != nil:
 		return nil, err
 	}
 	return j, nil
+}
+
+// fail ends an intent that can never be carried out. If that is refused it has come out
+// otherwise.
+func (a *actor) fail(ctx context.Context, j *job, why error) error {
+	reason := intent.Refused
+	if errors.Is(why, ErrReverts) {
+		reason = intent.Simulation
+	}
+	return unlessRefused(a.tellIntent(ctx, j, intent.Fail{Reason: reason, Detail: why.Error(), At: a.Now()}))
 }
 
 // unlessRefused leaves errors that are bad luck.

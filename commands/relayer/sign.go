@@ -109,7 +109,7 @@ func (a *actor) termsOf(it intent.State) fee.Terms {
 func (a *actor) signOne(ctx context.Context, o order) (signature, error) {
 	raw, signed, err := a.make(ctx, o)
 	if commands.IsRefusal(err) && !o.intent.IsZero() {
-		return signature{}, unlessRefused(a.tellIntent(ctx, o.job, intent.Fail{Reason: intent.Refused, Detail: err.Error(), At: a.Now()}))
+		return signature{}, a.fail(ctx, o.job, err)
 	}
 	if err != nil {
 		return signature{}, fmt.Errorf("nonce %d: %w", o.Nonce, err)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -219,7 +218,7 @@ func TestSimulated(t *testing.T) {
 	a := w.worker()
 	tried := func(r *intent.Request) { r.Simulate = true }
 	bad, unclear := w.request(1, tried), w.request(2, tried)
-	w.reverts[bad.ID()] = event.Refusal("execution-reverted").Because("not enough")
+	w.reverts[bad.ID()] = ErrReverts.Because("not enough")
 	w.reverts[unclear.ID()] = errors.New("no endpoint answers")
 	ids := w.ask(bad, unclear, w.request(3))
 	if err := w.turns(a, 1); err == nil {
