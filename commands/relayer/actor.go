@@ -29,6 +29,7 @@ type actor struct {
 	looked time.Time // when the chain was last asked for the nonce it wants
 	polled time.Time
 	blocks []chain.Block // as of polled
+	final  uint64        // the last block that is known to be, when that mattered
 	front  front
 	fresh  map[chain.Hash][]byte // signed here, and not handed to delivery yet
 	told   string                // the trouble that the log was told of
@@ -87,23 +88,31 @@ func (a *actor) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-a.box.wake:
+			_ = commands.Pause(ctx, gather) // the turn asks the context
 		case <-tick.C:
 			a.claim = true
 		}
 	}
 }
 
+// gather is how long news is waited for after the first, so that one append tells of many.
+const gather = 5 * time.Millisecond
+
+// toldMax bounds what is logged of trouble, in bytes: many nonces may have the same.
+const toldMax = 1024
+
 // tell logs trouble when it begins, changes and ends.
 func (a *actor) tell(trouble error) {
 	text := ""
 	if trouble != nil {
 		text = trouble.Error()
+		text = text[:min(len(text), toldMax)]
 	}
 	switch {
 	case text == a.told:
 		return
 	case trouble != nil:
-		a.Log.Warn("lane is in trouble", "lane", lane.Stream(a.ID), "err", trouble)
+		a.Log.Warn("lane is in trouble", "lane", lane.Stream(a.ID), "err", text)
 	default:
 		a.Log.Info("lane is out of trouble", "lane", lane.Stream(a.ID))
 	}
@@ -210,6 +219,9 @@ func (a *actor) forget(gone []standing) {
 		if _, open := a.held.State.Slot(s.Nonce); !open {
 			a.box.unfollow(s.id, hashes(s.Slot)...)
 			delete(a.jobs, s.Nonce)
+			for _, made := range s.Attempts {
+				delete(a.fresh, made.Hash)
+			}
 		}
 	}
 }
@@ -228,9 +240,26 @@ func (a *actor) refresh(ctx context.Context) error {
 	return each(a, read, func(s standing) error { return a.read(ctx, s) })
 }
 
+// readIntent reads the intent of a nonce. One that knows of an attempt there that the
+// lane did not have when this holder read it last has been worked on by another since: as
+// long as that is not known here, what the chain holds may be taken for a rival's.
+func (a *actor) readIntent(ctx context.Context, s standing) (err error) {
+	if s.job.intent, err = a.Intents.Load(ctx, intent.Stream(s.id)); err != nil || !a.placed(s) {
+		return err
+	}
+	it := s.job.intent.State
+	for _, made := range it.Attempts {
+		ours := slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return m.Hash == made.Hash })
+		if made.Assignment == it.Assignment && !ours {
+			return overError{lane.ErrFenced.Because("%s, at nonce %d, is another holder's", made.Hash, s.Nonce)}
+		}
+	}
+	return nil
+}
+
 func (a *actor) read(ctx context.Context, s standing) (err error) {
 	if !s.id.IsZero() {
-		if s.job.intent, err = a.Intents.Load(ctx, intent.Stream(s.id)); err != nil {
+		if err := a.readIntent(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -303,6 +332,16 @@ func (a *actor) poll(ctx context.Context) error {
 		return fmt.Errorf("blocks: %w", err)
 	}
 	a.blocks, a.polled = blocks, now
+	for _, s := range a.slots() {
+		if _, d, ok := s.executed(); ok && d.Sealed && !a.isSteady(s) {
+			w, err := a.Node.Next(ctx, a.ID, true)
+			if err != nil {
+				return fmt.Errorf("the final block: %w", err)
+			}
+			a.final = w.Block.Number
+			return nil
+		}
+	}
 	return nil
 }
 

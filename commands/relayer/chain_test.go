@@ -236,6 +236,40 @@ func TestStalls(t *testing.T) {
 	w.judge()
 }
 
+// A holder that stood still knows the first attempt at a nonce and not the bump, and finds
+// that the chain has used the nonce by another than the first: it leaves the intent be.
+func TestOldHolderMeetsBump(t *testing.T) {
+	for name, end := range map[string]func(w *world, first chain.Hash){
+		"which is final":                 func(w *world, _ chain.Hash) { w.block(); w.block() },
+		"and delivery refuses the first": func(w *world, first chain.Hash) { w.refuse(first) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.chain.SetBaseFee(1100)
+			id := w.ask(w.request(1))[0]
+			old := w.worker()
+			must(t, w.turns(old, 1))
+			young := w.worker()
+			must(t, w.turns(young, 1))
+			w.clock.pass(w.settings.Stall)
+			must(t, w.turns(young, 1))
+			s := w.intent(id)
+			if len(s.Attempts) != 2 {
+				t.Fatalf("%d attempts", len(s.Attempts))
+			}
+			end(w, s.Attempts[0].Hash)
+			if err := w.turns(old, 1); !errors.Is(err, lane.ErrFenced) {
+				t.Errorf("the old holder: %v", err)
+			}
+			if s := w.intent(id); s.Assignment != 1 || s.Place == nil || s.Stop.Reason != "" {
+				t.Errorf("it was taken away: %+v, %+v", s.Place, s.Stop)
+			}
+			w.until(young, "it is done", w.ended(intent.StatusCompleted, id))
+			w.judge()
+		})
+	}
+}
+
 // What no endpoint will ever take ends its intent, and a no-op uses its nonce.
 func TestRefusedByAll(t *testing.T) {
 	w := newWorld(t)

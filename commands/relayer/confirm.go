@@ -76,7 +76,7 @@ func (a *actor) isMined(s standing) bool {
 	}
 	it := s.job.intent.State
 	return d.Sealed || s.Landed == nil || s.Landed.Hash != made.Hash || s.Landed.Block.Hash != d.Block.Hash ||
-		a.placed(s) && it.End == nil && tells(it.Told, a.confirmations(d.Block))
+		a.placed(s) && tells(it.Told, a.confirmations(d.Block))
 }
 
 // tells reports whether a list has what was not told.
@@ -87,6 +87,17 @@ func tells(told, list []chain.Block) bool {
 		}
 	}
 	return false
+}
+
+// isSteady reports whether what was told of the intent cannot change any more: not the
+// block that holds it alone is final, but all that were told with it.
+func (a *actor) isSteady(s standing) bool {
+	told := s.job.intent.State.Told
+	if !a.placed(s) || len(told) <= 1 || len(a.blocks) == 0 {
+		return true
+	}
+	last := told[len(told)-1]
+	return last.Number < a.blocks[0].Number || last.Number <= a.final && slices.Contains(a.blocks, last)
 }
 
 // isGone reports whether the block has left the chain in which an attempt was.
@@ -146,7 +157,7 @@ func (a *actor) land(ctx context.Context, mined []standing) error {
 				return err
 			}
 		}
-		landings[i] = lane.Landing{Nonce: s.Nonce, Hash: made.Hash, Block: d.Block, Status: d.Receipt.Status, Final: d.Sealed}
+		landings[i] = lane.Landing{Nonce: s.Nonce, Hash: made.Hash, Block: d.Block, Status: d.Receipt.Status, Final: d.Sealed && a.isSteady(s)}
 		return nil
 	})
 	landings = slices.DeleteFunc(landings, func(l lane.Landing) bool { return l.Hash.IsZero() })
@@ -270,36 +281,30 @@ func (a *actor) lose(ctx context.Context, lost []standing) error {
 }
 
 // ruleOut takes an intent's place from it, whose nonce the chain has used by a final
-// block. The intent may know of attempts that the lane did not have when this holder read
-// it last: then another holds it, and one of those may be what used the nonce. So it is
-// read again, and nothing is appended to another version than that. An attempt that it
-// hears of later is handed to nobody.
-func (a *actor) ruleOut(ctx context.Context, s standing, by chain.Block) (err error) {
-	stream := intent.Stream(s.id)
-	if s.job.intent, err = a.Intents.Load(ctx, stream); err != nil || !a.placed(s) {
+// block. An attempt that the intent hears of later is handed to nobody.
+func (a *actor) ruleOut(ctx context.Context, s standing, by chain.Block) error {
+	if err := a.readIntent(ctx, s); err != nil || !a.placed(s) {
 		return err
-	}
-	it := s.job.intent.State
-	for _, made := range it.Attempts {
-		if _, ours := s.txs[made.Hash]; made.Assignment == it.Assignment && !ours {
-			return overError{lane.ErrFenced.Because("%s, at nonce %d, is another holder's", made.Hash, s.Nonce)}
-		}
 	}
 	origin, err := a.origin()
 	if err != nil {
 		return err
 	}
 	s.stale = true // whatever comes of it
-	lost := intent.Requeue{Assignment: it.Assignment, Evidence: intent.Evidence{Kind: intent.Rival, Block: by}, At: a.Now()}
-	s.job.intent, err = a.Intents.HandleOnce(ctx, stream, s.job.intent, lost, origin)
+	lost := intent.Requeue{
+		Assignment: s.job.intent.State.Assignment, Evidence: intent.Evidence{Kind: intent.Rival, Block: by}, At: a.Now(),
+	}
+	s.job.intent, err = a.Intents.HandleOnce(ctx, intent.Stream(s.id), s.job.intent, lost, origin)
 	return err
 }
 
 // refuse ends intents that delivery will not go on with. A no-op takes their nonce then.
 func (a *actor) refuse(ctx context.Context, refused []standing) error {
-	return commands.Each(len(refused), a.Settings.AtOnce, func(i int) error {
-		s := refused[i]
+	return each(a, refused, func(s standing) error {
 		d := s.txs[s.Attempts[len(s.Attempts)-1].Hash]
+		if err := a.readIntent(ctx, s); err != nil || !a.isRefused(s) {
+			return err
+		}
 		return a.tellIntent(ctx, s.job, intent.Fail{Reason: intent.Refused, Detail: "delivery: " + string(d.Status), At: a.Now()})
 	})
 }

@@ -213,9 +213,7 @@ func (r *real) done(ids []chain.IntentID) {
 	for _, id := range ids {
 		open[id] = true
 	}
-	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
-	defer cancel()
-	for batch, err := range r.db.Log().Subscribe(ctx, 0, event.Filter{Names: []string{"intent.completed.", "intent.failed.", "intent.canceled."}}, 1000) {
+	for batch, err := range r.db.Log().Subscribe(r.t.Context(), 0, event.Filter{Names: []string{"intent.completed.", "intent.failed.", "intent.canceled."}}, 1000) {
 		if err != nil {
 			r.t.Fatalf("%d are not done: %v", len(open), err)
 		}

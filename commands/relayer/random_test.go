@@ -64,12 +64,42 @@ func (s *storm) step(trouble bool) {
 	case n < 18:
 		s.clock.pass(time.Duration(s.chance.IntN(40)) * time.Second)
 	case n < 19:
-		s.hold = !s.hold
+		s.change()
 	case s.actor != nil:
 		s.asleep = append(s.asleep, s.actor)
 		s.takeOver()
 	}
 }
+
+// change changes what everybody meets.
+func (s *storm) change() {
+	switch s.chance.IntN(6) {
+	case 0:
+		s.hold = !s.hold
+	case 1:
+		s.may = nil
+		if s.chance.IntN(3) == 0 {
+			s.may = func(chain.Sequence) error { return errOff }
+		}
+	case 2:
+		s.away = nil
+		if s.chance.IntN(3) == 0 {
+			s.away = errAway
+		}
+	case 3: // gas becomes dearer, or cheaper
+		s.fee.MaxFee = chain.PriceOf(500 + uint64(s.chance.IntN(1500)))
+	case 4: // all endpoints refuse something for ever
+		if all := s.accepted(); len(all) > 0 {
+			s.refuse(all[s.chance.IntN(len(all))].Accepted.Hash)
+		}
+	case 5: // something will revert
+		if all := s.accepted(); len(all) > 0 {
+			s.chain.Revert(all[s.chance.IntN(len(all))].Accepted.Hash, true)
+		}
+	}
+}
+
+var errOff, errAway = errors.New("switched off"), errors.New("no endpoint answers")
 
 // turn lets the holder take one, or another who has slept.
 func (s *storm) turn() {
@@ -86,7 +116,7 @@ func (s *storm) turn() {
 	}
 	err := s.turns(s.actor, 1)
 	switch {
-	case err == nil || s.life.gone() || errors.Is(err, fee.ErrCeiling) || s.prices && errors.Is(err, fee.ErrMarket):
+	case err == nil || s.life.gone() || errors.Is(err, fee.ErrCeiling) || errors.Is(err, fee.ErrMarket) || errors.Is(err, errOff) || errors.Is(err, errAway):
 	case errors.As(err, new(overError)):
 		s.takeOver()
 	default:
@@ -105,6 +135,9 @@ func (s *storm) askMore() {
 			r.Gas.MaxFee = intent.NewAmount(1500 + uint64(s.chance.IntN(1000)))
 		}
 		if s.chance.IntN(5) == 0 {
+			r.Gas.MaxFee = intent.NewAmount(900)
+		}
+		if s.chance.IntN(5) == 0 {
 			r.Deadline = uint64(s.clock.now().Unix()) + 1 + uint64(s.chance.IntN(60))
 		}
 	}))...)
@@ -120,7 +153,7 @@ func (s *storm) changeMind() {
 	case it.End != nil || it.Stop.Reason != "":
 	case s.chance.IntN(2) == 0:
 		s.wish(id, intent.Cancel{At: s.clock.now()})
-	default:
+	case it.Requested.Request.Gas.MaxFee.IsZero():
 		s.wish(id, intent.SpeedUp{Fee: intent.NewAmount(1000 + uint64(s.chance.IntN(500))), At: s.clock.now()})
 	}
 	s.feed()
@@ -148,6 +181,7 @@ func TestStorms(t *testing.T) {
 	for seed := range uint64(stormsShort) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			s := &storm{world: newWorld(t), chance: rand.New(rand.NewPCG(seed, 7))}
+			s.settings.Budget, s.settings.Trusted, s.settings.Confirmations = 1+s.chance.IntN(8), s.chance.IntN(3), 1+s.chance.IntN(3)
 			s.weather()
 		})
 	}
@@ -173,7 +207,7 @@ func (s *storm) weather() {
 	for range 150 {
 		s.step(true)
 	}
-	s.hold, s.fee = false, asking(1000, 100)
+	s.hold, s.may, s.away, s.fee = false, nil, nil, asking(500, 100)
 	s.chain.SetBaseFee(0)
 	for n := 0; !s.over(); n++ {
 		if n > 1000 {
