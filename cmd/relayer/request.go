@@ -47,6 +47,10 @@ func put(ctx context.Context, s settings.Settings, o delivery.StorageOptions, in
 		return err
 	}
 	defer func() { err = errors.Join(err, storage.Close(context.WithoutCancel(ctx))) }()
+	// A vault's key is made for a store that holds nothing: before the first intent.
+	if _, err := delivery.OpenMaster(ctx, s.Delivery.VaultKeyFile, storage.Log); err != nil {
+		return err
+	}
 	front := app.Front{
 		Settings: s, Intents: relayer.Intents{Store: storage.Log, Codec: intent.Codec()}, Now: time.Now, Random: rand.Reader,
 	}
