@@ -185,10 +185,11 @@ func TestThousand(t *testing.T) {
 	r.done(ids[:1])
 	first.crash(first.point) // whatever it was about to do
 	r.done(ids)
-	t.Logf("done in %s; appended: %v", time.Since(began).Round(time.Millisecond), r.appends)
+	took := time.Since(began)
 
 	stop()
 	running.Wait()
+	t.Logf("done in %s; appended: %v", took.Round(time.Millisecond), r.appends)
 	var nonces []uint64
 	for _, id := range ids {
 		s := r.intent(id)
