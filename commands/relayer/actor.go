@@ -67,7 +67,8 @@ func newActor(l *Lane, held commands.Result[lane.State], token lane.Token, box *
 	}
 }
 
-// overError ends an actor: what stands in the lane's stream is not what it knows.
+// overError ends an actor: what stands in the lane's stream is not what it knows, or the
+// log cannot be reached. It gives the lease up then: another may reach it.
 type overError struct{ error }
 
 func (e overError) Unwrap() error { return e.error }
@@ -160,9 +161,10 @@ func (a *actor) tellIntent(ctx context.Context, j *job, c intent.Command) error 
 		return err
 	}
 	r, err := a.Intents.HandleFrom(ctx, intent.Stream(j.id), j.intent, c, origin)
-	if err == nil || commands.IsRefusal(err) {
-		j.intent = r
+	if err != nil && !commands.IsRefusal(err) {
+		return overError{fmt.Errorf("%T: %w", c, err)}
 	}
+	j.intent = r
 	return err
 }
 

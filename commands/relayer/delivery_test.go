@@ -134,13 +134,26 @@ func (r *real) deliver(ctx context.Context, running *sync.WaitGroup, fed func())
 	running.Go(func() { worker.Run(ctx) })
 }
 
+// leases are those of a process: a dead one renews nothing.
+type leases struct {
+	commands.Leases
+	*life
+}
+
+func (l leases) Acquire(ctx context.Context, name, holder string, ttl time.Duration) (bool, error) {
+	if l.gone() {
+		return false, errDead
+	}
+	return l.Leases.Acquire(ctx, name, holder, ttl)
+}
+
 // replica is a process that works on the lane while it has the lease, with a store of its
 // own that can be cut off.
 func (r *real) replica(ctx context.Context, running *sync.WaitGroup, name string) *life {
 	l, ln := r.live(0, false)
 	ln.Node, ln.Now, ln.Delivery, ln.Holder = r, time.Now, r.submit, name
 	owner := commands.Owner{
-		Leases: r.db.Work(), Holder: name, TTL: 2 * time.Second, Renew: 200 * time.Millisecond,
+		Leases: leases{r.db.Work(), l}, Holder: name, TTL: 2 * time.Second, Renew: 200 * time.Millisecond,
 		Log: slog.New(slog.DiscardHandler),
 	}
 	running.Go(func() { ln.News.Run(ctx) }) //nolint:errcheck // it ends with ctx

@@ -116,8 +116,8 @@ func (r *Relayer) origin() (commands.Origin, error) {
 }
 
 // Run opens the lane and works on it until ctx ends, or somebody else has opened it
-// (the error is lane.ErrFenced then), or the lane's own stream cannot be reached. Other
-// trouble is logged and tried again. It is the work of a [commands.Owner].
+// (the error is lane.ErrFenced then), or nothing can be appended to the log. Other trouble
+// is logged and tried again. It is the work of a [commands.Owner].
 func (l *Lane) Run(ctx context.Context) error {
 	if err := l.News.begun(ctx); err != nil {
 		return err
