@@ -1,316 +1,246 @@
 package relayer
 
 import (
-	"errors"
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http/httptest"
 	"slices"
-	"testing"
+	"time"
 
+	"github.com/holiman/uint256"
+
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/fee"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
+	"github.com/tempo-watchtower/watchtower/domain/promise/lanes"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
+	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// What had landed in a block that leaves the chain is told so, and lands again.
-func TestReorg(t *testing.T) {
-	w := newWorld(t)
-	a := w.worker()
-	ids := w.ask(w.request(1), w.request(2))
-	must(t, w.turns(a, 1))
-	w.block()
-	must(t, w.turns(a, 1))
-	for _, id := range ids {
-		if s := w.intent(id); s.Status() != intent.StatusMined || len(s.Told) != 1 {
-			t.Fatalf("after a block: %s, %d confirmations", s.Status(), len(s.Told))
+// block is a step of the rest of the world: the chain makes a block a second after the
+// last, of what delivery has sent it; delivery records what it sees.
+func (w *world) block() {
+	w.t.Helper()
+	if w.signer != nil && !w.hold {
+		w.send()
+	}
+	w.clock.pass(time.Second)
+	_, err := w.chain.Mine()
+	must(w.t, err)
+	if w.signer != nil {
+		w.watch()
+		w.feed()
+	}
+}
+
+// accepted are the transactions that delivery has taken on, in the order of the log.
+func (w *world) accepted() (all []tx.State) {
+	w.t.Helper()
+	transactions := commands.Transactions{Store: w.db.Log(), Codec: tx.Codec()}
+	for batch, err := range w.db.Log().ReadAll(w.t.Context(), 0, event.Filter{Names: []string{"tx.accepted."}}, 1000) {
+		must(w.t, err)
+		for _, e := range batch.Events {
+			r, err := transactions.Load(w.t.Context(), e.Stream)
+			must(w.t, err)
+			all = append(all, r.State)
 		}
 	}
-	must(t, w.chain.Reorg(1, true))
-	w.watch()
-	must(t, w.turns(a, 1))
-	for _, id := range ids {
-		if s := w.intent(id); s.Status() != intent.StatusSubmitted || s.Receipt != nil {
-			t.Errorf("after the block has left the chain: %s", s.Status())
-		}
-	}
-	for slot := range w.state().Slots() {
-		if slot.Landed != nil {
-			t.Errorf("nonce %d is in block %d, which has left the chain", slot.Nonce, slot.Landed.Block.Number)
-		}
-	}
-	w.until(a, "they land again", w.ended(intent.StatusCompleted, ids...))
-	w.judge()
-	if n := w.appends["intent.reorged.v1"]; n != 0 {
-		t.Errorf("%d ends were taken back; none had been told", n)
+	return all
+}
+
+// send hands what is open to the node, lower nonces first.
+func (w *world) send() {
+	w.t.Helper()
+	master, err := payload.NewMaster(make([]byte, payload.KeyBytes))
+	must(w.t, err)
+	vault := commands.Vault{Rows: w.db.Payloads(), Master: master, Random: rand.Reader}
+	open := slices.DeleteFunc(w.accepted(), func(s tx.State) bool { return !s.Sendable() })
+	slices.SortStableFunc(open, func(a, b tx.State) int { return int(a.Accepted.Nonce) - int(b.Accepted.Nonce) })
+	for _, s := range open {
+		raw, err := vault.Bytes(w.t.Context(), payload.Ref{Chain: moderato, Hash: s.Accepted.Hash})
+		must(w.t, err)
+		w.hand(raw)
 	}
 }
 
-// An end that was trusted after some blocks is taken back with them.
-func TestTrustedTooSoon(t *testing.T) {
-	w := newWorld(t)
-	w.settings.Trusted = 1
-	a := w.worker()
-	ids := w.ask(w.request(1))
-	must(t, w.turns(a, 1))
-	w.block()
-	must(t, w.turns(a, 1))
-	if s := w.intent(ids[0]); s.Status() != intent.StatusCompleted {
-		t.Fatalf("after a block: %s", s.Status())
-	}
-	must(t, w.chain.Reorg(1, true))
-	w.watch()
-	must(t, w.turns(a, 1))
-	if s := w.intent(ids[0]); s.Status() != intent.StatusSubmitted {
-		t.Errorf("after the block has left the chain: %s", s.Status())
-	}
-	w.until(a, "it lands again", w.ended(intent.StatusCompleted, ids...))
-	w.judge()
+// hand gives the node bytes.
+func (w *world) hand(raw []byte) { w.call("eth_sendRawTransaction", fmt.Sprintf("0x%x", raw)) }
+
+// call asks the node, and gives its answer.
+func (w *world) call(method string, params ...any) string {
+	w.t.Helper()
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	must(w.t, err)
+	answer := httptest.NewRecorder()
+	w.node.ServeHTTP(answer, httptest.NewRequest("POST", "/", bytes.NewReader(body)))
+	return answer.Body.String()
 }
 
-// Confirmations are told as they come, and all anew when the first ones have changed.
-func TestConfirmations(t *testing.T) {
-	w := newWorld(t)
-	w.settings.Confirmations = 3
-	a := w.worker()
-	w.chain.StallFinality(true)
-	id := w.ask(w.request(1))[0]
-	must(t, w.turns(a, 1))
-	for n := 1; n <= 4; n++ {
-		w.block()
-		must(t, w.turns(a, 1))
-		if s := w.intent(id); len(s.Told) != min(n, 3) || s.End != nil {
-			t.Fatalf("after %d blocks: %d confirmations", n, len(s.Told))
-		}
-	}
-	told := w.intent(id).Told
-	must(t, w.chain.Reorg(2, true))
-	w.watch()
-	must(t, w.turns(a, 1))
-	if s := w.intent(id); len(s.Told) != 3 || s.Told[0] != told[0] || s.Told[2] == told[2] {
-		t.Errorf("after a fork above it: %+v, was %+v", s.Told, told)
-	}
-	w.chain.StallFinality(false)
-	w.until(a, "it is final", w.ended(intent.StatusCompleted, id))
-	w.judge()
-}
-
-// Whoever else signs with the key uses nonces up: what was to stand there gets others,
-// and the cursor goes on from where the chain is.
-func TestRivals(t *testing.T) {
-	w := newWorld(t)
-	a := w.worker()
-	w.hold = true
-	ids := w.ask(w.request(1), w.request(2), w.request(3))
-	must(t, w.turns(a, 1))
-	raws := [][]byte{w.rival(0), w.rival(1)}
-	_, err := w.chain.Mine(raws...)
-	must(t, err)
-	w.watch()
-	must(t, w.turns(a, 1))
-	if n := w.appends["lane.lost.v1"]; n != 0 {
-		t.Errorf("%d nonces are lost by a block that is not final", n)
-	}
-	w.hold = false
-	w.until(a, "all are done", w.ended(intent.StatusCompleted, ids...))
-	w.judge()
-	if n, m := w.appends["lane.lost.v1"], w.appends["intent.requeued.v1"]; n != 2 || m != 2 {
-		t.Errorf("%d nonces lost, %d intents requeued", n, m)
-	}
-	for _, id := range ids {
-		s := w.intent(id)
-		if slices.Contains([]uint64{0, 1}, s.Place.Nonce) {
-			t.Errorf("done with nonce %d", s.Place.Nonce)
-		}
-	}
-
-	_, err = w.chain.Mine(w.rival(5), w.rival(6))
-	must(t, err)
-	w.clock.pass(w.settings.Look)
-	more := w.ask(w.request(4))
-	w.until(a, "it gets the next nonce", w.ended(intent.StatusCompleted, more...))
-	if s := w.intent(more[0]); s.Place.Nonce != 7 {
-		t.Errorf("nonce %d, the chain was at 7", s.Place.Nonce)
-	}
-	w.judge()
-}
-
-// A jump that rested on lies is undone: what the chain wants all the same is used first.
-func TestReclaims(t *testing.T) {
-	w := newWorld(t)
-	a := w.worker()
-	w.lied = &lane.Witness{Nonce: 3, Block: w.chain.Head(), Endpoints: []string{"a", "b"}, Needed: 2, Asked: 3}
-	ids := w.ask(w.request(1))
-	must(t, w.turns(a, 1))
-	if s := w.intent(ids[0]); s.Place == nil || s.Place.Nonce != 3 {
-		t.Fatalf("its place is %+v", s.Place)
-	}
-	w.lied = nil
-	w.clock.pass(w.settings.Look)
-	w.until(a, "the gap is filled", w.ended(intent.StatusCompleted, ids...))
-	if n := w.appends["lane.filled.v1"]; n != 3 {
-		t.Errorf("%d no-ops for a gap of 3", n)
-	}
-	w.judge()
-}
-
-// While the chain cannot be asked, nothing is handed out that nobody knows to be free;
-// what was is delivered.
-func TestChainIsAway(t *testing.T) {
-	w := newWorld(t)
-	w.away = errors.New("no endpoint answers")
-	a := w.worker()
-	ids := w.ask(w.request(1))
-	if err := w.turns(a, 1); !errors.Is(err, w.away) {
-		t.Fatalf("the trouble is %v", err)
-	}
-	if s := w.state(); s.Known || s.Open() != 0 {
-		t.Errorf("known: %t, %d nonces are open", s.Known, s.Open())
-	}
-	w.away = nil
-	must(t, w.turns(a, 1))
-	w.away = errors.New("no endpoint answers")
-	for range 3 {
-		w.block()
-		if err := w.turns(a, 1); err != nil && !errors.Is(err, w.away) {
-			t.Fatal(err)
-		}
-	}
-	if !w.ended(intent.StatusCompleted, ids...)() {
-		t.Errorf("it is %s", w.intent(ids[0]).Status())
-	}
-	w.judge()
-}
-
-// A mined revert has used its nonce, and is not tried again.
-func TestReverted(t *testing.T) {
-	w := newWorld(t)
-	a := w.worker()
-	ids := w.ask(w.request(1), w.request(2))
-	must(t, w.turns(a, 1))
-	w.chain.Revert(w.intent(ids[0]).Attempts[0].Hash, true)
-	w.until(a, "one is done", w.ended(intent.StatusCompleted, ids[1]))
-	if s := w.intent(ids[0]); s.Status() != intent.StatusFailed || s.End.Reason != intent.Reverted {
-		t.Errorf("%s, %+v", s.Status(), s.End)
-	}
-	w.judge()
-}
-
-// The first nonce that makes no progress is signed for again, for more, up to the ceiling;
-// those behind it are not.
-func TestStalls(t *testing.T) {
-	w := newWorld(t)
-	w.policy.Ceiling = chain.PriceOf(2000)
-	a := w.worker()
-	w.chain.SetBaseFee(1300)
-	ids := w.ask(w.request(1), w.request(2))
-	must(t, w.turns(a, 1))
-	attempts := func() (first, second int) { return len(w.intent(ids[0]).Attempts), len(w.intent(ids[1]).Attempts) }
-	for range 3 {
-		w.clock.pass(w.settings.Stall)
-		w.block()
-		must(t, w.turns(a, 1))
-	}
-	if first, second := attempts(); first != 3 || second != 1 {
-		t.Errorf("%d and %d attempts", first, second)
-	}
-	var fees []string
-	slot, _ := a.held.State.Slot(0)
-	for _, made := range slot.Attempts {
-		fees = append(fees, made.Fee.MaxFee.String()+"/"+made.Fee.MaxPriorityFee.String())
-	}
-	if want := []string{"1000/100", "1200/120", "1440/144"}; !slices.Equal(fees, want) {
-		t.Errorf("offered %v, want %v", fees, want)
-	}
-	w.chain.SetBaseFee(3000)
-	for range 3 {
-		w.clock.pass(w.settings.Stall)
-		w.block()
-		if err := w.turns(a, 1); err != nil && !errors.Is(err, fee.ErrCeiling) {
-			t.Fatal(err)
-		}
-	}
-	if slot, _ = a.held.State.Slot(0); slot.Attempts[len(slot.Attempts)-1].Fee.MaxFee.Int().Uint64() > 2000 {
-		t.Errorf("offered %s, over the ceiling", slot.Attempts[len(slot.Attempts)-1].Fee.MaxFee)
-	}
-	w.chain.SetBaseFee(0)
-	w.until(a, "both are done", w.ended(intent.StatusCompleted, ids...))
-	w.judge()
-}
-
-// A holder that stood still knows the first attempt at a nonce and not the bump, and finds
-// that the chain has used the nonce by another than the first: it leaves the intent be.
-func TestOldHolderMeetsBump(t *testing.T) {
-	for name, end := range map[string]func(w *world, first chain.Hash){
-		"which is final":                 func(w *world, _ chain.Hash) { w.block(); w.block() },
-		"and delivery refuses the first": func(w *world, first chain.Hash) { w.refuse(first) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.chain.SetBaseFee(1100)
-			id := w.ask(w.request(1))[0]
-			old := w.worker()
-			must(t, w.turns(old, 1))
-			young := w.worker()
-			must(t, w.turns(young, 1))
-			w.clock.pass(w.settings.Stall)
-			must(t, w.turns(young, 1))
-			s := w.intent(id)
-			if len(s.Attempts) != 2 {
-				t.Fatalf("%d attempts", len(s.Attempts))
+// watch records what delivery's watcher would.
+func (w *world) watch() {
+	w.t.Helper()
+	head, final := w.chain.Head(), w.chain.Final()
+	next := w.chain.Nonce(w.lane)
+	for _, s := range w.accepted() {
+		hash := s.Accepted.Hash
+		receipt, mined := w.chain.Receipt(hash)
+		if at, ok := w.chain.Canonical(s.Block.Number); s.Verdict != tx.StatusAbsent && !s.Sealed && (!ok || at.Hash != s.Block.Hash) {
+			now := at
+			if !ok {
+				now = head
 			}
-			end(w, s.Attempts[0].Hash)
-			if err := w.turns(old, 1); !errors.Is(err, lane.ErrFenced) {
-				t.Errorf("the old holder: %v", err)
-			}
-			if s := w.intent(id); s.Assignment != 1 || s.Place == nil || s.Stop.Reason != "" {
-				t.Errorf("it was taken away: %+v, %+v", s.Place, s.Stop)
-			}
-			w.until(young, "it is done", w.ended(intent.StatusCompleted, id))
-			w.judge()
-		})
+			w.deliver(hash, tx.LoseBlock{Was: s.Block, Now: now, At: w.clock.now()})
+		}
+		switch {
+		case mined:
+			w.deliver(hash, tx.SeeReceipt{Receipt: receipt, At: w.clock.now()})
+		case next > s.Accepted.Nonce && (s.Verdict == tx.StatusAbsent || s.Verdict == tx.StatusExecuted):
+			w.deliver(hash, tx.SeeNonce{Block: head, Current: next, At: w.clock.now()})
+		}
+		w.deliver(hash, tx.Finalize{Final: final, At: w.clock.now()})
 	}
 }
 
-// What no endpoint will ever take ends its intent, and a no-op uses its nonce.
-func TestRefusedByAll(t *testing.T) {
-	w := newWorld(t)
-	a := w.worker()
-	w.hold = true
-	ids := w.ask(w.request(1), w.request(2))
-	must(t, w.turns(a, 1))
-	w.refuse(w.intent(ids[0]).Attempts[0].Hash)
-	must(t, w.turns(a, 2))
-	w.hold = false
-	w.until(a, "the other one is done", w.ended(intent.StatusCompleted, ids[1]))
-	if s := w.intent(ids[0]); s.Status() != intent.StatusFailed || s.End.Reason != intent.Refused {
-		t.Errorf("%s, %+v", s.Status(), s.End)
+func (w *world) deliver(hash chain.Hash, c tx.Command) {
+	w.t.Helper()
+	o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	must(w.t, err)
+	_, err = commands.Transactions{Store: w.db.Log(), Codec: tx.Codec()}.Handle(w.t.Context(), tx.Stream(moderato, hash), c, o)
+	if err != nil && !commands.IsRefusal(err) {
+		w.t.Fatal(err)
 	}
-	w.judge()
 }
 
-// What the chain contradicts after it was final is left alone.
-func TestFinalityViolated(t *testing.T) {
-	w := newWorld(t)
-	w.settings.Trusted = 0
-	a := w.worker()
-	w.hold = true
-	id := w.ask(w.request(1))[0]
-	must(t, w.turns(a, 1))
-	hash := w.intent(id).Attempts[0].Hash
-	raw := w.bytesOf(hash)
-	_, err := w.chain.Mine(w.rival(0))
-	must(t, err)
-	w.block()
-	w.block()
-	must(t, w.turns(a, 1)) // the rival is final
-	w.feed()
-	must(t, w.turns(a, 1)) // the intent goes on with another nonce
-	if s := w.intent(id); s.Assignment != 2 {
-		t.Fatalf("%d assignments", s.Assignment)
+// refuse records that every endpoint has refused a transaction for ever.
+func (w *world) refuse(hash chain.Hash) {
+	w.t.Helper()
+	w.deliver(hash, tx.Report{Attempt: 1, Everyone: true, At: w.clock.now(), Answers: []tx.Answer{
+		{Endpoint: "a", Class: tx.Permanent, Cause: "intrinsic-gas", Message: "intrinsic gas too low"},
+	}})
+}
+
+// bytesOf are those of a transaction.
+func (w *world) bytesOf(hash chain.Hash) []byte {
+	w.t.Helper()
+	master, err := payload.NewMaster(make([]byte, payload.KeyBytes))
+	must(w.t, err)
+	raw, err := commands.Vault{Rows: w.db.Payloads(), Master: master}.Bytes(w.t.Context(), payload.Ref{Chain: moderato, Hash: hash})
+	must(w.t, err)
+	return raw
+}
+
+// rival is a transaction of the lane's signer that the relay has not made.
+func (w *world) rival(nonce uint64) []byte {
+	w.t.Helper()
+	to := chain.Address{0xdd}
+	u := chain.Unsigned{
+		Type: tempo.Type, Chain: moderato, NonceKey: w.lane.Key, Nonce: nonce, Gas: 60_000,
+		MaxFee: uint256.NewInt(5000), MaxPriorityFee: uint256.NewInt(5000), Calls: []chain.Call{{To: &to}},
 	}
-	must(t, w.chain.ReorgBelowFinal(3, false, raw))
-	w.watch()
-	must(t, w.turns(a, 2))
-	if s := w.intent(id); s.Assignment != 2 || s.End != nil {
-		t.Errorf("what was ruled out for ever has led to %+v", s.End)
+	toSign, err := tempo.Payload(u)
+	must(w.t, err)
+	signature, err := w.signer.Sign(w.t.Context(), toSign)
+	must(w.t, err)
+	raw, err := tempo.Encode(u, signature, nil)
+	must(w.t, err)
+	return raw
+}
+
+func (w *world) intent(id chain.IntentID) intent.State {
+	w.t.Helper()
+	r, err := Intents{Store: w.db.Log(), Codec: intent.Codec()}.Load(w.t.Context(), intent.Stream(id))
+	must(w.t, err)
+	return r.State
+}
+
+func (w *world) state() lane.State {
+	w.t.Helper()
+	r, err := Lanes{Store: w.db.Log(), Codec: lane.Codec()}.Load(w.t.Context(), lane.Stream(w.lane))
+	must(w.t, err)
+	return r.State
+}
+
+// until lets an actor and the world go on until something has come true.
+func (w *world) until(a *actor, what string, true func() bool) {
+	w.t.Helper()
+	for range 60 {
+		if err := w.turns(a, 1); err != nil {
+			w.t.Fatalf("%s: %v", what, err)
+		}
+		if true() {
+			return
+		}
+		w.block()
 	}
+	w.t.Fatalf("in vain: %s", what)
+}
+
+// ended reports whether all intents have come out, and the lane is empty.
+func (w *world) ended(status intent.Status, ids ...chain.IntentID) func() bool {
+	return func() bool {
+		return w.state().Open() == 0 && !slices.ContainsFunc(ids, func(id chain.IntentID) bool { return w.intent(id).Status() != status })
+	}
+}
+
+// judge holds the whole history against what is promised.
+func (w *world) judge() {
+	w.t.Helper()
+	nonces, wishes := lanes.New(lanes.Settings{Hole: time.Minute}), intents.New()
+	var found []promise.Violation
+	for batch, err := range w.db.Log().ReadAll(w.t.Context(), 0, event.Filter{}, 1000) {
+		must(w.t, err)
+		for _, r := range batch.Events {
+			found = slices.Concat(found, nonces.Event(r), wishes.Event(r))
+		}
+	}
+	found = append(found, nonces.Finish(w.clock.now())...)
+	found = append(found, wishes.Finish(func(chain.ID) promise.Chain { return truth{w.chain} }, true)...)
+	for _, v := range found {
+		w.t.Error(v)
+	}
+	w.executedOnce()
+}
+
+// executedOnce is P10 as the chain shows it: each call of an intent was made once.
+func (w *world) executedOnce() {
+	w.t.Helper()
+	times := map[string]int{}
+	raws := map[chain.Hash][]byte{}
+	for _, d := range w.chain.Received() {
+		raws[d.Hash] = d.Raw
+	}
+	for hash := range w.chain.Executed() {
+		if _, in := w.chain.Receipt(hash); !in {
+			continue
+		}
+		if s, err := tempo.Decode(raws[hash]); err == nil && len(s.Calls[0].Input) > 0 {
+			times[string(s.Calls[0].Input)]++
+		}
+	}
+	for call, n := range times {
+		if n > 1 {
+			w.t.Errorf("call %x was executed %d times", call, n)
+		}
+	}
+}
+
+// truth is the chain as judges want it.
+type truth struct{ of *chaintest.Chain }
+
+func (c truth) At(number uint64) (chain.Block, bool)          { return c.of.Canonical(number) }
+func (c truth) Receipt(hash chain.Hash) (chain.Receipt, bool) { return c.of.Receipt(hash) }
+func (c truth) Next(s chain.Sequence) (uint64, bool)          { return c.of.Nonce(s), true }
+func (c truth) Final(b chain.Block) bool                      { return b.Number <= c.of.Final().Number }
+func (c truth) Left(hash chain.Hash) bool                     { return false }
+func (c truth) Executed() iter.Seq2[chain.Hash, chain.Receipt] {
+	return func(func(chain.Hash, chain.Receipt) bool) {}
 }
