@@ -85,6 +85,7 @@ const (
 	connecting stage = iota
 	securing
 	sending // from here on it may have been received
+	hearing // the receiver says something
 )
 
 // Send makes one attempt. It ends within the timeout and a second for the answer's
@@ -103,6 +104,8 @@ func (s *Sender) Send(ctx context.Context, e Endpoint, m Message) notice.Outcome
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		TLSHandshakeStart: func() { at.Store(securing) },
 		GotConn:           func(httptrace.GotConnInfo) { at.Store(sending) },
+		// A receiver may answer before it has read all.
+		GotFirstResponseByte: func() { at.Store(hearing) },
 	})
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -157,7 +160,7 @@ func answered(response *http.Response) notice.Outcome {
 // failed classes an attempt without an answer.
 func failed(err error, at stage) notice.Outcome {
 	o := notice.Outcome{Class: notice.Failed, Cause: notice.Connect}
-	if at == sending {
+	if at >= sending {
 		o.Class = notice.Unknown
 	}
 	var kept *refused
@@ -169,10 +172,12 @@ func failed(err error, at stage) notice.Outcome {
 		o.Cause = notice.Timeout
 	case at == securing:
 		o.Cause = notice.TLS
-	case at == sending && (errors.As(err, &network) || errors.Is(err, io.EOF) ||
+	case at == sending: // who says nothing breaks no protocol; net/http has several words for it
+		o.Cause = notice.Cut
+	case at == hearing && (errors.As(err, &network) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled)):
 		o.Cause = notice.Cut
-	case at == sending:
+	case at == hearing:
 		o.Cause = notice.Protocol
 	}
 	return o

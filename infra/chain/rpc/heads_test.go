@@ -26,13 +26,33 @@ func await(t *testing.T, signals <-chan struct{}, why string) {
 	}
 }
 
-// silent fails the test when a signal comes.
-func silent(t *testing.T, signals <-chan struct{}, why string) {
+// heard mines until a signal comes: how many there were before tells nothing, as those
+// that nobody has taken yet are one.
+func heard(t *testing.T, c *chaintest.Chain, signals <-chan struct{}) {
 	t.Helper()
-	select {
-	case <-signals:
-		t.Fatalf("a signal: %s", why)
-	case <-time.After(50 * time.Millisecond):
+	for deadline := time.After(10 * time.Second); ; {
+		mine(t, c)
+		select {
+		case <-signals:
+			return
+		case <-time.After(20 * time.Millisecond): // not subscribed yet
+		case <-deadline:
+			t.Fatal("no signal of a block")
+		}
+	}
+}
+
+// silent fails the test when signals do not end.
+func silent(t *testing.T, signals <-chan struct{}) {
+	t.Helper()
+	for deadline := time.After(10 * time.Second); ; {
+		select {
+		case <-signals: // of a block that was mined before
+		case <-time.After(50 * time.Millisecond):
+			return
+		case <-deadline:
+			t.Fatal("signals without end")
+		}
 	}
 }
 
@@ -60,12 +80,12 @@ func TestHeadsBySubscription(t *testing.T) {
 	defer cancel()
 	signals := p.Reader().Heads(ctx)
 	await(t, signals, "at the start")
-	await(t, signals, "subscribed")
+	heard(t, c, signals)
 	for range 3 {
+		silent(t, signals)
 		mine(t, c)
 		await(t, signals, "a block")
 	}
-	silent(t, signals, "no block")
 	cancel()
 	drained(t, signals)
 }
@@ -142,22 +162,31 @@ func TestHeadsAreCoalesced(t *testing.T) {
 
 func TestHeadsFollowTheReader(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
-	a, b := c.Node("a"), c.Node("b")
-	p := open(t, never, serve(t, a), serve(t, b))
+	moved := make(chan struct{}, 1)
+	b := c.Node("b")
+	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			moved <- struct{}{}
+		}
+		b.ServeHTTP(w, r)
+	})
+	p := open(t, never, serve(t, c.Node("a")), serve(t, next))
 	signals := p.Reader().Heads(t.Context())
 	await(t, signals, "at the start")
-	await(t, signals, "subscribed")
+	heard(t, c, signals)
+	silent(t, signals)
 	before := p.reader()
 	for range 3 {
 		p.blame(before, context.DeadlineExceeded)
 	}
 	mine(t, c) // the old subscription speaks once more, and is left
-	await(t, signals, "the old subscription")
 	if p.subscribable() == before {
 		t.Fatal("still reading from the endpoint that fails")
 	}
-	await(t, signals, "the old subscription is lost")
-	for range 2 {
+	await(t, moved, "a subscription at the other")
+	heard(t, c, signals)
+	for range 3 {
+		silent(t, signals)
 		mine(t, c)
 		await(t, signals, "the new subscription")
 	}
