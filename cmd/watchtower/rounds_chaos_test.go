@@ -15,11 +15,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// The variables that say how much trouble there is to be.
+// The variables that say how much trouble there is to be. A service passes over those
+// of tests, and refuses others that it does not know.
 const (
-	seedVar   = "WATCHTOWER_CHAOS_SEED"   // of the first campaign; 100
-	seedsVar  = "WATCHTOWER_CHAOS_SEEDS"  // campaigns; 4
-	roundsVar = "WATCHTOWER_CHAOS_ROUNDS" // of each; 10
+	seedVar   = "WATCHTOWER_TEST_SEED"   // of the first campaign; 100
+	seedsVar  = "WATCHTOWER_TEST_SEEDS"  // campaigns; 4
+	roundsVar = "WATCHTOWER_TEST_ROUNDS" // of each; 10
 )
 
 func number(t *testing.T, name string, otherwise int) int {
