@@ -170,11 +170,12 @@ func ordered(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// One seed is one world: whoever runs it again sees the very same, and another is another.
+// One seed is one world: whoever runs it again sees the very same, also on a machine that
+// has more to do than processors, and another is another.
 func TestReplay(t *testing.T) {
 	seen := map[string]bool{}
 	for _, seed := range []string{"6", "10"} {
-		out := ordered(t, "-replays", "3", "-seed", seed, "-each", "0.2")
+		out := ordered(t, "-replays", "4", "-procs", "4", "-seed", seed, "-each", "0.2")
 		trace, _, _ := strings.Cut(out, ",")
 		if !strings.Contains(trace, " trace ") {
 			t.Fatalf("seed %s: %s", seed, out)

@@ -63,7 +63,7 @@ func (b *bench) try(ctx context.Context, m mutant, binary string, seeds int) res
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...) //nolint:gosec // it was built here
 	cmd.Dir = filepath.Join(b.root, filepath.FromSlash(dir))
-	cmd.Env = append(os.Environ(), awakeVar+"="+m.Name, "GOMAXPROCS=1", simulation.SeatVar+"=-1", fmt.Sprintf("SEED=1-%d", seeds), fmt.Sprintf("HOURS=%v", b.hours))
+	cmd.Env = append(os.Environ(), awakeVar+"="+m.Name, "GOMAXPROCS=1", fmt.Sprintf("SEED=1-%d", seeds), fmt.Sprintf("HOURS=%v", b.hours))
 	began := time.Now()
 	said, err := cmd.CombinedOutput()
 	r.Wall = time.Since(began)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/simulation"
@@ -21,20 +22,27 @@ import (
 type lives struct {
 	binary string
 	out    io.Writer
-	seat   int // the processor that they live on
+	trace  string // a file for all that happens; empty: as the environment says
 }
 
 // lived is how long a process may take for each simulated hour, and at least.
 const (
 	lived      = 10 * time.Minute
 	livedLeast = 10 * time.Minute
+	livedPast  = time.Minute // until it is killed, if it does not end by itself then
 )
 
 // live lives through a world. An error says that there is no report.
 func (l lives) live(ctx context.Context, p simulation.Plan) (r simulation.Report, err error) {
 	patience := livedLeast + time.Duration(p.Hours*float64(lived))
+	// Its own timeout cannot interrupt a goroutine that never waits: see lots.
+	ctx, cancel := context.WithTimeout(ctx, patience+livedPast)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, l.binary, "-test.run=^TestWorlds$", "-test.timeout="+patience.String()) //nolint:gosec // our own
-	cmd.Env = append(os.Environ(), "WATCHTOWER_WORLD="+p.String(), "GODEBUG=asyncpreemptoff=1", fmt.Sprintf("%s=%d", simulation.SeatVar, l.seat))
+	cmd.Env = append(os.Environ(), "WATCHTOWER_WORLD="+p.String(), "GODEBUG=asyncpreemptoff=1")
+	if l.trace != "" {
+		cmd.Env = append(cmd.Env, "WATCHTOWER_WORLD_TRACE="+l.trace)
+	}
 	cmd.Dir = os.TempDir()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -53,21 +61,36 @@ func tail(text string) string {
 	return text[max(0, len(text)-most):]
 }
 
-// replay lives through one world again and again, and fails unless it is the same.
-func (l lives) replay(ctx context.Context, p simulation.Plan, times int) error {
+// replay lives through one world again and again, as often at once as it is told to, and
+// fails unless it is the same.
+func (l lives) replay(ctx context.Context, p simulation.Plan, o options) error {
+	reports, errs := make([]simulation.Report, o.replays), make([]error, o.replays)
+	slots := make(chan struct{}, max(o.procs, 1))
+	var living sync.WaitGroup
+	for i := range o.replays {
+		slots <- struct{}{}
+		living.Go(func() {
+			defer func() { <-slots }()
+			l := l
+			if o.traces != "" {
+				l.trace = filepath.Join(o.traces, fmt.Sprintf("replay-%d", i+1))
+			}
+			reports[i], errs[i] = l.live(ctx, p)
+		})
+	}
+	living.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
 	traces := map[uint64]int{}
-	for range times {
-		r, err := l.live(ctx, p)
-		if err != nil {
-			return err
-		}
+	for _, r := range reports {
 		traces[r.Trace]++
 		fmt.Fprintf(l.out, "%s\n", line(r)) //nolint:errcheck // for people
 	}
 	if len(traces) != 1 {
-		return fmt.Errorf("%d runs of seed %d have %d traces", times, p.Seed, len(traces))
+		return fmt.Errorf("%d runs of seed %d have %d traces", o.replays, p.Seed, len(traces))
 	}
-	fmt.Fprintf(l.out, "%d runs of seed %d, one trace\n", times, p.Seed) //nolint:errcheck // for people
+	fmt.Fprintf(l.out, "%d runs of seed %d, one trace\n", o.replays, p.Seed) //nolint:errcheck // for people
 	return nil
 }
 

@@ -32,6 +32,7 @@ type options struct {
 	each    float64
 	procs   int
 	replays int
+	traces  string
 	binary  string
 	keep    string
 	require bool
@@ -55,6 +56,7 @@ func main() {
 	flag.Float64Var(&o.each, "each", 2, "simulated hours with faults, of each world")
 	flag.IntVar(&o.procs, "procs", runtime.NumCPU(), "worlds at once")
 	flag.IntVar(&o.replays, "replays", 0, "live through the first world so many times, and through no other")
+	flag.StringVar(&o.traces, "traces", "", "a folder for all that happens in each replay, a file each")
 	flag.StringVar(&o.binary, "binary", "", "the tests of ./simulation, which are built there if there is no such file; empty: for this time")
 	flag.StringVar(&o.keep, "keep", "", "a folder for the smallest world in which a promise was broken")
 	flag.BoolVar(&o.require, "require", false, "fail if something did not happen that should have in some world")
@@ -84,12 +86,17 @@ func run(ctx context.Context, o options, out io.Writer) error {
 			return err
 		}
 	}
+	if o.traces != "" {
+		if o.traces, err = filepath.Abs(o.traces); err != nil {
+			return err
+		}
+	}
 	l := lives{binary: binary, out: out}
 	switch {
 	case len(o.kept) > 0:
 		return l.again(ctx, o.kept)
 	case o.replays > 0:
-		return l.replay(ctx, simulation.Expand(o.seed, o.each), o.replays)
+		return l.replay(ctx, simulation.Expand(o.seed, o.each), o)
 	}
 	if o.worlds == 0 {
 		o.worlds = max(1, int(o.hours/o.each+0.999))
@@ -129,10 +136,8 @@ func (l lives) all(ctx context.Context, o options) (*sum, *simulation.Report, er
 	var broken *simulation.Report
 	var failed error
 	var living sync.WaitGroup
-	for seat := range o.procs {
+	for range o.procs {
 		living.Go(func() {
-			l := l
-			l.seat = seat
 			for seed := range seeds {
 				r, err := l.live(ctx, simulation.Expand(seed, o.each))
 				mu.Lock()
