@@ -51,7 +51,7 @@ func (t Table) ColumnNames() []string {
 // as they are. The key's text sorts in that same order. A row is an object in JSON with
 // the table's name and its columns in order; equal rows are equal text on every engine.
 // What goes wrong is left in failed, and ends them.
-func (t Table) Rows(ctx context.Context, db querier, prefix string, failed *error) iter.Seq2[string, []byte] {
+func (t Table) Rows(ctx context.Context, db Querier, prefix string, failed *error) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		key := strings.Join(t.ColumnNames()[:t.Key], ", ")
 		found, err := db.QueryContext(ctx, fmt.Sprintf(`SELECT %s FROM %s%s ORDER BY %s`, strings.Join(t.ColumnNames(), ", "), prefix, t.Name, key))

@@ -50,3 +50,17 @@ func (m Model) TableNames() []string {
 	}
 	return all
 }
+
+// Shape describes a table: its first key columns are its primary key, and columns that
+// have no kind of their own are of the kind other.
+func Shape(name string, key int, columns []string, kinds map[string]Kind, other Kind) Table {
+	t := Table{Name: name, Key: key}
+	for _, c := range columns {
+		kind, known := kinds[c]
+		if !known {
+			kind = other
+		}
+		t.Columns = append(t.Columns, Column{Name: c, Kind: kind})
+	}
+	return t
+}

@@ -106,19 +106,13 @@ func cut(b event.Batch, upto event.Position) event.Batch {
 }
 
 // position reads a checkpoint; 0 where there is none.
-func position(ctx context.Context, q querier, prefix, name string) (event.Position, error) {
+func position(ctx context.Context, q Querier, prefix, name string) (event.Position, error) {
 	var at int64
 	err := q.QueryRowContext(ctx, `SELECT position FROM `+prefix+`readers WHERE name = $1`, name).Scan(&at)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return 0, fmt.Errorf("checkpoint of %s: %w", name, err)
 	}
 	return event.Position(at), nil
-}
-
-// querier is a *sql.DB or a *sql.Tx.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
 // move is compare-and-set of a checkpoint: event.ErrMoved if it is not at from.

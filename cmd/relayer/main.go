@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -76,7 +75,7 @@ func serve(stderr io.Writer) *cobra.Command {
 			level := new(slog.LevelVar)
 			level.Set(s.Delivery.Log.Level)
 			return app.Serve(cmd.Context(), s, app.Options{
-				Options: delivery.Options{Build: build(), Log: logger(s, stderr, level), Level: level, Crash: crash()},
+				Options: delivery.Options{Build: build(), Log: delivery.Logger(s.Delivery.Log.Format, stderr, level), Level: level, Crash: delivery.Crash()},
 				Environ: os.Environ(),
 			})
 		},
@@ -119,26 +118,5 @@ func versionCommand() *cobra.Command {
 }
 
 func build() delivery.Build {
-	b := delivery.Build{Version: version, GitSHA: gitSHA, Timestamp: buildTimestamp}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && b.GitSHA == "" {
-			b.GitSHA = s.Value
-		}
-	}
-	if b.Version == "" {
-		b.Version = info.Main.Version
-	}
-	return b
-}
-
-func logger(s settings.Settings, w io.Writer, level slog.Leveler) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
-	if s.Delivery.Log.Format == config.Text {
-		return slog.New(slog.NewTextHandler(w, options))
-	}
-	return slog.New(slog.NewJSONHandler(w, options))
+	return delivery.Build{Version: version, GitSHA: gitSHA, Timestamp: buildTimestamp}.Complete()
 }

@@ -34,7 +34,7 @@ func request(stderr io.Writer) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return put(cmd.Context(), s, delivery.StorageOptions{Log: logger(s, stderr, s.Delivery.Log.Level)}, cmd.InOrStdin(), cmd.OutOrStdout())
+			return put(cmd.Context(), s, delivery.StorageOptions{Log: delivery.Logger(s.Delivery.Log.Format, stderr, s.Delivery.Log.Level)}, cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 	settings.Flags(cmd.Flags())

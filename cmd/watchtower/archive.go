@@ -124,7 +124,7 @@ func withArchiver(cmd *cobra.Command, stderr io.Writer, do func(ctx context.Cont
 		return err
 	}
 	return withStorage(cmd, c, stderr, func(ctx context.Context, s app.Storage, log *slog.Logger) error {
-		a := app.Archiver(s, c, operator(), log, crash())
+		a := app.Archiver(s, c, operator(), log, app.Crash())
 		return a.Alone(ctx, func(ctx context.Context) error { return do(ctx, a) })
 	})
 }

@@ -50,7 +50,7 @@ func withKeys(cmd *cobra.Command, stderr io.Writer, do func(ctx context.Context,
 // withStorage opens a configuration's store, as a service does, for as long as do takes.
 func withStorage(cmd *cobra.Command, c config.Config, stderr io.Writer, do func(ctx context.Context, s app.Storage, log *slog.Logger) error) (err error) {
 	log := logger(c, stderr)
-	storage, err := app.OpenStorage(cmd.Context(), c, app.StorageOptions{Log: log, Crash: crash()})
+	storage, err := app.OpenStorage(cmd.Context(), c, app.StorageOptions{Log: log, Crash: app.Crash()})
 	if err != nil {
 		return err
 	}

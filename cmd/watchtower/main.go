@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -49,20 +48,7 @@ func exitCode(err error) int {
 }
 
 func build() app.Build {
-	b := app.Build{Version: version, GitSHA: gitSHA, Timestamp: buildTimestamp}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && b.GitSHA == "" {
-			b.GitSHA = s.Value
-		}
-	}
-	if b.Version == "" {
-		b.Version = info.Main.Version
-	}
-	return b
+	return app.Build{Version: version, GitSHA: gitSHA, Timestamp: buildTimestamp}.Complete()
 }
 
 func command(stdout, stderr io.Writer) *cobra.Command {
@@ -94,7 +80,7 @@ func serve(stderr io.Writer) *cobra.Command {
 			}
 			level := new(slog.LevelVar)
 			level.Set(c.Log.Level)
-			return app.Serve(cmd.Context(), c, app.Options{Build: build(), Log: leveled(c, stderr, level), Level: level, Crash: crash()})
+			return app.Serve(cmd.Context(), c, app.Options{Build: build(), Log: app.Logger(c.Log.Format, stderr, level), Level: level, Crash: app.Crash()})
 		},
 	}
 	config.Flags(cmd.Flags())
@@ -159,12 +145,6 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-func logger(c config.Config, w io.Writer) *slog.Logger { return leveled(c, w, c.Log.Level) }
-
-func leveled(c config.Config, w io.Writer, level slog.Leveler) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
-	if c.Log.Format == config.Text {
-		return slog.New(slog.NewTextHandler(w, options))
-	}
-	return slog.New(slog.NewJSONHandler(w, options))
+func logger(c config.Config, w io.Writer) *slog.Logger {
+	return app.Logger(c.Log.Format, w, c.Log.Level)
 }

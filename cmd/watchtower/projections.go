@@ -203,7 +203,7 @@ func rebuildModel(ctx context.Context, r *app.ReadModels, m projections.Model, o
 		return err
 	}
 	defer func() { err = errors.Join(err, shadow.Close()) }()
-	work := &projections.Rebuild{Model: m, Log: r.Log, Shadow: shadow, Fresh: o.fresh, Crash: crash()}
+	work := &projections.Rebuild{Model: m, Log: r.Log, Shadow: shadow, Fresh: o.fresh, Crash: app.Crash()}
 	b := newBar(o.progress, time.Now)
 	if !o.quiet {
 		work.Told = b.show

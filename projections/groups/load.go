@@ -26,15 +26,7 @@ func Model(groups event.Codec[group.Event], transactions event.Codec[tx.Event]) 
 		"nonce": projections.Flipped, "eligible_at": projections.Flipped, "end_at": projections.Flipped,
 	}
 	shape := func(name string, key int, columns []string) projections.Table {
-		t := projections.Table{Name: name, Key: key}
-		for _, name := range columns {
-			kind, known := kinds[name]
-			if !known {
-				kind = projections.Bytes
-			}
-			t.Columns = append(t.Columns, projections.Column{Name: name, Kind: kind})
-		}
-		return t
+		return projections.Shape(name, key, columns, kinds, projections.Bytes)
 	}
 	return projections.Model{
 		Name: Name, About: "who is in which group, behind /v1/senders/{sender}/groups", Filter: Filter(), Version: version,

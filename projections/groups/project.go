@@ -16,6 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/group"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/projections"
 )
 
 // Name is the projection's checkpoint and lease.
@@ -149,7 +150,7 @@ func (p Projection) groupsOf(ctx context.Context, dbtx *sql.Tx, hashes [][]byte)
 	for some := range slices.Chunk(hashes, rowsPerStatement) {
 		//nolint:sqlclosecheck // scan closes them
 		rows, err := dbtx.QueryContext(ctx, `SELECT chain, sender, group_id, nonce_key FROM `+p.Prefix+membersTable+`
-			WHERE hash IN (`+places(1, len(some))+`)`, anys(some)...)
+			WHERE hash IN (`+projections.Places(1, len(some))+`)`, anys(some)...)
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +172,7 @@ func (p Projection) groupsOf(ctx context.Context, dbtx *sql.Tx, hashes [][]byte)
 
 func remove(ctx context.Context, dbtx *sql.Tx, table string, hashes [][]byte) error {
 	for some := range slices.Chunk(hashes, rowsPerStatement) {
-		_, err := dbtx.ExecContext(ctx, `DELETE FROM `+table+` WHERE hash IN (`+places(1, len(some))+`)`, anys(some)...)
+		_, err := dbtx.ExecContext(ctx, `DELETE FROM `+table+` WHERE hash IN (`+projections.Places(1, len(some))+`)`, anys(some)...)
 		if err != nil {
 			return fmt.Errorf("remove from %s: %w", table, err)
 		}
@@ -212,7 +213,7 @@ func insert(ctx context.Context, dbtx *sql.Tx, into string, columns []string, ha
 		var args []any
 		for _, hash := range some {
 			r := row(chain.Hash(hash))
-			values = append(values, "("+places(len(args)+1, len(r))+")")
+			values = append(values, "("+projections.Places(len(args)+1, len(r))+")")
 			args = append(args, r...)
 		}
 		_, err := dbtx.ExecContext(ctx, `INSERT INTO `+into+` (`+strings.Join(columns, ", ")+`) VALUES `+strings.Join(values, ", ")+` ON CONFLICT (hash) DO NOTHING`, args...)

@@ -210,12 +210,3 @@ func anys(hashes [][]byte) []any {
 	}
 	return all
 }
-
-// places is "$from, …" for n parameters.
-func places(from, n int) string {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = fmt.Sprintf("$%d", from+i)
-	}
-	return strings.Join(all, ", ")
-}

@@ -13,6 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
@@ -269,24 +270,7 @@ func fill(t *testing.T, db *sql.DB) {
 func explain(t *testing.T, db *sql.DB, f intents.Filters) string {
 	t.Helper()
 	text, args := intents.ListStatement(f, 50)
-	word, column := "EXPLAIN QUERY PLAN ", 3
-	if _, err := db.ExecContext(t.Context(), word+text, args...); err != nil {
-		word, column = "EXPLAIN ", 0
-	}
-	rows, err := db.QueryContext(t.Context(), word+text, args...)
-	check(t, err)
-	defer rows.Close() //nolint:errcheck // Err below tells
-	var said strings.Builder
-	for rows.Next() {
-		line := make([]any, column+1)
-		for i := range line {
-			line[i] = new(any)
-		}
-		check(t, rows.Scan(line...))
-		fmt.Fprintf(&said, "%v \n", *line[column].(*any))
-	}
-	check(t, rows.Err())
-	return said.String()
+	return testenv.Explain(t, db, text, args...)
 }
 
 // An event that leaves a gap in its stream stops the fold; one that the row has is

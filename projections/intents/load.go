@@ -20,20 +20,12 @@ func Model(codec event.Codec[intent.Event]) projections.Model {
 		"intent": projections.Bytes, "signer": projections.Bytes, "hash": projections.Bytes,
 		"position": projections.Number, "attempt": projections.Number, "version": projections.Number, "chain": projections.Number, "data": projections.JSON,
 	}
-	described := func(name string, key int, columns []string) projections.Table {
-		t := projections.Table{Name: name, Key: key}
-		for _, c := range columns {
-			kind, known := kinds[c]
-			if !known {
-				kind = projections.Text
-			}
-			t.Columns = append(t.Columns, projections.Column{Name: c, Kind: kind})
-		}
-		return t
+	shape := func(name string, key int, columns []string) projections.Table {
+		return projections.Shape(name, key, columns, kinds, projections.Text)
 	}
 	return projections.Model{
 		Name: Name, About: "each intent, behind the relay's /v1/intents", Filter: Filter(), Version: version,
-		Tables: []projections.Table{described(table, 1, columns), described(attemptsTable, 2, attemptColumns)},
+		Tables: []projections.Table{shape(table, 1, columns), shape(attemptsTable, 2, attemptColumns)},
 		Fold:   func(prefix string) projections.Fold { return Projection{codec, prefix}.Fold },
 		Load:   func(prefix string) projections.Loader { return NewLoader(codec, prefix) },
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/projections"
 )
 
 // Name is the projection's checkpoint and lease.
@@ -67,28 +68,18 @@ func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recor
 			return &event.Stuck{At: e.Position, Err: err}
 		}
 	}
-	return p.write(ctx, dbtx, rows, had, distinct(ids))
-}
-
-// distinct leaves the first of each.
-func distinct(ids []chain.IntentID) []chain.IntentID {
-	seen := make(map[chain.IntentID]bool, len(ids))
-	return slices.DeleteFunc(slices.Clone(ids), func(id chain.IntentID) bool {
-		again := seen[id]
-		seen[id] = true
-		return again
-	})
+	return p.write(ctx, dbtx, rows, had, projections.Distinct(ids))
 }
 
 // read returns the rows of these intents that exist, so many in one statement.
-func read(ctx context.Context, db querier, table string, ids []chain.IntentID, most int) (map[chain.IntentID]Row, error) {
+func read(ctx context.Context, db projections.Querier, table string, ids []chain.IntentID, most int) (map[chain.IntentID]Row, error) {
 	rows := make(map[chain.IntentID]Row, len(ids))
-	for some := range slices.Chunk(distinct(ids), most) {
+	for some := range slices.Chunk(projections.Distinct(ids), most) {
 		args := make([]any, len(some))
 		for i, id := range some {
 			args[i] = id[:]
 		}
-		found, err := query(ctx, db, `SELECT data FROM `+table+` WHERE intent IN (`+places(1, len(some))+`)`, args...)
+		found, err := projections.Documents[Row](ctx, db, Name, `SELECT data FROM `+table+` WHERE intent IN (`+projections.Places(1, len(some))+`)`, args...)
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +120,7 @@ func insert(ctx context.Context, dbtx *sql.Tx, table string, columns []string, r
 	values := make([]string, len(rows))
 	var args []any
 	for i, row := range rows {
-		values[i] = "(" + places(len(args)+1, len(row)) + ")"
+		values[i] = "(" + projections.Places(len(args)+1, len(row)) + ")"
 		args = append(args, row...)
 	}
 	_, err := dbtx.ExecContext(ctx, `INSERT INTO `+table+` (`+strings.Join(columns, ", ")+`)
@@ -164,16 +155,4 @@ func attempts(row Row, n int) (all [][]any) {
 		all = append(all, []any{made.Hash[:], id[:], int64(made.Attempt)})
 	}
 	return all
-}
-
-// places is "$from, …" for n parameters.
-func places(from, n int) string {
-	var b strings.Builder
-	for i := range n {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "$%d", from+i)
-	}
-	return b.String()
 }

@@ -3,14 +3,13 @@ package intents
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/projections"
 )
 
 // Query answers questions about intents.
@@ -48,7 +47,7 @@ func (f Filters) Fits(r Row) bool {
 
 // Find returns an intent's row; ok is false when there is none.
 func (q Query) Find(ctx context.Context, id chain.IntentID) (row Row, ok bool, err error) {
-	rows, err := query(ctx, q.DB, `SELECT data FROM intents WHERE intent = $1`, id[:])
+	rows, err := projections.Documents[Row](ctx, q.DB, Name, `SELECT data FROM intents WHERE intent = $1`, id[:])
 	if err != nil || len(rows) == 0 {
 		return Row{}, false, err
 	}
@@ -62,7 +61,7 @@ func (q Query) ByKey(ctx context.Context, client string, from intent.From, key s
 
 // ByHash returns the rows of the intents that have an attempt with a hash, newest first.
 func (q Query) ByHash(ctx context.Context, hash chain.Hash) ([]Row, error) {
-	return query(ctx, q.DB, `SELECT i.data FROM intents i JOIN intent_attempts a ON a.intent = i.intent
+	return projections.Documents[Row](ctx, q.DB, Name, `SELECT i.data FROM intents i JOIN intent_attempts a ON a.intent = i.intent
 		WHERE a.hash = $1 ORDER BY i.position DESC`, hash[:])
 }
 
@@ -70,76 +69,36 @@ func (q Query) ByHash(ctx context.Context, hash chain.Hash) ([]Row, error) {
 // on), newest first.
 func (q Query) List(ctx context.Context, f Filters, before event.Position, limit int) ([]Row, error) {
 	text, args := list(f, before, limit)
-	return query(ctx, q.DB, text, args...)
+	return projections.Documents[Row](ctx, q.DB, Name, text, args...)
 }
 
 // list is the statement that answers List.
 func list(f Filters, before event.Position, limit int) (text string, args []any) {
-	var where []string
-	and := func(condition string, values ...any) {
-		where = append(where, fmt.Sprintf(condition, places(len(args)+1, len(values))))
-		args = append(args, values...)
-	}
+	var where projections.Where
 	if f.Client != nil {
-		and("client = %s", *f.Client)
+		where.And("client = %s", *f.Client)
 	}
 	if f.Chain != 0 {
-		and("chain = %s", int64(f.Chain))
+		where.And("chain = %s", int64(f.Chain))
 	}
 	if f.From != nil {
-		and("wants = %s", f.From.Name())
+		where.And("wants = %s", f.From.Name())
 	}
 	if f.Signer != nil {
-		and("signer = %s", f.Signer[:])
+		where.And("signer = %s", f.Signer[:])
 	}
 	if f.Key != "" {
-		and("wish = %s", f.Key)
+		where.And("wish = %s", f.Key)
 	}
 	if f.Hash != nil {
-		and("intent IN (SELECT intent FROM intent_attempts WHERE hash = %s)", f.Hash[:])
+		where.And("intent IN (SELECT intent FROM intent_attempts WHERE hash = %s)", f.Hash[:])
 	}
 	if f.Subject != "" {
-		and("subject = %s", f.Subject)
+		where.And("subject = %s", f.Subject)
 	}
-	if len(f.Statuses) > 0 {
-		values := make([]any, len(f.Statuses))
-		for i, s := range f.Statuses {
-			values[i] = string(s)
-		}
-		and("status IN (%s)", values...)
-	}
+	projections.AndIn(&where, "status", f.Statuses)
 	if before != 0 {
-		and("position < %s", int64(before))
+		where.And("position < %s", int64(before))
 	}
-	text = "SELECT data FROM intents"
-	if len(where) > 0 {
-		text += " WHERE " + strings.Join(where, " AND ")
-	}
-	return text + fmt.Sprintf(" ORDER BY position DESC LIMIT %d", limit), args
-}
-
-// querier is a *sql.DB or a *sql.Tx.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-func query(ctx context.Context, db querier, text string, args ...any) ([]Row, error) {
-	found, err := db.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, fmt.Errorf("intents: %w", err)
-	}
-	defer found.Close() //nolint:errcheck // reading is over; Err below tells
-	var rows []Row
-	for found.Next() {
-		var data []byte
-		if err := found.Scan(&data); err != nil {
-			return nil, fmt.Errorf("intents: %w", err)
-		}
-		var row Row
-		if err := json.Unmarshal(data, &row); err != nil {
-			return nil, fmt.Errorf("intents: row: %w", err)
-		}
-		rows = append(rows, row)
-	}
-	return rows, found.Err()
+	return fmt.Sprintf("SELECT data FROM intents%s ORDER BY position DESC LIMIT %d", &where, limit), where.Args
 }

@@ -2,12 +2,12 @@ package transactions_test
 
 import (
 	"database/sql"
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
@@ -89,22 +89,5 @@ func TestQueriesUseIndexes(t *testing.T) {
 func explain(t *testing.T, db *sql.DB, f transactions.Filters) string {
 	t.Helper()
 	text, args := transactions.ListStatement(f, 100)
-	word, column := "EXPLAIN QUERY PLAN ", 3
-	if _, err := db.ExecContext(t.Context(), word+text, args...); err != nil {
-		word, column = "EXPLAIN ", 0
-	}
-	rows, err := db.QueryContext(t.Context(), word+text, args...)
-	check(t, err)
-	defer rows.Close() //nolint:errcheck // Err below tells
-	var said strings.Builder
-	for rows.Next() {
-		line := make([]any, column+1)
-		for i := range line {
-			line[i] = new(any)
-		}
-		check(t, rows.Scan(line...))
-		fmt.Fprintf(&said, "%v \n", *line[column].(*any))
-	}
-	check(t, rows.Err())
-	return said.String()
+	return testenv.Explain(t, db, text, args...)
 }

@@ -21,18 +21,11 @@ func Model(codec event.Codec[tx.Event]) projections.Model {
 		"chain": projections.Number, "position": projections.Number, "version": projections.Number,
 		"status": projections.Text, "data": projections.JSON,
 	}
-	t := projections.Table{Name: table, Key: 2}
-	for _, name := range columns {
-		kind, known := kinds[name]
-		if !known {
-			kind = projections.Bytes
-		}
-		t.Columns = append(t.Columns, projections.Column{Name: name, Kind: kind})
-	}
 	return projections.Model{
-		Name: Name, About: "each transaction, behind /v1/transactions", Filter: Filter(), Version: version, Tables: []projections.Table{t},
-		Fold: func(prefix string) projections.Fold { return Projection{codec, prefix}.Fold },
-		Load: func(prefix string) projections.Loader { return NewLoader(codec, prefix) },
+		Name: Name, About: "each transaction, behind /v1/transactions", Filter: Filter(), Version: version,
+		Tables: []projections.Table{projections.Shape(table, 2, columns, kinds, projections.Bytes)},
+		Fold:   func(prefix string) projections.Fold { return Projection{codec, prefix}.Fold },
+		Load:   func(prefix string) projections.Loader { return NewLoader(codec, prefix) },
 	}
 }
 

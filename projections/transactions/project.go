@@ -11,6 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/projections"
 )
 
 // Name is the projection's checkpoint and lease.
@@ -73,28 +74,19 @@ func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recor
 		}
 		rows[keys[i]] = row
 	}
-	return p.write(ctx, dbtx, rows, distinct(touched))
-}
-
-func distinct(keys []key) []key {
-	seen := make(map[key]bool, len(keys))
-	return slices.DeleteFunc(keys, func(k key) bool {
-		again := seen[k]
-		seen[k] = true
-		return again
-	})
+	return p.write(ctx, dbtx, rows, projections.Distinct(touched))
 }
 
 // read returns the rows of these keys that exist, so many in one statement.
-func read(ctx context.Context, db querier, table string, keys []key, most int) (map[key]Row, error) {
+func read(ctx context.Context, db projections.Querier, table string, keys []key, most int) (map[key]Row, error) {
 	rows := make(map[key]Row, len(keys))
 	byChain := map[chain.ID][]any{}
-	for _, k := range distinct(slices.Clone(keys)) {
+	for _, k := range projections.Distinct(keys) {
 		byChain[k.chain] = append(byChain[k.chain], k.hash[:])
 	}
 	for id, hashes := range byChain {
 		for some := range slices.Chunk(hashes, most) {
-			found, err := query(ctx, db, `SELECT data FROM `+table+` WHERE chain = $1 AND hash IN (`+places(2, len(some))+`)`,
+			found, err := projections.Documents[Row](ctx, db, Name, `SELECT data FROM `+table+` WHERE chain = $1 AND hash IN (`+projections.Places(2, len(some))+`)`,
 				append([]any{int64(id)}, some...)...)
 			if err != nil {
 				return nil, err
@@ -124,7 +116,7 @@ func (p Projection) write(ctx context.Context, dbtx *sql.Tx, rows map[key]Row, k
 			if err != nil {
 				return err
 			}
-			values = append(values, "("+places(len(args)+1, len(columns))+")")
+			values = append(values, "("+projections.Places(len(args)+1, len(columns))+")")
 			args = append(args, arguments(row, data)...)
 		}
 		if len(values) == 0 {
@@ -152,16 +144,4 @@ func arguments(row Row, data []byte) []any {
 		int64(a.Chain), a.Hash[:], int64(row.Position), int64(row.Version),
 		a.Sender[:], a.NonceKey[:], group, string(row.State.Status), data,
 	}
-}
-
-// places is "$from, …" for n parameters.
-func places(from, n int) string {
-	var b strings.Builder
-	for i := range n {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "$%d", from+i)
-	}
-	return b.String()
 }

@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
@@ -29,6 +31,32 @@ type StorageOptions struct {
 // Build is what the program knows of its own making.
 type Build struct {
 	Version, GitSHA, Timestamp string
+}
+
+// Complete fills in what the toolchain knows and the linker was not told.
+func (b Build) Complete() Build {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && b.GitSHA == "" {
+			b.GitSHA = s.Value
+		}
+	}
+	if b.Version == "" {
+		b.Version = info.Main.Version
+	}
+	return b
+}
+
+// Logger writes to w, in the configured format.
+func Logger(f config.LogFormat, w io.Writer, level slog.Leveler) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if f == config.Text {
+		return slog.New(slog.NewTextHandler(w, options))
+	}
+	return slog.New(slog.NewJSONHandler(w, options))
 }
 
 // Options are what serving needs beside the configuration.

@@ -1,6 +1,6 @@
 //go:build crash
 
-package main
+package app
 
 import (
 	"os"
@@ -14,7 +14,8 @@ import (
 // point, as kill -9 kills it. Only a build for tests has this.
 const crashVar = "WATCHTOWER_CRASH_AT"
 
-func crash() func(point string) {
+// Crash is what a build for tests passes at each named point, if it is to die at one.
+func Crash() func(point string) {
 	at, times, _ := strings.Cut(os.Getenv(crashVar), ":")
 	if at == "" {
 		return nil
