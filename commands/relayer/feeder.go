@@ -2,7 +2,6 @@ package relayer
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 
@@ -14,8 +13,6 @@ import (
 
 // Reader is the name of the feeder's checkpoint and lease.
 const Reader = "relayer"
-
-const feedMax = 1000 // events folded into the queue in one go
 
 // Feeder folds events of intents into their work queue. One replica at a time runs it;
 // the checkpoint's compare-and-set is what keeps two from both applying.
@@ -29,74 +26,44 @@ type Feeder struct {
 	Log *slog.Logger
 }
 
-// Run feeds the queue until ctx ends or the checkpoint was moved by another.
-func (f *Feeder) Run(ctx context.Context) error {
-	from, err := f.Checkpoints.Checkpoint(ctx, Reader)
-	if err != nil {
-		return err
+// Run feeds the queue until ctx ends, the checkpoint was moved by another, or an event
+// cannot be read.
+func (f *Feeder) Run(ctx context.Context) error { return f.feeding().Run(ctx) }
+
+func (f *Feeder) feeding() commands.Feeding[intent.Change] {
+	return commands.Feeding[intent.Change]{
+		Store: f.Store, Checkpoints: f.Checkpoints, Reader: Reader,
+		Filter: event.Filter{Streams: []string{intent.StreamPrefix}}, Plan: f.plan, Apply: f.apply, Log: f.Log,
 	}
-	filter := event.Filter{Streams: []string{intent.StreamPrefix}}
-	for batch, err := range f.Store.Subscribe(ctx, from, filter, feedMax) {
-		if err != nil {
-			return err
-		}
-		if from, err = f.apply(ctx, from, batch); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
 }
 
-func (f *Feeder) apply(ctx context.Context, from event.Position, batch event.Batch) (event.Position, error) {
-	if batch.Next == from {
-		return from, nil
-	}
-	changes, stuck := f.plans(ctx, batch.Events)
-	if stuck != nil {
-		// Going on without a fact would lose an intent in silence.
-		head, ok := batch.Before(stuck)
-		if !ok {
-			return from, stuck
-		}
-		batch = head
-	}
-	if err := f.Queue.Apply(ctx, Reader, from, batch.Next, changes); err != nil {
-		if errors.Is(err, event.ErrMoved) {
-			f.Log.Info("another replica feeds the queue of intents", "position", from)
-		}
-		return from, err
+func (f *Feeder) apply(ctx context.Context, from, to event.Position, changes []intent.Change) error {
+	if err := f.Queue.Apply(ctx, Reader, from, to, changes); err != nil {
+		return err
 	}
 	if f.Fed != nil && slices.ContainsFunc(changes, func(c intent.Change) bool { return c.Place == nil }) {
 		f.Fed()
 	}
-	return batch.Next, stuck
+	return nil
 }
 
-// plans are the changes that events make, up to the first that cannot be read.
-func (f *Feeder) plans(ctx context.Context, events []event.Recorded) ([]intent.Change, error) {
-	changes := make([]intent.Change, 0, len(events))
-	for _, r := range events {
-		id, err := intent.ParseStream(r.Stream)
-		if err != nil {
-			return changes, &event.Stuck{At: r.Position, Err: err}
-		}
-		e, err := f.Codec.Decode(r.Name, r.Data)
-		if err != nil {
-			return changes, &event.Stuck{At: r.Position, Err: err}
-		}
-		if _, back := e.(intent.Reorged); back {
-			revived, err := f.revive(ctx, id, r)
-			if err != nil {
-				return changes, err
-			}
-			changes = append(changes, revived...)
-			continue
-		}
-		if c, ok := intent.Plan(id, e, r.Position); ok {
-			changes = append(changes, c)
-		}
+// plan are the changes that an event makes.
+func (f *Feeder) plan(ctx context.Context, r event.Recorded) ([]intent.Change, error) {
+	id, err := intent.ParseStream(r.Stream)
+	if err != nil {
+		return nil, err
 	}
-	return changes, nil
+	e, err := f.Codec.Decode(r.Name, r.Data)
+	if err != nil {
+		return nil, err
+	}
+	if _, back := e.(intent.Reorged); back {
+		return f.revive(ctx, id, r)
+	}
+	if c, ok := intent.Plan(id, e, r.Position); ok {
+		return []intent.Change{c}, nil
+	}
+	return nil, nil
 }
 
 // revive brings back the row of an intent whose end a block has taken along. Without it
@@ -107,14 +74,14 @@ func (f *Feeder) revive(ctx context.Context, id chain.IntentID, at event.Recorde
 	var asked event.Position
 	for r, err := range f.Store.ReadStream(ctx, at.Stream, 0) {
 		if err != nil {
-			return nil, &event.Stuck{At: at.Position, Err: err}
+			return nil, err
 		}
 		if r.Version > at.Version {
 			break
 		}
 		e, err := f.Codec.Decode(r.Name, r.Data)
 		if err != nil {
-			return nil, &event.Stuck{At: at.Position, Err: err}
+			return nil, err
 		}
 		if _, first := e.(intent.Requested); first {
 			asked = r.Position

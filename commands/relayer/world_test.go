@@ -318,9 +318,9 @@ func (w *world) feed() {
 	f := &Feeder{Store: w.db.Log(), Queue: w.queue, Checkpoints: w.db.Work(), Codec: intent.Codec(), Log: slog.New(slog.DiscardHandler)}
 	at, err := w.db.Work().Checkpoint(w.t.Context(), Reader)
 	must(w.t, err)
-	for batch, err := range w.db.Log().ReadAll(w.t.Context(), at, event.Filter{Streams: []string{intent.StreamPrefix}}, feedMax) {
+	for batch, err := range w.db.Log().ReadAll(w.t.Context(), at, event.Filter{Streams: []string{intent.StreamPrefix}}, newsMax) {
 		must(w.t, err)
-		at, err = f.apply(w.t.Context(), at, batch)
+		at, err = f.feeding().Fold(w.t.Context(), at, batch)
 		must(w.t, err)
 	}
 }

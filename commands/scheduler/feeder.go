@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -13,8 +12,6 @@ import (
 
 // Reader is the name of the feeder's checkpoint and lease.
 const Reader = "scheduler"
-
-const feedMax = 1000 // events folded into the queue in one go
 
 // Feeder folds transaction events into the due queue. One replica at a time runs
 // it; the checkpoint's compare-and-set is what keeps two from both applying.
@@ -31,78 +28,42 @@ type Feeder struct {
 	Log   *slog.Logger
 }
 
-// Run feeds the queue until ctx ends or the checkpoint was moved by another.
+// Run feeds the queue until ctx ends, the checkpoint was moved by another, or an event
+// cannot be read.
 func (f *Feeder) Run(ctx context.Context) error {
-	from, err := f.Checkpoints.Checkpoint(ctx, Reader)
-	if err != nil {
-		return err
-	}
-	filter := event.Filter{Streams: []string{tx.StreamPrefix}}
-	for batch, err := range f.Store.Subscribe(ctx, from, filter, feedMax) {
-		if err != nil {
-			return err
-		}
-		if from, err = f.apply(ctx, from, batch); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
+	return commands.Feeding[tx.Change]{
+		Store: f.Store, Checkpoints: f.Checkpoints, Reader: Reader,
+		Filter: event.Filter{Streams: []string{tx.StreamPrefix}}, Plan: f.plan, Apply: f.apply, Log: f.Log,
+	}.Run(ctx)
 }
 
-func (f *Feeder) apply(ctx context.Context, from event.Position, batch event.Batch) (event.Position, error) {
-	if len(batch.Events) == 0 && batch.Next == from {
-		return from, nil
-	}
-	changes, stuck := f.plans(batch.Events)
-	if stuck != nil {
-		// Going on without a fact would lose a transaction in silence.
-		head, ok := batch.Before(stuck)
-		if !ok {
-			return from, stuck
-		}
-		batch = head
-	}
-	if err := f.Queue.Apply(ctx, Reader, from, batch.Next, changes); err != nil {
-		if errors.Is(err, event.ErrMoved) {
-			f.Log.Info("another replica feeds the queue", "position", from)
-		}
-		return from, err
+func (f *Feeder) apply(ctx context.Context, from, to event.Position, changes []tx.Change) error {
+	if err := f.Queue.Apply(ctx, Reader, from, to, changes); err != nil {
+		return err
 	}
 	if f.Crash != nil {
 		f.Crash("queue.applied")
 	}
 	if f.Fed != nil {
-		f.Fed(batch.Next)
+		f.Fed(to)
 	}
-	return batch.Next, stuck
+	return nil
 }
 
-// plans are the changes that events make, up to the first that cannot be read.
-func (f *Feeder) plans(events []event.Recorded) ([]tx.Change, error) {
-	changes := make([]tx.Change, 0, len(events))
-	for _, r := range events {
-		c, ok, err := f.plan(r)
-		if err != nil {
-			return changes, &event.Stuck{At: r.Position, Err: err}
-		}
-		if ok {
-			changes = append(changes, c)
-		}
-	}
-	return changes, nil
-}
-
-func (f *Feeder) plan(r event.Recorded) (tx.Change, bool, error) {
+// plan is the change that an event makes, if it makes one.
+func (f *Feeder) plan(_ context.Context, r event.Recorded) ([]tx.Change, error) {
 	id, hash, err := tx.ParseStream(r.Stream)
 	if err != nil {
-		return tx.Change{}, false, err
+		return nil, err
 	}
 	e, err := f.Codec.Decode(r.Name, r.Data)
 	if err != nil {
-		return tx.Change{}, false, err
+		return nil, err
 	}
 	// The expiry cap on a recorded attempt's pause matters only to a queue that
 	// is being rebuilt: a live row's next action was set by the worker itself.
-	c, ok := Plan(f.Schedule, f.Lead, id, hash, e, r.At)
-	return c, ok, nil
+	if c, ok := Plan(f.Schedule, f.Lead, id, hash, e, r.At); ok {
+		return []tx.Change{c}, nil
+	}
+	return nil, nil
 }

@@ -1,0 +1,83 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// Feeding folds what a log records into a queue of work: each event into what it means
+// to the queue. One replica at a time runs it; the checkpoint's compare-and-set is what
+// keeps two from both applying.
+type Feeding[C any] struct {
+	Store       Store
+	Checkpoints Checkpoints
+	Reader      string // the name of the checkpoint
+	Filter      event.Filter
+	// Plan is what an event means to the queue. An error ends the feeding before the
+	// event: going on without a fact would lose work in silence.
+	Plan func(ctx context.Context, r event.Recorded) ([]C, error)
+	// Apply makes changes and moves the checkpoint in one transaction; event.ErrMoved if
+	// the checkpoint is not at from.
+	Apply func(ctx context.Context, from, to event.Position, changes []C) error
+	Log   *slog.Logger
+}
+
+const feedMax = 1000 // events folded in one go
+
+// Run feeds the queue until ctx ends, the checkpoint was moved by another, or an event
+// cannot be read: then the error is an *event.Stuck, and what stands before the event has
+// been applied.
+func (f Feeding[C]) Run(ctx context.Context) error {
+	from, err := f.Checkpoints.Checkpoint(ctx, f.Reader)
+	if err != nil {
+		return err
+	}
+	for batch, err := range f.Store.Subscribe(ctx, from, f.Filter, feedMax) {
+		if err != nil {
+			return err
+		}
+		if from, err = f.Fold(ctx, from, batch); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// Fold folds a batch that was read from a position on, and returns how far the queue has
+// come. Its errors are those of [Feeding.Run].
+func (f Feeding[C]) Fold(ctx context.Context, from event.Position, batch event.Batch) (event.Position, error) {
+	if batch.Next == from {
+		return from, nil
+	}
+	changes, stuck := f.plans(ctx, batch.Events)
+	if stuck != nil {
+		head, ok := batch.Before(stuck)
+		if !ok {
+			return from, stuck
+		}
+		batch = head
+	}
+	if err := f.Apply(ctx, from, batch.Next, changes); err != nil {
+		if errors.Is(err, event.ErrMoved) {
+			f.Log.Info("another replica feeds the queue", "reader", f.Reader, "position", from)
+		}
+		return from, err
+	}
+	return batch.Next, stuck
+}
+
+// plans are the changes that events make, up to the first that cannot be read.
+func (f Feeding[C]) plans(ctx context.Context, events []event.Recorded) ([]C, error) {
+	changes := make([]C, 0, len(events))
+	for _, r := range events {
+		planned, err := f.Plan(ctx, r)
+		if err != nil {
+			return changes, &event.Stuck{At: r.Position, Err: err}
+		}
+		changes = append(changes, planned...)
+	}
+	return changes, nil
+}
