@@ -11,12 +11,10 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
 // The routes of Web3Signer's API for keys of Ethereum accounts. It names a key by
@@ -98,19 +96,9 @@ func kindOf(public []byte) chain.SignatureKind {
 // signer signs with one of the keys. It can be closed, so that it is like any other;
 // the connections are the remote's.
 func (r *Remote) signer(public []byte, kind chain.SignatureKind) *Signer {
-	closed := new(atomic.Bool)
-	return &Signer{
-		address: addressOf(public),
-		kind:    kind,
-		public:  public,
-		ask: func(ctx context.Context, payload []byte, _ chain.Hash) ([]byte, error) {
-			if closed.Load() {
-				return nil, fmt.Errorf("the signer was put away: %w", event.ErrClosed)
-			}
-			return r.sign(ctx, public, payload)
-		},
-		close: func() { closed.Store(true) },
-	}
+	return asking(public, kind, func(ctx context.Context, payload []byte, _ chain.Hash) ([]byte, error) {
+		return r.sign(ctx, public, payload)
+	})
 }
 
 // sign asks for one signature: r s v in hex.

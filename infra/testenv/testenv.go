@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tempo-watchtower/watchtower/infra/testenv/optional"
 )
 
 // The variables that cmd/testrun sets.
@@ -42,17 +44,13 @@ func Need(t testing.TB, name string) string {
 }
 
 // Optional begins what a test says that [Offered] skips.
-const Optional = "OPTIONAL:"
+const Optional = optional.Prefix
 
 // Offered is Need for what nothing here can bring up: the test is skipped without it,
 // also when [RequireVar] is set.
 func Offered(t testing.TB, name string) string {
 	t.Helper()
-	value := os.Getenv(name)
-	if value == "" {
-		t.Skipf("%s %s is not set; nothing here can bring one up: set it where there is one", Optional, name)
-	}
-	return value
+	return optional.Offered(t, name)
 }
 
 // Unsuited ends the test of an engine that cannot have what is tested: it is skipped, also

@@ -39,6 +39,14 @@ func ServeTLS(t testing.TB, held ...*Key) (*Server, Papers) {
 	return s, Papers{Authorities: serverFile, Certificate: clientFile, Key: keyFile}
 }
 
+// Certificate is one that somebody of this name, who is at 127.0.0.1, has signed for
+// themselves.
+func Certificate(t testing.TB, name string) Papers {
+	t.Helper()
+	_, file, key := certificate(t, t.TempDir(), name)
+	return Papers{Certificate: file, Key: key}
+}
+
 // certificate makes one that is signed by itself, and writes it down.
 func certificate(t testing.TB, dir, name string) (pair tls.Certificate, certificateFile, keyFile string) {
 	t.Helper()

@@ -1,6 +1,7 @@
 // Package keystest is what signers are tested with: the contract that each of them
 // passes ([Contract]), the search for key material in what a program shows
-// ([Secrets]), and a double of a remote signer ([Server]).
+// ([Secrets]), and doubles of servers that sign ([Double]), of a remote signer among
+// them ([Server]).
 package keystest
 
 import (

@@ -4,6 +4,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/asn1"
+	"encoding/pem"
 	"math/big"
 
 	"github.com/ethereum/go-ethereum/crypto"
@@ -31,8 +32,8 @@ func (k *Key) parts() (curve, *big.Int) {
 	return crypto.S256(), crypto.S256().Params().N
 }
 
-// public is x y.
-func (k *Key) public() []byte {
+// Public is x y.
+func (k *Key) Public() []byte {
 	c, _ := k.parts()
 	x, y := c.ScalarBaseMult(k.Secret)
 	public := make([]byte, 64)
@@ -43,12 +44,42 @@ func (k *Key) public() []byte {
 
 // Address is the account.
 func (k *Key) Address() chain.Address {
-	hash := chain.Keccak(k.public())
+	hash := chain.Keccak(k.Public())
 	return chain.Address(hash[12:])
 }
 
-// sign signs a digest. Source: SEC 1, section 4.1.3.
-func (k *Key) sign(digest chain.Hash, trouble Trouble) []byte {
+// SPKI is the public key as key management services give it: the DER of a
+// SubjectPublicKeyInfo. Sources: RFC 5480, section 2; SEC 2, appendix A.2.1.
+func (k *Key) SPKI() []byte {
+	curve := asn1.ObjectIdentifier{1, 2, 840, 10045, 3, 1, 7} // P-256
+	if k.Kind == chain.Secp256k1 {
+		curve = asn1.ObjectIdentifier{1, 3, 132, 0, 10}
+	}
+	type algorithm struct{ Algorithm, Curve asn1.ObjectIdentifier }
+	der, err := asn1.Marshal(struct {
+		Algorithm algorithm
+		Key       asn1.BitString
+	}{
+		algorithm{asn1.ObjectIdentifier{1, 2, 840, 10045, 2, 1}, curve}, // id-ecPublicKey
+		asn1.BitString{Bytes: append([]byte{4}, k.Public()...), BitLength: 65 * 8},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return der
+}
+
+// PEM is the public key in a file's form.
+func (k *Key) PEM() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: k.SPKI()}))
+}
+
+// Sign signs a digest, if nobody else is to; of trouble, what concerns signatures is
+// done. Source: SEC 1, section 4.1.3.
+func (k *Key) Sign(digest chain.Hash, trouble Trouble) []byte {
+	if trouble.By != nil {
+		k = trouble.By
+	}
 	c, order := k.parts()
 	nonce, err := rand.Int(rand.Reader, new(big.Int).Sub(order, big.NewInt(1)))
 	if err != nil {

@@ -1,0 +1,195 @@
+// Package web3signer serves signers to other processes, by the part of Web3Signer's
+// HTTP API that concerns keys of Ethereum accounts, which is what [keys.Remote] speaks:
+//
+//	GET  /api/v1/eth1/publicKeys   the public keys, x y in hex, as a JSON array
+//	POST /api/v1/eth1/sign/{key}   {"data":"0x…"}: a signature of the data's Keccak-256
+//	GET  /upcheck                  200: the process is there
+//	GET  /healthcheck              200: its keys can be used, or 503
+//
+// A signature of secp256k1 is r s v with v of 27 or 28, one of P-256, which Web3Signer
+// does not have here, is r s; both with the lower s.
+//
+// What cannot be signed now, for whatever reason, is answered by 429 or 5xx: a
+// transaction waits then. Of other statuses a client may think that its transaction is
+// to blame, so they are given only if the request is.
+//
+// Source: Consensys/web3signer, openapi-specs/eth1.
+package web3signer
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"math"
+	"mime"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/keys"
+)
+
+// maxBody is the most that is read of a request, in bytes: the largest payload in hex,
+// and what stands around it.
+const maxBody = 2*keys.MaxPayload + 256
+
+// Settings of a server.
+type Settings struct {
+	// AtOnce is the most signatures that are under way at once. Four times as many
+	// more requests wait; beyond that, 429 is answered. At least 1.
+	AtOnce int
+	// Timeout is for one request, with everything that is tried for it.
+	Timeout time.Duration
+	// Check tells whether the keys can be used. It is called once in
+	// [HealthFor] at most, whoever asks.
+	Check func(context.Context) error
+	// Log is told of each signature that there was none of. What is signed, and the
+	// signatures, are not logged.
+	Log *slog.Logger
+}
+
+type server struct {
+	Settings
+	signers   map[string]*keys.Signer // by x y in hex
+	listed    []byte
+	custodian *custodian
+	health    health
+}
+
+// Handler serves these signers. They stay the caller's.
+func Handler(signers []*keys.Signer, settings Settings) (http.Handler, error) {
+	if settings.AtOnce < 1 || settings.Timeout <= 0 {
+		return nil, keys.ErrBadSetting.Because("%d signatures at once, each within %s, is no work", settings.AtOnce, settings.Timeout)
+	}
+	s := &server{
+		Settings: settings, signers: map[string]*keys.Signer{},
+		custodian: newCustodian(settings.AtOnce), health: health{check: settings.Check},
+	}
+	names := []string{}
+	for _, one := range signers {
+		name := hex.EncodeToString(one.PublicKey())
+		s.signers[name] = one
+		names = append(names, "0x"+name)
+	}
+	var err error
+	if s.listed, err = json.Marshal(names); err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/eth1/publicKeys", s.list)
+	mux.HandleFunc("POST /api/v1/eth1/sign/{key}", s.sign)
+	mux.HandleFunc("GET /upcheck", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, "text/plain", "OK") })
+	mux.HandleFunc("GET /healthcheck", s.healthcheck)
+	return ofThisMachine(mux), nil
+}
+
+// ofThisMachine keeps pages out that a browser on this machine has open: without TLS,
+// which has certificates to tell who asks, the address that was asked for must be this
+// machine's. A name that somebody else has let lead here is not.
+func ofThisMachine(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		ip := net.ParseIP(strings.Trim(host, "[]"))
+		if r.TLS == nil && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			write(w, http.StatusForbidden, "text/plain", "without TLS, only 127.0.0.1, ::1 and localhost are answered")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *server) list(w http.ResponseWriter, _ *http.Request) {
+	write(w, http.StatusOK, "application/json", string(s.listed))
+}
+
+func (s *server) sign(w http.ResponseWriter, r *http.Request) {
+	signer, there := s.signers[strings.ToLower(strings.TrimPrefix(r.PathValue("key"), "0x"))]
+	if !there {
+		write(w, http.StatusNotFound, "text/plain", "there is no such key")
+		return
+	}
+	payload, fault := readPayload(w, r)
+	if fault != "" {
+		write(w, http.StatusBadRequest, "text/plain", fault)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
+	defer cancel()
+	signature, err := s.custodian.sign(ctx, signer, payload, s.Timeout)
+	switch {
+	case err == nil:
+		write(w, http.StatusOK, "text/plain", "0x"+hex.EncodeToString(written(signer.Kind(), signature)))
+	case r.Context().Err() != nil: // nobody is there to be answered
+	default:
+		status, after := meaning(err)
+		s.Log.Warn("no signature", "signer", signer, "status", status, "error", err)
+		if after > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
+		}
+		write(w, status, "text/plain", http.StatusText(status))
+	}
+}
+
+// readPayload reads a request. The type of its content is what a page in a browser
+// cannot send here without asking first.
+func readPayload(w http.ResponseWriter, r *http.Request) (payload []byte, fault string) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, "Content-Type is to be application/json"
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return nil, "the request is too long, or broke off"
+	}
+	var asked struct {
+		Data *string `json:"data"`
+	}
+	if err := json.Unmarshal(body, &asked); err != nil || asked.Data == nil {
+		return nil, `what is to be signed is {"data":"0x…"}`
+	}
+	payload, err = hex.DecodeString(strings.TrimPrefix(*asked.Data, "0x"))
+	if err != nil || len(payload) == 0 || len(payload) > keys.MaxPayload {
+		return nil, "the data is to be 1 to " + strconv.Itoa(keys.MaxPayload) + " bytes in hex"
+	}
+	return payload, ""
+}
+
+// written is a signature as Web3Signer writes it, of one as Tempo writes it.
+func written(kind chain.SignatureKind, signature []byte) []byte {
+	if kind == chain.P256 {
+		return signature[1:65]
+	}
+	signature[64] += 27
+	return signature
+}
+
+// meaning is the status that an error is answered by, and how long the client should
+// wait then.
+func meaning(err error) (status int, after time.Duration) {
+	busy := (*keys.Busy)(nil)
+	switch {
+	case errors.As(err, &busy) && busy.Status == http.StatusTooManyRequests:
+		return http.StatusTooManyRequests, max(busy.After, time.Second)
+	case errors.As(err, &busy):
+		return http.StatusServiceUnavailable, max(busy.After, time.Second)
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusGatewayTimeout, 0
+	default: // another key's signature, say, or a service that does not know us any more
+		return http.StatusBadGateway, 0
+	}
+}
+
+func write(w http.ResponseWriter, status int, kind, text string) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	io.WriteString(w, text) //nolint:errcheck // the client has gone
+}
