@@ -2,10 +2,12 @@
 # Everything needs Go 1.26 and nothing else; npm, if it is there, brings anvil.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test chaos check layering lint bench build contract fuzz mutations simulate mutants clean
+.PHONY: help run test chaos check layering lint bench build signers contract fuzz mutations simulate mutants clean
 
 # Flags and packages for go test: make test ARGS='-run TestFrozen ./domain/tx'
 ARGS ?=
+# What has dependencies that nobody else is to have. cmd/modules_test.go tests them.
+MODULES := $(patsubst %/go.mod,%,$(wildcard cmd/signers/*/go.mod))
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
 
@@ -31,7 +33,8 @@ layering: ## who may import whom, and what else holds for every file
 	go test -count=1 ./cmd
 
 lint: ## golangci-lint v2.15, where it is installed
-	@if command -v golangci-lint >/dev/null; then golangci-lint run; \
+	@if command -v golangci-lint >/dev/null; then \
+		golangci-lint run && for module in $(MODULES); do (cd "$$module" && golangci-lint run) || exit 1; done; \
 	else echo "lint: golangci-lint v2.15 is not in PATH: nothing was linted"; fi
 
 bench: ## measure throughput and latency on Postgres and embedded
@@ -40,6 +43,12 @@ bench: ## measure throughput and latency on Postgres and embedded
 build: ## the programs, into bin/
 	@mkdir -p bin
 	go build -trimpath -o bin/ ./cmd/...
+
+signers: ## the signers for AWS KMS, GCP KMS and Vault (docs/signers.md), into bin/
+	@mkdir -p bin
+	@for module in $(MODULES); do \
+		go build -C "$$module" -trimpath -o "$(CURDIR)/bin/signer-$${module##*/}" . || exit 1; \
+	done
 
 contract: ## bin/eventstoredb-contract: the stores' contract against a real EventStoreDB, for machines without Go
 	CGO_ENABLED=0 go test -c -trimpath -o bin/eventstoredb-contract ./infra/eventstoredb

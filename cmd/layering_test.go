@@ -124,7 +124,11 @@ type goPackage struct {
 }
 
 func TestLayers(t *testing.T) {
-	for _, p := range list(t, "-e", "./...") {
+	packages := list(t, "-e", "./...")
+	for _, folder := range modules(t) {
+		packages = append(packages, listIn(t, folder, "-e", "./...")...)
+	}
+	for _, p := range packages {
 		from, ok := strings.CutPrefix(p.ImportPath, module)
 		if !ok {
 			t.Errorf("%s lies in the module's root: a package belongs to a layer", p.ImportPath)
@@ -279,15 +283,13 @@ func TestDeliveryIsKeptFreeOfKeys(t *testing.T) {
 // list asks the go command about packages.
 func list(t *testing.T, args ...string) []goPackage {
 	t.Helper()
-	args = append([]string{"list", "-json=ImportPath,Imports,TestImports,XTestImports"}, args...)
-	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir = ".." // the module's root
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, &stderr)
-	}
+	return listIn(t, ".", args...)
+}
+
+// listIn is list for packages of the module in a folder.
+func listIn(t *testing.T, folder string, args ...string) []goPackage {
+	t.Helper()
+	out := goCommand(t, folder, append([]string{"list", "-json=ImportPath,Imports,TestImports,XTestImports"}, args...)...)
 	var packages []goPackage
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p goPackage
@@ -302,6 +304,20 @@ func list(t *testing.T, args ...string) []goPackage {
 		t.Fatalf("go %s lists nothing", strings.Join(args, " "))
 	}
 	return packages
+}
+
+// goCommand runs the go command in a folder of the tree, and gives what it writes.
+func goCommand(t *testing.T, folder string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = path.Join("..", folder)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s, in %s: %v\n%s%s", strings.Join(args, " "), folder, err, out, &stderr)
+	}
+	return out
 }
 
 // layer is the first element of a path.

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/kms/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/tempo-watchtower/watchtower/cmd/signers/program"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/keys"
+	"github.com/tempo-watchtower/watchtower/infra/retryafter"
+)
+
+// custodian is AWS KMS.
+//
+// Source: https://docs.aws.amazon.com/kms/latest/APIReference, Sign and GetPublicKey.
+type custodian struct{ client *kms.Client }
+
+// connect reads the settings of AWS's own programs. The library tries nothing again:
+// whoever wants the signature knows how long it is of use.
+func connect(ctx context.Context) (custodian, error) {
+	settings, err := config.LoadDefaultConfig(ctx, config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
+	if err != nil {
+		return custodian{}, fmt.Errorf("the settings of AWS: %w", err)
+	}
+	if settings.Region == "" {
+		return custodian{}, errors.New("no region is set: AWS_REGION, or a profile's")
+	}
+	return custodian{kms.NewFromConfig(settings, func(o *kms.Options) { o.HTTPClient = limited{o.HTTPClient} })}, nil
+}
+
+// limited reads no answer without end.
+type limited struct{ kms.HTTPClient }
+
+func (l limited) Do(request *http.Request) (*http.Response, error) {
+	response, err := l.HTTPClient.Do(request)
+	if err == nil {
+		program.Limit(response)
+	}
+	return response, err
+}
+
+// PublicKey asks for it. A key that is not for signatures is refused.
+func (c custodian) PublicKey(ctx context.Context, key string) ([]byte, error) {
+	out, err := c.client.GetPublicKey(ctx, &kms.GetPublicKeyInput{KeyId: &key})
+	if err != nil {
+		return nil, meaning(ctx, err)
+	}
+	if out.KeyUsage != types.KeyUsageTypeSignVerify {
+		return nil, keys.ErrBadKey.Because("the key is for %q, not for %s", out.KeyUsage, types.KeyUsageTypeSignVerify)
+	}
+	return out.PublicKey, nil
+}
+
+// Sign signs a digest. The algorithm's name says SHA-256, of which KMS minds the length:
+// it does not hash what it is told is a digest.
+func (c custodian) Sign(ctx context.Context, key string, digest chain.Hash) ([]byte, error) {
+	out, err := c.client.Sign(ctx, &kms.SignInput{
+		KeyId: &key, Message: digest[:], MessageType: types.MessageTypeDigest,
+		SigningAlgorithm: types.SigningAlgorithmSpecEcdsaSha256,
+	})
+	if err != nil {
+		return nil, meaning(ctx, err)
+	}
+	return out.Signature, nil
+}
+
+// meaning is what an error of the library's means. KMS says that it is asked too often
+// by a name, and a status of 400.
+func meaning(ctx context.Context, err error) error {
+	if cause := ctx.Err(); cause != nil {
+		return fmt.Errorf("no answer: %w", cause)
+	}
+	status, header := 0, http.Header{}
+	if answer := (*awshttp.ResponseError)(nil); errors.As(err, &answer) && answer.Response != nil && answer.Response.Response != nil {
+		status, header = answer.Response.StatusCode, answer.Response.Header
+	}
+	after := min(retryafter.Of(header), keys.MaxRetryAfter)
+	named := smithy.APIError(nil)
+	switch {
+	case retry.IsErrorThrottles(retry.DefaultThrottles).IsErrorThrottle(err) == aws.TrueTernary, status == http.StatusTooManyRequests:
+		return &keys.Busy{Status: http.StatusTooManyRequests, After: after}
+	case status >= 500:
+		return &keys.Busy{Status: status, After: after}
+	case errors.As(err, &named) && status >= 400:
+		return keys.ErrRejected.Because("AWS KMS answered %s: %s", named.ErrorCode(), named.ErrorMessage())
+	default: // no answer, or none that can be read
+		return err
+	}
+}

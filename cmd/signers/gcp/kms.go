@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/signers/program"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/keys"
+)
+
+// custodian is Cloud KMS, by its REST API: the library that speaks gRPC would bring
+// along a hundred packages for two calls.
+//
+// Source: https://cloud.google.com/kms/docs/reference/rest/v1, the methods
+// asymmetricSign and getPublicKey of cryptoKeyVersions.
+type custodian struct {
+	base   string
+	http   *http.Client
+	tokens *tokens
+}
+
+// connect asks nothing yet.
+func connect(endpoint string) (custodian, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http") {
+		return custodian{}, errors.New("-endpoint is https://host:port, without a user, a query and a fragment")
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return custodian{}, fmt.Errorf("the endpoint %s is on another machine, and not reached by https", u.Host)
+	}
+	client := program.Client(nil)
+	return custodian{strings.TrimSuffix(u.String(), "/") + "/v1/", client, newTokens(client)}, nil
+}
+
+// aVersion is the name of a key version, which a path is made of.
+var aVersion = regexp.MustCompile(`^projects/[\w.:-]+/locations/[\w-]+/keyRings/[\w-]+/cryptoKeys/[\w-]+/cryptoKeyVersions/[1-9]\d*$`)
+
+// PublicKey asks for it. The algorithm belongs to the key here.
+func (c custodian) PublicKey(ctx context.Context, key string) ([]byte, error) {
+	var out struct{ PEM, Algorithm string }
+	if err := c.ask(ctx, http.MethodGet, key, "/publicKey", nil, &out); err != nil {
+		return nil, err
+	}
+	if out.Algorithm != "EC_SIGN_P256_SHA256" && out.Algorithm != "EC_SIGN_SECP256K1_SHA256" {
+		return nil, keys.ErrBadKey.Because("the key is neither for EC_SIGN_P256_SHA256 nor for EC_SIGN_SECP256K1_SHA256")
+	}
+	return []byte(out.PEM), nil
+}
+
+// Sign signs a digest. The field's name says SHA-256, of which the service minds the
+// length: it does not hash again.
+func (c custodian) Sign(ctx context.Context, key string, digest chain.Hash) ([]byte, error) {
+	body, err := json.Marshal(map[string]any{"digest": map[string][]byte{"sha256": digest[:]}})
+	if err != nil {
+		return nil, err
+	}
+	var out struct{ Signature []byte }
+	if err := c.ask(ctx, http.MethodPost, key, ":asymmetricSign", body, &out); err != nil {
+		return nil, err
+	}
+	return out.Signature, nil
+}
+
+// errStale is that the service does not take a token any more.
+var errStale = errors.New("the token is good no more")
+
+// ask asks for something of a key, and reads the answer. A token may be revoked before
+// its end: the next one is tried at once.
+func (c custodian) ask(ctx context.Context, method, key, what string, body []byte, out any) error {
+	if !aVersion.MatchString(key) {
+		return keys.ErrBadSetting.Because("%q is not the name of a key version, projects/…/cryptoKeyVersions/1", key)
+	}
+	err := c.askOnce(ctx, method, key+what, body, out)
+	if errors.Is(err, errStale) {
+		err = c.askOnce(ctx, method, key+what, body, out)
+	}
+	return err
+}
+
+func (c custodian) askOnce(ctx context.Context, method, path string, body []byte, out any) error {
+	token, err := c.tokens.get(ctx)
+	if err != nil {
+		return err
+	}
+	var sent io.Reader
+	if body != nil {
+		sent = bytes.NewReader(body)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, sent)
+	if err != nil {
+		return errors.New("the request cannot be made")
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := program.Ask(c.http, request)
+	if err == nil {
+		err = c.meaning(answer)
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(answer.Body, out); err != nil { // which quotes
+		return errors.New("the answer is not what Cloud KMS answers")
+	}
+	return nil
+}
+
+// meaning is what an answer's status means. Sources:
+// https://google.aip.dev/193, google/rpc/error_details.proto (RetryInfo).
+func (c custodian) meaning(a program.Answer) error {
+	err := a.Err()
+	if err == nil {
+		return nil
+	}
+	var said struct {
+		Error struct {
+			Status  string
+			Details []struct {
+				RetryDelay string `json:"retryDelay"`
+			}
+		}
+	}
+	_ = json.Unmarshal(a.Body, &said) // an answer may say no more than its status
+	if a.Status == http.StatusUnauthorized {
+		c.tokens.forget()
+		return errStale
+	}
+	busy := (*keys.Busy)(nil)
+	if !errors.As(err, &busy) {
+		return keys.ErrRejected.Because("Cloud KMS answered %d %s", a.Status, aWord.FindString(said.Error.Status))
+	}
+	for _, d := range said.Error.Details {
+		if pause, err := time.ParseDuration(d.RetryDelay); err == nil {
+			busy.After = min(max(busy.After, pause), keys.MaxRetryAfter)
+		}
+	}
+	return busy
+}
+
+// aWord is the name of an error, PERMISSION_DENIED say.
+var aWord = regexp.MustCompile(`^[A-Z_]{1,50}$`)

@@ -1,0 +1,29 @@
+// Command gcp serves keys of Google Cloud's Key Management Service to a relayer, by
+// Web3Signer's HTTP API. See docs/signers.md.
+package main
+
+import (
+	"context"
+	"flag"
+	"os"
+
+	"github.com/tempo-watchtower/watchtower/cmd/signers/program"
+)
+
+// endpoint is where the service is.
+const endpoint = "https://cloudkms.googleapis.com"
+
+func main() { os.Exit(program.Main(signer())) }
+
+// signer is the program. Credentials are where Google's own programs look for them: in
+// the file that GOOGLE_APPLICATION_CREDENTIALS names, with gcloud, with the machine.
+func signer() program.Program {
+	return program.Program{
+		Name: "signer-gcp",
+		Keys: "a key version's name, projects/…/locations/…/keyRings/…/cryptoKeys/…/cryptoKeyVersions/1",
+		Service: func(flags *flag.FlagSet) program.Open {
+			at := flags.String("endpoint", endpoint, "where the service is: https, or http on this machine")
+			return func(context.Context) (program.Custodian, error) { return connect(*at) }
+		},
+	}
+}

@@ -1,0 +1,159 @@
+package program_test
+
+import (
+	"context"
+	"flag"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tempo-watchtower/watchtower/cmd/signers/program"
+	"github.com/tempo-watchtower/watchtower/cmd/signers/program/programtest"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/keys"
+	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// drawer is a service that has one key in a drawer.
+type drawer struct{ key *keystest.Key }
+
+func (d drawer) PublicKey(_ context.Context, key string) ([]byte, error) {
+	if key != "top" {
+		return nil, keys.ErrRejected.Because("there is no such key")
+	}
+	return []byte(d.key.PEM()), nil
+}
+
+func (d drawer) Sign(_ context.Context, _ string, digest chain.Hash) ([]byte, error) {
+	return d.key.Sign(digest, keystest.Trouble{Form: keystest.DER}), nil
+}
+
+func held() drawer {
+	return drawer{&keystest.Key{Kind: chain.P256, Secret: []byte("32 bytes, a secret of a test's .")}}
+}
+
+func (d drawer) program() program.Program {
+	return program.Program{Name: "signer-drawer", Keys: "top", Service: func(*flag.FlagSet) program.Open {
+		return func(context.Context) (program.Custodian, error) { return d, nil }
+	}}
+}
+
+// run runs the program until the test ends, and gives where it listens.
+func run(t *testing.T, d drawer, args ...string) string {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	listening, ended := make(chan net.Addr, 1), make(chan error, 1)
+	go func() { ended <- d.program().Run(ctx, args, io.Discard, func(a net.Addr) { listening <- a }) }()
+	t.Cleanup(stop)
+	select {
+	case at := <-listening:
+		t.Cleanup(func() {
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+		return at.String()
+	case err := <-ended:
+		t.Fatal(err)
+		return ""
+	}
+}
+
+// Who has no certificate that was signed by those who are named is not let in; who has
+// one finds the keys.
+func TestTLS(t *testing.T) {
+	d := held()
+	server, client, stranger := keystest.Certificate(t, "server"), keystest.Certificate(t, "client"), keystest.Certificate(t, "stranger")
+	at := run(t, d, "-listen", "127.0.0.1:0", "-keys", d.key.Address().String()+"=top",
+		"-certificate", server.Certificate, "-certificate-key", server.Key, "-clients", client.Certificate)
+	look := func(url string, shown keystest.Papers) ([]*keys.Signer, error) {
+		r, err := keys.NewRemote(keys.RemoteSettings{
+			URL: url, Authorities: server.Certificate, Certificate: shown.Certificate, Key: shown.Key, Timeout: 30 * time.Second, Connections: 1,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Close)
+		return r.Signers(t.Context())
+	}
+	all, err := look("https://"+at, client)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d signers (%v), want 1", len(all), err)
+	}
+	if _, err := all[0].Sign(t.Context(), []byte("payload")); err != nil || all[0].Address() != d.key.Address() {
+		t.Errorf("%s: %v", all[0], err)
+	}
+	for what, shown := range map[string]keystest.Papers{"a stranger": stranger, "nobody": {}} {
+		if all, err := look("https://"+at, shown); err == nil {
+			t.Errorf("%s finds %v", what, all)
+		}
+	}
+	if all, err := look("http://"+at, keystest.Papers{}); err == nil {
+		t.Errorf("without TLS, somebody finds %v", all)
+	}
+}
+
+// What the arguments may not be is said before the service is asked for anything.
+func TestArguments(t *testing.T) {
+	d := held()
+	papers := keystest.Certificate(t, "server")
+	nonsense := filepath.Join(t.TempDir(), "nonsense")
+	if err := os.WriteFile(nonsense, []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	good := d.key.Address().String() + "=top"
+	secured := func(certificate, key, clients string) string {
+		return "-keys " + good + " -certificate " + certificate + " -certificate-key " + key + " -clients " + clients
+	}
+	for _, c := range []struct{ args, says string }{
+		{"", "-keys names none"},
+		{"-keys ,", "an entry is empty"},
+		{"-keys " + good + ",", "an entry is empty"},
+		{"-keys 0x12=top", "is not an address"},
+		{"-keys top", "list it as " + good},
+		{"-keys " + d.key.Address().String() + "=bottom", "no such key"},
+		{"-keys 0x0000000000000000000000000000000000000001=top", "not of 0x0000000000000000000000000000000000000001"},
+		{"-keys " + good + "," + good, "the same key"},
+		{"-keys " + strings.Repeat("top,", keys.MaxKeys) + "top", "more than 1000"},
+		{"-keys " + good + " -nonsense", "nonsense"},
+		{"-keys " + good + " more", "is no flag"},
+		{"-keys " + good + " -timeout 1h", "-timeout"},
+		{"-keys " + good + " -timeout 1ms", "-timeout"},
+		{"-keys " + good + " -at-once 0", "-at-once"},
+		{"-keys " + good + " -at-once 1001", "-at-once"},
+		{"-keys " + good + " -listen 9000", "is not HOST:PORT"},
+		{"-keys " + good + " -listen :9000", "other machines"},
+		{"-keys " + good + " -listen 0.0.0.0:9000", "other machines"},
+		{"-keys " + good + " -listen signer.example:9000", "other machines"},
+		{"-keys " + good + " -certificate x", "go together"},
+		{"-keys " + good + " -certificate x -certificate-key y -listen :9000", "go together"},
+		{secured(nonsense, nonsense, papers.Certificate), "are not a certificate and its key"},
+		{secured(papers.Certificate, papers.Key, nonsense), "no certificate in PEM"},
+		{secured(papers.Certificate, papers.Key, "/none"), "no such file"},
+	} {
+		err := d.program().Run(t.Context(), strings.Fields(c.args), io.Discard, func(net.Addr) { t.Errorf("with %s it starts", c.args) })
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", c.args, err, c.says)
+		}
+	}
+	programtest.Documented(t, d.program())
+}
+
+// An address that is taken is an error, and no reason to wait.
+func TestTaken(t *testing.T) {
+	d := held()
+	list := d.key.Address().String() + "=top"
+	at := run(t, d, "-listen", "127.0.0.1:0", "-keys", list)
+	if err := d.program().Run(t.Context(), []string{"-listen", at, "-keys", list}, io.Discard, nil); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("the second one ends with %v", err)
+	}
+}
