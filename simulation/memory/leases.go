@@ -3,6 +3,8 @@ package memory
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -24,6 +26,14 @@ func (s *Store) Acquire(ctx context.Context, name, holder string, ttl time.Durat
 		}
 	})
 	return held, err
+}
+
+// ForgetLeases loses the leases whose names begin so, as a store does that kept them in
+// memory.
+func (s *Store) ForgetLeases(prefix string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.leases, func(name string, _ lease) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // Release gives a lease up.
@@ -49,15 +59,22 @@ func (s *Store) MoveCheckpoint(ctx context.Context, reader string, from, to even
 
 // Apply makes changes to the queue and moves the reader's checkpoint, together.
 func (s *Store) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
+	return s.applied(ctx, reader, from, to, func() {
+		for _, c := range changes {
+			s.change(c)
+		}
+	})
+}
+
+// applied makes changes and moves the reader's checkpoint, if that stands at from.
+func (s *Store) applied(ctx context.Context, reader string, from, to event.Position, change func()) error {
 	var moved error
 	err := s.enter(ctx, func() {
 		if at := s.checkpoints[reader]; at != from {
 			moved = fmt.Errorf("%w: %s is at %d, not %d", event.ErrMoved, reader, at, from)
 			return
 		}
-		for _, c := range changes {
-			s.change(c)
-		}
+		change()
 		s.checkpoints[reader] = to
 	})
 	if err == nil {

@@ -44,6 +44,7 @@ type data struct {
 	blocks      map[chain.ID][]chain.Block // lowest first
 	books       map[chain.ID]*book
 	holds       map[tx.Account]*hold
+	intents     []*wanted // by position
 	lastRow     int64
 	turn        int64 // the last number given to a waiting sequence that was looked at
 }
@@ -111,7 +112,7 @@ func micro(t time.Time) time.Time {
 	return time.UnixMicro(t.UnixMicro()).UTC()
 }
 
-// LoseWork takes away all that follows from the log: the queue, checkpoints, leases,
+// LoseWork takes away all that follows from the log: the queues, checkpoints, leases,
 // and what is remembered of requests. Nobody may use the store meanwhile.
 func (s *Store) LoseWork() {
 	s.mu.Lock()
@@ -119,4 +120,5 @@ func (s *Store) LoseWork() {
 	s.checkpoints, s.leases = map[string]event.Position{}, map[string]lease{}
 	s.requests, s.blocks = map[request.Name]*remembered{}, map[chain.ID][]chain.Block{}
 	s.books, s.holds = map[chain.ID]*book{}, map[tx.Account]*hold{}
+	s.intents = nil
 }

@@ -47,6 +47,12 @@ func TestQueue(t *testing.T) {
 	})
 }
 
+func TestIntents(t *testing.T) {
+	storetest.Intents(t, func(t *testing.T) storetest.Opened[storetest.IntentRows] {
+		return opened(t, func(s *memory.Store) storetest.IntentRows { return s.Intents() })
+	})
+}
+
 func TestLeases(t *testing.T) {
 	storetest.Leases(t, func(t *testing.T) storetest.Opened[storetest.LeaseRows] {
 		return opened(t, func(s *memory.Store) storetest.LeaseRows { return s })
