@@ -112,7 +112,7 @@ func (r *Relayer) crash(point string) {
 
 // origin makes the origin of a command.
 func (r *Relayer) origin() (commands.Origin, error) {
-	return commands.Begin(r.Random, event.Meta{Actor: "relayer"})
+	return commands.Begin(r.Random, event.Meta{Actor: lane.Actor})
 }
 
 // Run opens the lane and works on it until ctx ends, or somebody else has opened it

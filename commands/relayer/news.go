@@ -3,6 +3,7 @@ package relayer
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -22,7 +23,7 @@ type News struct {
 	once  sync.Once
 	ready chan struct{}
 	mu    sync.Mutex
-	boxes map[*inbox]bool
+	boxes []*inbox // in the order in which they were opened
 }
 
 // inbox is what a lane has not looked at yet.
@@ -48,7 +49,7 @@ var toldOf = event.Filter{Names: []string{
 const newsMax = 1000 // events looked at in one go
 
 func (n *News) init() {
-	n.once.Do(func() { n.ready, n.boxes = make(chan struct{}), map[*inbox]bool{} })
+	n.once.Do(func() { n.ready = make(chan struct{}) })
 }
 
 // Run tells the news until ctx ends or the store fails; then it may be run again, and
@@ -99,21 +100,21 @@ func (n *News) open() *inbox {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.boxes[b] = true
+	n.boxes = append(n.boxes, b)
 	return b
 }
 
 func (n *News) close(b *inbox) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.boxes, b)
+	n.boxes = slices.DeleteFunc(n.boxes, func(open *inbox) bool { return open == b })
 }
 
 // each changes every lane's inbox and wakes the lane.
 func (n *News) each(change func(*inbox)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for b := range n.boxes {
+	for _, b := range n.boxes {
 		b.mu.Lock()
 		change(b)
 		b.mu.Unlock()
@@ -124,7 +125,7 @@ func (n *News) each(change func(*inbox)) {
 func (n *News) tell(events []event.Recorded) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for b := range n.boxes {
+	for _, b := range n.boxes {
 		if b.take(n.Chain, events) {
 			b.ring()
 		}

@@ -95,9 +95,12 @@ func (a *actor) release(ctx context.Context, back []standing) error {
 			stopped = append(stopped, s.id)
 		}
 	}
-	for reason, ids := range map[string][]chain.IntentID{reasonElsewhere: elsewhere, reasonStopped: stopped, reasonMarket: poor} {
-		for some := range slices.Chunk(ids, lane.BatchMax) {
-			if err := a.command(ctx, lane.Release{Token: a.token, Intents: some, Reason: reason, At: a.Now()}); err != nil {
+	for _, given := range []struct {
+		ids []chain.IntentID
+		why string
+	}{{elsewhere, reasonElsewhere}, {stopped, reasonStopped}, {poor, reasonMarket}} {
+		for some := range slices.Chunk(given.ids, lane.BatchMax) {
+			if err := a.command(ctx, lane.Release{Token: a.token, Intents: some, Reason: given.why, At: a.Now()}); err != nil {
 				return errors.Join(trouble, err)
 			}
 		}
@@ -183,7 +186,7 @@ func (a *actor) hand(ctx context.Context) error {
 		}
 		raws[i] = raw
 	}
-	answers, err := a.Delivery.Batch(ctx, a.Chain, raws, event.Meta{Actor: "relayer"})
+	answers, err := a.Delivery.Batch(ctx, a.Chain, raws, event.Meta{Actor: lane.Actor})
 	if err != nil {
 		return fmt.Errorf("hand %d attempts to delivery: %w", len(raws), err)
 	}

@@ -48,6 +48,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
+// Actor names, in events, whoever works on lanes.
+const Actor = "relayer"
+
 // State is what the events of one lane add up to. The zero State is a lane that
 // nobody has opened.
 type State struct {

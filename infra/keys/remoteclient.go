@@ -36,6 +36,9 @@ type RemoteSettings struct {
 	Timeout time.Duration
 	// Connections is the most that are open at a time. 1 to 1000.
 	Connections int
+	// Transport sends the requests; nil is over connections as the settings above say. It
+	// tells the request's net/http/httptrace when it has a connection.
+	Transport http.RoundTripper
 }
 
 // remoteClient speaks HTTP to one remote signer.
@@ -61,22 +64,30 @@ func newRemoteClient(s RemoteSettings) (*remoteClient, error) {
 	if err != nil {
 		return nil, err
 	}
+	transport := s.Transport
+	if transport == nil {
+		transport = s.connections(secured)
+	}
 	return &remoteClient{
 		base: strings.TrimSuffix(u.String(), "/"), host: u.Host, timeout: s.Timeout,
 		http: &http.Client{
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-			Transport: &http.Transport{
-				Proxy:                  nil, // a proxy would see what is signed, and could ask for more
-				TLSClientConfig:        secured,
-				DisableCompression:     true, // which could unpack without end
-				MaxConnsPerHost:        s.Connections,
-				MaxIdleConnsPerHost:    s.Connections,
-				IdleConnTimeout:        90 * time.Second,
-				TLSHandshakeTimeout:    s.Timeout,
-				MaxResponseHeaderBytes: 16 << 10,
-			},
+			Transport:     transport,
 		},
 	}, nil
+}
+
+func (s RemoteSettings) connections(secured *tls.Config) *http.Transport {
+	return &http.Transport{
+		Proxy:                  nil, // a proxy would see what is signed, and could ask for more
+		TLSClientConfig:        secured,
+		DisableCompression:     true, // which could unpack without end
+		MaxConnsPerHost:        s.Connections,
+		MaxIdleConnsPerHost:    s.Connections,
+		IdleConnTimeout:        90 * time.Second,
+		TLSHandshakeTimeout:    s.Timeout,
+		MaxResponseHeaderBytes: 16 << 10,
+	}
 }
 
 // parse reads the URL. Its text is not repeated: there may be a password in it.

@@ -54,11 +54,7 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 	}
 	defer closeKeys() // when nobody signs any more
 	o.Beside = func(_ context.Context, in delivery.Inside) (func(context.Context), error) {
-		r, err := newRelay(s, in, ring)
-		if err != nil {
-			return nil, err
-		}
-		return r.run, nil
+		return Beside(s, in, ring)
 	}
 	return delivery.Serve(ctx, s.Delivery, o.Options)
 }
@@ -107,6 +103,8 @@ func Queue(database any) (relayer.Queue, error) {
 	case *postgres.DB:
 		return db.Intents(), nil
 	case *embedded.DB:
+		return db.Intents(), nil
+	case Engine:
 		return db.Intents(), nil
 	}
 	return nil, fmt.Errorf("a %T has no queue of intents", database)

@@ -139,11 +139,11 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 		return err
 	}
 	if o.Beside != nil {
-		part, err := o.Beside(ctx, a.inside(ports.pools))
+		part, err := o.Beside(ctx, a.Inside(ports.pools))
 		if err != nil {
 			return err
 		}
-		a.beside = append(a.beside, part)
+		a.Beside(part)
 	}
 	if o.Listening != nil {
 		o.Listening(api.Addr(), internal.Addr())
