@@ -14,7 +14,8 @@
 // Where each promise is decided:
 //
 //	P1, P2, P3       Judge: by the calls of clients and the log; P2 also by [Queued]
-//	P4 … P7          package lanes: by the log of whoever hands out nonces and signs
+//	P4 … P7          package lanes: by the log of whoever hands out nonces and signs, of whose
+//	                 attempts it decides P8 and P17 too
 //	P8, P9           Judge: by what reached nodes; the hash is computed anew
 //	P10 … P14        Judge: by the log, and by the [Chain] where one is given
 //	P15, P16, P17    Judge: by what reached nodes

@@ -2,12 +2,16 @@ package lanes
 
 import (
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/holiman/uint256"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // agreed reports whether a witness is one: enough different endpoints, at a block.
@@ -157,7 +161,8 @@ func (j *Judge) attempted(c *course, r event.Recorded, e lane.Attempted) {
 	case !e.Intent.IsZero() && e.Intent != slot.intent, e.Intent.IsZero() && n == 0 && !slot.noop:
 		j.broken(promise.P4, r, "%s is signed for %s at nonce %d, which %s holds", e.Hash, e.Intent, e.Nonce, slot.intent)
 	}
-	slot.attempts = append(slot.attempts, attempt{e.Intent, e.Hash})
+	j.replaces(slot, r, e)
+	slot.attempts = append(slot.attempts, attempt{e.Intent, e.Hash, e.Fee, r.At})
 	slot.since = time.Time{}
 	if n > 0 {
 		return
@@ -169,6 +174,60 @@ func (j *Judge) attempted(c *course, r event.Recorded, e lane.Attempted) {
 	}
 }
 
+// replaces is P17 for nonces: what is signed in the place of an attempt offers what pools
+// demand of it, and it is not signed for all the time.
+func (j *Judge) replaces(slot *nonce, r event.Recorded, e lane.Attempted) {
+	n := len(slot.attempts)
+	if n == 0 {
+		return
+	}
+	last := slot.attempts[n-1].fee
+	if !outbids(e.Fee.MaxFee, last.MaxFee) || !outbids(e.Fee.MaxPriorityFee, last.MaxPriorityFee) {
+		j.broken(promise.P17, r, "%s offers %s and a tip of %s at nonce %d, and no pool takes that in the place of %s and %s",
+			e.Hash, e.Fee.MaxFee, e.Fee.MaxPriorityFee, e.Nonce, last.MaxFee, last.MaxPriorityFee)
+	}
+	if most := j.s.Attempts; most > 0 && n >= most && r.At.Sub(slot.attempts[n-most].at) < time.Minute {
+		j.broken(promise.P17, r, "%s is attempt %d at nonce %d, and %d others were signed in the last minute", e.Hash, e.Number, e.Nonce, most)
+	}
+}
+
+// outbids reports whether a price is so much higher than another that pools let it take
+// the other's place: by a tenth. Source: go-ethereum, core/txpool/legacypool,
+// DefaultConfig.PriceBump; reth has the same.
+func outbids(price, other chain.Price) bool {
+	more, under := new(uint256.Int).SubOverflow(price.Int(), other.Int())
+	if under || more.IsZero() {
+		return false
+	}
+	tenfold, over := new(uint256.Int).MulOverflow(more, uint256.NewInt(10))
+	return over || !tenfold.Lt(other.Int())
+}
+
+// delivered is P8 for signers: what the relay hands to delivery stands in the lane as an
+// attempt. Of a nonce that is closed it is not known any more which those were.
+func (j *Judge) delivered(r event.Recorded) {
+	if r.Meta.Actor != lane.Actor || !strings.HasPrefix(string(r.Stream), tx.StreamPrefix) {
+		return
+	}
+	e, err := j.txs.Decode(r.Name, r.Data)
+	if err != nil {
+		return // package promise says so
+	}
+	t, first := e.(tx.Accepted)
+	if !first {
+		return
+	}
+	c := j.lanes[lane.Stream(chain.Sequence{Chain: t.Chain, Sender: t.Sender, Key: t.NonceKey})]
+	if c == nil || t.Nonce >= c.next {
+		j.broken(promise.P8, r, "%s is delivered, and the lane had not handed out nonce %d", t.Hash, t.Nonce)
+		return
+	}
+	slot := c.open[t.Nonce]
+	if slot != nil && !slices.ContainsFunc(slot.attempts, func(a attempt) bool { return a.hash == t.Hash }) {
+		j.broken(promise.P8, r, "%s is delivered, and is none of the %d attempts at nonce %d", t.Hash, len(slot.attempts), t.Nonce)
+	}
+}
+
 // landed is P10: a nonce is used once, by one of its attempts.
 func (j *Judge) landed(c *course, r event.Recorded, e lane.Landed) {
 	slot := c.open[e.Nonce]
@@ -176,7 +235,7 @@ func (j *Judge) landed(c *course, r event.Recorded, e lane.Landed) {
 		j.broken(promise.P10, r, "%s lands at nonce %d, which is not open", e.Hash, e.Nonce)
 		return
 	}
-	ours := slices.Contains(slot.attempts, attempt{e.Intent, e.Hash})
+	ours := slices.ContainsFunc(slot.attempts, func(a attempt) bool { return a.intent == e.Intent && a.hash == e.Hash })
 	switch {
 	case !ours:
 		j.broken(promise.P10, r, "%s lands at nonce %d and is not one of its attempts", e.Hash, e.Nonce)

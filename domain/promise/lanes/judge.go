@@ -1,5 +1,5 @@
 // Package lanes decides whether the promises about nonces were kept: P4 to P7, and what
-// P8 and P10 say of a signer's own attempts. It is fed the events of the log in their
+// P8, P10 and P17 say of a signer's own attempts. It is fed the events of the log in their
 // order and names the first bad one at once, as package promise does for transactions;
 // the two can be fed side by side. A lane's life is followed by rules of its own, not
 // by those of package lane: what is judged does not judge itself. What is kept of a lane
@@ -16,6 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // Settings say by which measure lanes are judged.
@@ -23,19 +24,22 @@ type Settings struct {
 	// Hole is how long a nonce may keep others above it from landing because nothing
 	// was signed for it; 0 leaves that out.
 	Hole time.Duration
+	// Attempts is how many of one nonce there may be within a minute; 0 leaves that out.
+	Attempts int
 }
 
 // Judge judges the lanes of one history. It is not safe for use by several goroutines.
 type Judge struct {
 	s     Settings
 	codec event.Codec[lane.Event]
+	txs   event.Codec[tx.Event]
 	lanes map[event.Stream]*course
 	found []promise.Violation // by the event at hand
 }
 
 // New makes a judge of a history that begins with the first event of a log.
 func New(s Settings) *Judge {
-	return &Judge{s: s, codec: lane.Codec(), lanes: map[event.Stream]*course{}}
+	return &Judge{s: s, codec: lane.Codec(), txs: tx.Codec(), lanes: map[event.Stream]*course{}}
 }
 
 // course is what the events of one lane have said.
@@ -64,6 +68,8 @@ type nonce struct {
 type attempt struct {
 	intent chain.IntentID
 	hash   chain.Hash
+	fee    chain.Fee
+	at     time.Time
 }
 
 func (n *nonce) free() bool { return n.intent.IsZero() && !n.noop }
@@ -73,12 +79,14 @@ func (j *Judge) broken(p promise.Number, r event.Recorded, format string, args .
 	j.found = append(j.found, promise.Violation{Promise: p, Stream: r.Stream, Position: r.Position, Evidence: fmt.Sprintf(format, args...)})
 }
 
-// Event judges the next event of the log. Those of other aggregates add nothing.
+// Event judges the next event of the log. Of those of other aggregates only what the relay
+// has delivered is looked at.
 func (j *Judge) Event(r event.Recorded) []promise.Violation {
-	if !strings.HasPrefix(string(r.Stream), lane.StreamPrefix) {
-		return nil
-	}
 	j.found = nil
+	if !strings.HasPrefix(string(r.Stream), lane.StreamPrefix) {
+		j.delivered(r)
+		return j.found
+	}
 	if _, err := lane.ParseStream(r.Stream); err != nil {
 		j.broken(promise.P30, r, "%v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/domain/promise/lanes"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 var (
@@ -18,8 +19,12 @@ var (
 	codec  = lane.Codec()
 )
 
-// hole is how long a hole may be one, in these tests.
-const hole = time.Minute
+// hole is how long a hole may be one, and often how many attempts a nonce may have in a
+// minute, in these tests.
+const (
+	hole  = time.Minute
+	often = 4
+)
 
 func who(n int) chain.IntentID { return chain.IntentID{15: byte(n)} }
 
@@ -41,7 +46,7 @@ type script struct {
 }
 
 func newScript(t *testing.T) *script {
-	return &script{t: t, judge: lanes.New(lanes.Settings{Hole: hole}), at: epoch}
+	return &script{t: t, judge: lanes.New(lanes.Settings{Hole: hole, Attempts: often}), at: epoch}
 }
 
 // log records facts of the lane.
@@ -57,11 +62,16 @@ func (s *script) log(facts ...lane.Event) *script {
 	return s
 }
 
-func (s *script) record(on event.Stream, name string, data []byte) {
+func (s *script) record(on event.Stream, name string, data []byte) *script {
+	return s.recordBy("", on, name, data)
+}
+
+func (s *script) recordBy(actor string, on event.Stream, name string, data []byte) *script {
 	s.version++
 	s.found = append(s.found, s.judge.Event(event.Recorded{
-		Event: event.Event{ID: event.ID{15: byte(s.version)}, Name: name, Data: data}, Stream: on, Version: s.version, Position: event.Position(s.version), At: s.at,
+		Event: event.Event{ID: event.ID{15: byte(s.version)}, Name: name, Data: data, Meta: event.Meta{Actor: actor}}, Stream: on, Version: s.version, Position: event.Position(s.version), At: s.at,
 	})...)
+	return s
 }
 
 func (s *script) later(d time.Duration) *script {
@@ -96,9 +106,11 @@ func released(nonce uint64, holder int) lane.Event {
 
 func filled(nonce uint64) lane.Event { return lane.Filled{Token: 1, Nonce: nonce} }
 
+func offers(price uint64) chain.Fee { return chain.LegacyFee(chain.PriceOf(price)) }
+
 // signed is the nth attempt; holder 0 is a no-op.
 func signed(nonce uint64, holder, n int) lane.Event {
-	e := lane.Attempted{Token: 1, Nonce: nonce, Hash: hash(fmt.Sprint(nonce, "/", n)), Number: n}
+	e := lane.Attempted{Token: 1, Nonce: nonce, Hash: hash(fmt.Sprint(nonce, "/", n)), Number: n, Fee: offers(1000 << n)}
 	if holder > 0 {
 		e.Intent = who(holder)
 	}
@@ -179,8 +191,8 @@ func TestNonces(t *testing.T) {
 		{"P7: the holder before goes on", promise.P7, []lane.Event{reserved(10, 1), opened(2), signed(10, 1, 1)}},
 		{"P7: a holder that never opened", promise.P7, []lane.Event{lane.Reserved{Token: 2, First: 10, Intents: []chain.IntentID{who(1)}}}},
 
-		{"P8: two attempts of one number", promise.P8, []lane.Event{reserved(10, 1), signed(10, 1, 1), lane.Attempted{Token: 1, Nonce: 10, Intent: who(1), Hash: hash("other"), Number: 1}}},
-		{"P8: the same bytes as two attempts", promise.P8, []lane.Event{reserved(10, 1), signed(10, 1, 1), lane.Attempted{Token: 1, Nonce: 10, Intent: who(1), Hash: hash("10/1"), Number: 2}}},
+		{"P8: two attempts of one number", promise.P8, []lane.Event{reserved(10, 1), signed(10, 1, 1), lane.Attempted{Token: 1, Nonce: 10, Intent: who(1), Hash: hash("other"), Number: 1, Fee: offers(9000)}}},
+		{"P8: the same bytes as two attempts", promise.P8, []lane.Event{reserved(10, 1), signed(10, 1, 1), lane.Attempted{Token: 1, Nonce: 10, Intent: who(1), Hash: hash("10/1"), Number: 2, Fee: offers(9000)}}},
 		{"P10: it lands twice for good", promise.P10, []lane.Event{reserved(10, 1), signed(10, 1, 1), landed(10, 1, 1, "a", true), landed(10, 1, 1, "a", true)}},
 		{"P10: two attempts have landed", promise.P10, []lane.Event{reserved(10, 1), signed(10, 1, 1), signed(10, 1, 2), landed(10, 1, 1, "a", false), landed(10, 1, 2, "b", false)}},
 		{"P10: what lands was not signed", promise.P10, []lane.Event{reserved(10, 1), signed(10, 1, 1), landed(10, 1, 2, "a", false)}},
@@ -234,6 +246,58 @@ func TestHoles(t *testing.T) {
 	if found := s.judge.Finish(epoch.Add(hole + 1)); len(found) != 1 || found[0].Promise != promise.P5 || found[0].Stream != stream {
 		t.Errorf("at the end: %v", found)
 	}
+}
+
+// What takes the place of an attempt offers what pools want for that, and comes when the
+// attempt has had its time.
+func TestReplacements(t *testing.T) {
+	bumped := func(fee, tip uint64) lane.Event {
+		e := signed(10, 1, 2).(lane.Attempted)
+		e.Fee = chain.Fee{MaxFee: chain.PriceOf(fee), MaxPriorityFee: chain.PriceOf(tip)}
+		return e
+	}
+	first := signed(10, 1, 1) // for 2000
+	for _, c := range []struct {
+		name     string
+		broken   promise.Number
+		fee, tip uint64
+	}{
+		{"a tenth more", 0, 2200, 2200},
+		{"less than a tenth more", promise.P17, 2199, 2199},
+		{"the same tip", promise.P17, 4000, 2000},
+		{"the same fee", promise.P17, 2000, 4000},
+		{"less", promise.P17, 1000, 4000},
+	} {
+		begun(t, reserved(10, 1), first, bumped(c.fee, c.tip)).judged(c.name, c.broken)
+	}
+	of := func(pause time.Duration) *script {
+		s := begun(t, reserved(10, 1))
+		for n := range often + 1 {
+			s.later(pause).log(signed(10, 1, n+1))
+		}
+		return s
+	}
+	of(time.Minute/often+1).judged("in time", 0)
+	of(time.Minute/often-1).judged("too often", promise.P17)
+}
+
+// What the relay delivers stands in a lane before.
+func TestDelivered(t *testing.T) {
+	deliver := func(s *script, actor string, nonce uint64, n int) *script {
+		name, data, err := tx.Codec().Encode(tx.Accepted{Chain: 42431, Sender: chain.Address{1}, Nonce: nonce, Hash: hash(fmt.Sprint(nonce, "/", n))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.recordBy(actor, tx.Stream(42431, hash(fmt.Sprint(nonce, "/", n))), name, data)
+	}
+	history := func() *script { return begun(t, reserved(10, 1, 2), signed(10, 1, 1)) }
+	deliver(history(), lane.Actor, 10, 1).judged("an attempt", 0)
+	deliver(history(), lane.Actor, 10, 2).judged("none", promise.P8)
+	deliver(history(), lane.Actor, 11, 1).judged("nothing was signed", promise.P8)
+	deliver(history(), lane.Actor, 12, 1).judged("nobody has the nonce", promise.P8)
+	deliver(newScript(t), lane.Actor, 0, 1).judged("nobody has the lane", promise.P8)
+	deliver(history(), "api", 10, 2).judged("a stranger's, with the same key", 0)
+	deliver(history().log(landed(10, 1, 1, "a", true)), lane.Actor, 10, 2).judged("the nonce is closed", 0)
 }
 
 func TestUnreadable(t *testing.T) {
