@@ -152,7 +152,7 @@ func TestAnvilTakesBumps(t *testing.T) {
 		}
 		must(t, err)
 		tx := chain.Unsigned{Type: ethereum.DynamicFee, Chain: moderato, Gas: 21_000, Calls: []chain.Call{{To: &chain.Address{9}}}}
-		fee.Put(&tx, offer, fee.Payment{})
+		offer.Put(&tx)
 		payload, err := ethereum.Payload(tx)
 		must(t, err)
 		mark, err := d.signer.Sign(t.Context(), payload)
@@ -162,9 +162,9 @@ func TestAnvilTakesBumps(t *testing.T) {
 		last, err = ethereum.Decode(raw)
 		must(t, err)
 		if err := d.send(raw); err != nil {
-			t.Fatalf("bump %d to %s and %s: %v", bumps, offer.MaxFee, offer.MaxPriorityFee, err)
+			t.Fatalf("bump %d to %s and %s: %v", bumps, offer.Fee.MaxFee, offer.Fee.MaxPriorityFee, err)
 		}
-		terms.Replaces = &offer
+		terms.Replaces = &offer.Fee
 	}
 	if bumps < 3 {
 		t.Errorf("%d bumps, up to %s", bumps, terms.Replaces.MaxFee)
@@ -206,12 +206,10 @@ func TestAnvilSponsors(t *testing.T) {
 	lane := chain.Sequence{Chain: moderato, Sender: d.signer.Address(), Key: chain.NonceKey{31: 5}}
 	gas, err := d.Gas(t.Context(), lane, intent.Request{Calls: []intent.Call{{To: &chain.Address{9}}}})
 	must(t, err)
-	offer, err := d.Offer(t.Context(), fee.Terms{})
-	must(t, err)
-	pay, err := d.Policy.Payment(lane.Sender, nil, true)
+	offer, err := d.Offer(t.Context(), fee.Terms{Sender: lane.Sender, Sponsored: true})
 	must(t, err)
 	tx := chain.Unsigned{Type: tempo.Type, Chain: moderato, NonceKey: lane.Key, Gas: gas, Calls: []chain.Call{{To: &chain.Address{9}}}}
-	fee.Put(&tx, offer, pay)
+	offer.Put(&tx)
 	payload, err := tempo.Payload(tx)
 	must(t, err)
 	mark, err := d.signer.Sign(t.Context(), payload)
@@ -228,7 +226,7 @@ func TestAnvilSponsors(t *testing.T) {
 	must(t, d.send(raw))
 	must(t, d.ask(nil, "evm_mine"))
 	r := d.receipt(signed.Hash)
-	if r == nil || r.Status != "0x1" || signed.FeePayer == nil || *signed.FeePayer != *pay.Payer {
+	if r == nil || r.Status != "0x1" || signed.FeePayer == nil || *signed.FeePayer != *offer.Payer {
 		t.Fatalf("%+v, paid for by %v", r, signed.FeePayer)
 	}
 	price, used := number(t, r.EffectiveGasPrice), number(t, r.GasUsed)
@@ -236,7 +234,7 @@ func TestAnvilSponsors(t *testing.T) {
 	if want := fee.TokenCost(new(uint256.Int).Mul(price, used)); !paid.Eq(want) {
 		t.Errorf("%s gas at %s cost %s units, %s were reckoned", used, price, paid, want)
 	}
-	if most := fee.TokenCost(fee.Cost(gas, offer)); paid.Gt(most) || paid.IsZero() {
+	if most := fee.TokenCost(fee.Cost(gas, offer.Fee)); paid.Gt(most) || paid.IsZero() {
 		t.Errorf("%s were paid, at most %s were to be", paid, most)
 	}
 }

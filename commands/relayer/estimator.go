@@ -37,10 +37,10 @@ type Estimator struct {
 const ErrReverts = event.Refusal("would-revert")
 
 // Offer is what an attempt offers that is made now.
-func (e Estimator) Offer(ctx context.Context, t fee.Terms) (chain.Fee, error) {
+func (e Estimator) Offer(ctx context.Context, t fee.Terms) (fee.Offer, error) {
 	m, err := e.Market.Market(ctx)
 	if err != nil {
-		return chain.Fee{}, fmt.Errorf("what gas costs on chain %d: %w", e.Chain, err)
+		return fee.Offer{}, fmt.Errorf("what gas costs on chain %d: %w", e.Chain, err)
 	}
 	return e.Policy.Offer(m, t)
 }

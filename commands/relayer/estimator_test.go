@@ -104,10 +104,10 @@ func TestOffersOutlastFullBlocks(t *testing.T) {
 		}
 		offer, err := b.Offer(t.Context(), fee.Terms{Urgency: urgency})
 		must(t, err)
-		if tip := chain.PriceOf(2_000_000); offer.MaxPriorityFee != tip {
-			t.Errorf("%s: a tip of %s, where %s is paid", urgency, offer.MaxPriorityFee, tip)
+		if tip := chain.PriceOf(2_000_000); offer.Fee.MaxPriorityFee != tip {
+			t.Errorf("%s: a tip of %s, where %s is paid", urgency, offer.Fee.MaxPriorityFee, tip)
 		}
-		raw := b.bytes(0, offer)
+		raw := b.bytes(0, offer.Fee)
 		for range full {
 			b.mine(t, 4, 2_000_000) // no place is left
 		}
@@ -116,7 +116,7 @@ func TestOffersOutlastFullBlocks(t *testing.T) {
 		}
 		b.mine(t, 0, 0)
 		if b.Nonce(chain.Sequence{Chain: moderato, Sender: seller}) != 1 {
-			t.Errorf("%s, after %d full blocks: not mined at %s", urgency, full, offer.MaxFee)
+			t.Errorf("%s, after %d full blocks: not mined at %s", urgency, full, offer.Fee.MaxFee)
 		}
 	}
 }
@@ -134,10 +134,10 @@ func TestBumpsToTheCeiling(t *testing.T) {
 			break
 		}
 		must(t, err)
-		if said := b.hand(b.bytes(0, offer)); strings.Contains(said, "error") {
-			t.Fatalf("bump %d to %s: %s", bumps, offer.MaxFee, said)
+		if said := b.hand(b.bytes(0, offer.Fee)); strings.Contains(said, "error") {
+			t.Fatalf("bump %d to %s: %s", bumps, offer.Fee.MaxFee, said)
 		}
-		terms.Replaces = &offer
+		terms.Replaces = &offer.Fee
 	}
 	if most := terms.Replaces.MaxFee; bumps < 3 || most.Int().Uint64() > 2_500_000_000 || most.Int().Uint64() < 2_270_000_000 {
 		t.Errorf("%d bumps, up to %s", bumps, most)

@@ -2,10 +2,13 @@ package relayer
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
+	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
 
 func asking(most, tip uint64) chain.Fee {
@@ -106,5 +109,57 @@ func TestPriceUnknownInARow(t *testing.T) {
 	}
 	delete(w.reverts, first.ID())
 	w.until(a, "both are done", w.ended(intent.StatusCompleted, ids...))
+	w.judge()
+}
+
+// A sponsor pays, in the policy's token, for what an intent wants, and for the no-op that
+// takes its place: its signer may own nothing.
+func TestSponsored(t *testing.T) {
+	w := newWorld(t)
+	signers, err := keys.Environment([]string{"RELAYER_PRIVATE_KEY_0=59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"}, true, slog.New(slog.DiscardHandler))
+	must(t, err)
+	payer, token := signers[0].Address(), chain.Address{0x20, 0xc0}
+	w.policy.Sponsor, w.policy.Tokens = &payer, []chain.Address{token}
+	_, l := w.live(0, false)
+	l.Payer = signers[0]
+	a, err := w.opened(l)
+	must(t, err)
+	sponsored := func(r *intent.Request) { r.Gas.Sponsored = true }
+	ids := w.ask(w.request(1, sponsored), w.request(2, sponsored), w.request(3))
+	w.hold = true
+	must(t, w.turns(a, 2))
+	w.wish(ids[1], intent.Cancel{At: w.clock.now()})
+	w.feed()
+	must(t, w.turns(a, 2))
+	for n, want := range []struct {
+		attempts  int
+		sponsored bool
+	}{{1, true}, {2, true}, {1, false}} {
+		it := w.intent(ids[n])
+		if len(it.Attempts) != want.attempts {
+			t.Fatalf("intent %d has %d attempts", n, len(it.Attempts))
+		}
+		for _, made := range it.Attempts {
+			signed, err := tempo.Decode(w.bytesOf(made.Hash))
+			must(t, err)
+			if signed.FeeToken == nil || *signed.FeeToken != token || (signed.FeePayer != nil) != want.sponsored || want.sponsored && *signed.FeePayer != payer {
+				t.Errorf("%s of intent %d: %v pays in %v", made.Kind, n, signed.FeePayer, signed.FeeToken)
+			}
+		}
+	}
+	w.hold = false
+	w.until(a, "all are done", func() bool { return w.state().Open() == 0 })
+	w.judge()
+}
+
+// What the operator's policy does not allow is refused before it has a nonce.
+func TestPaymentRefused(t *testing.T) {
+	w := newWorld(t)
+	a := w.worker()
+	ids := w.ask(w.request(1, func(r *intent.Request) { r.Gas.FeeToken = &chain.Address{1} }), w.request(2))
+	w.until(a, "the other is done", w.ended(intent.StatusCompleted, ids[1]))
+	if s := w.intent(ids[0]); s.Status() != intent.StatusFailed || s.End.Reason != intent.Refused || s.Assignment != 0 {
+		t.Errorf("%s, %+v", s.Status(), s.End)
+	}
 	w.judge()
 }

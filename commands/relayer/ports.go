@@ -84,7 +84,7 @@ type Blocks interface {
 type Fees interface {
 	// Offer is what an attempt offers that is made now, on these terms. Its refusals are
 	// those of [fee.Policy.Offer]; any other error says that the price is not known.
-	Offer(ctx context.Context, t fee.Terms) (chain.Fee, error)
+	Offer(ctx context.Context, t fee.Terms) (fee.Offer, error)
 }
 
 // Delivery takes signed transactions on, and keeps at it: *commands.Submit does.

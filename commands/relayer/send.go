@@ -110,7 +110,7 @@ func (a *actor) inspect(ctx context.Context, c intent.Claimed) (*job, error) {
 	}
 	j.gas = gas
 	switch _, err := a.Fees.Offer(ctx, a.termsOf(it)); {
-	case errors.Is(err, fee.ErrMinimum):
+	case commands.IsRefusal(err) && !errors.Is(err, fee.ErrMarket):
 		return nil, a.fail(ctx, j, err)
 	case err != nil:
 		return nil, err

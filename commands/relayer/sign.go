@@ -11,7 +11,6 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
@@ -22,7 +21,7 @@ import (
 type order struct {
 	standing
 	intent chain.IntentID // zero is a no-op
-	fee    chain.Fee
+	offer  fee.Offer
 }
 
 // signature is what was.
@@ -69,7 +68,7 @@ func (a *actor) keep(ctx context.Context, signed []signature) error {
 	for some := range slices.Chunk(signed, lane.BatchMax) {
 		attempts := make([]lane.Signed, len(some))
 		for i, s := range some {
-			attempts[i] = lane.Signed{Nonce: s.Nonce, Intent: s.intent, Hash: s.hash, Fee: s.fee}
+			attempts[i] = lane.Signed{Nonce: s.Nonce, Intent: s.intent, Hash: s.hash, Fee: s.offer.Fee}
 		}
 		if err := a.command(ctx, lane.Attempt{Token: a.token, Signed: attempts, At: a.Now()}); err != nil {
 			return err
@@ -85,14 +84,14 @@ func (a *actor) keep(ctx context.Context, signed []signature) error {
 
 // price says what an order offers.
 func (a *actor) price(ctx context.Context, o *order) (err error) {
-	t := fee.Terms{Legacy: a.Format.Type == 0}
-	if !o.intent.IsZero() {
-		t = a.termsOf(o.job.intent.State)
+	t := a.termsOf(o.job.intent.State)
+	if o.intent.IsZero() {
+		t = fee.Terms{Legacy: t.Legacy, Sender: t.Sender, Sponsored: t.Sponsored && a.Payer != nil}
 	}
 	if n := len(o.Attempts); n > 0 {
 		t.Replaces = &o.Attempts[n-1].Fee
 	}
-	o.fee, err = a.Fees.Offer(ctx, t)
+	o.offer, err = a.Fees.Offer(ctx, t)
 	return err
 }
 
@@ -102,6 +101,7 @@ func (a *actor) termsOf(it intent.State) fee.Terms {
 	return fee.Terms{
 		Legacy: a.Format.Type == 0, Urgency: fee.Urgency(gas.Urgency), Floor: chain.Price(it.Floor),
 		MaxFee: chain.Price(gas.MaxFee), MaxPriorityFee: chain.Price(gas.MaxPriorityFee),
+		Sender: a.ID.Sender, Token: gas.FeeToken, Sponsored: gas.Sponsored,
 	}
 }
 
@@ -162,10 +162,9 @@ func (a *actor) unsigned(ctx context.Context, o order) (chain.Unsigned, error) {
 		Type: a.Format.Type, Chain: a.Chain, NonceKey: a.ID.Key, Nonce: o.Nonce, Gas: a.Settings.NoOpGas,
 		Calls: []chain.Call{{To: &a.ID.Sender, Value: new(uint256.Int)}},
 	}
-	if u.Type == 0 {
-		u.GasPrice = o.fee.MaxFee.Int()
-	} else {
-		u.MaxFee, u.MaxPriorityFee = o.fee.MaxFee.Int(), o.fee.MaxPriorityFee.Int()
+	o.offer.Put(&u)
+	if u.Sponsored && (a.Payer == nil || a.Payer.Address() != *o.offer.Payer || a.Format.PayerPayload == nil) {
+		return u, fmt.Errorf("nobody signs for %s, who is to pay", o.offer.Payer)
 	}
 	if o.intent.IsZero() {
 		return u, nil
@@ -177,16 +176,9 @@ func (a *actor) unsigned(ctx context.Context, o order) (chain.Unsigned, error) {
 			return u, err
 		}
 	}
-	u.Gas, u.FeeToken, u.Sponsored = o.gas, request.Gas.FeeToken, request.Gas.Sponsored
-	if u.Sponsored && (a.Payer == nil || a.Format.PayerPayload == nil) {
-		return u, errNoPayer.Because("the relay has nobody who pays on this chain")
-	}
-	u.Calls = callsOf(request)
+	u.Gas, u.Calls = o.gas, callsOf(request)
 	return u, nil
 }
-
-// errNoPayer refuses a sponsored intent where nobody pays.
-const errNoPayer = event.Refusal("no-fee-payer")
 
 // agrees reports whether signed bytes say what they should.
 func (a *actor) agrees(u chain.Unsigned, s chain.Signed) bool {

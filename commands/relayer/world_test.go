@@ -267,7 +267,7 @@ func (w *world) Blocks(context.Context, chain.ID) (blocks []chain.Block, _ error
 }
 
 // Offer is by the world's policy, of a market that asks for the world's fee.
-func (w *world) Offer(_ context.Context, t fee.Terms) (chain.Fee, error) {
+func (w *world) Offer(_ context.Context, t fee.Terms) (fee.Offer, error) {
 	base := chain.Price(*new(uint256.Int).Sub(w.fee.MaxFee.Int(), w.fee.MaxPriorityFee.Int()))
 	return w.policy.Offer(chain.Market{Next: &base, Suggested: w.fee.MaxPriorityFee}, t)
 }

@@ -17,6 +17,11 @@ type Terms struct {
 	Floor chain.Price
 	// Replaces is what the attempt before it offers; nil for the first one.
 	Replaces *chain.Fee
+	// Sender signs; Token is what it is to be paid in, nil as the policy says; Sponsored
+	// has the relay's fee payer pay.
+	Sender    chain.Address
+	Token     *chain.Address
+	Sponsored bool
 	// Legacy is a transaction that has a gas price, which is paid whatever the base fee
 	// is. Without base fees all are.
 	Legacy bool
@@ -38,9 +43,29 @@ const (
 	ErrSponsor = event.Refusal("no-fee-payer")
 )
 
+// Offer is what an attempt offers: so much for a unit of gas, paid in a token, by somebody.
+type Offer struct {
+	Fee chain.Fee
+	// Token is what is paid in; nil leaves it to the payer's account, or the chain.
+	Token *chain.Address
+	// Payer pays in the sender's place; nil if the sender does.
+	Payer *chain.Address
+}
+
 // Offer is what an attempt offers that is made now. Errors are refusals: [ErrMarket] and
-// [ErrCeiling] pass with the market or another ceiling, [ErrMinimum] does not.
-func (p Policy) Offer(m chain.Market, t Terms) (chain.Fee, error) {
+// [ErrCeiling] pass with the market or another ceiling, the others do not.
+func (p Policy) Offer(m chain.Market, t Terms) (o Offer, err error) {
+	if err := p.pay(&o, t); err != nil {
+		return Offer{}, err
+	}
+	if o.Fee, err = p.price(m, t); err != nil {
+		return Offer{}, err
+	}
+	return o, nil
+}
+
+// price is what an attempt offers for a unit of gas.
+func (p Policy) price(m chain.Market, t Terms) (chain.Fee, error) {
 	t.Legacy = t.Legacy || m.Next == nil
 	ceiling, err := p.ceilings(t)
 	if err != nil {

@@ -91,7 +91,7 @@ func TestOffer(t *testing.T) {
 		{"a gas price upon base fees", policy(), market(100, 1), fee.Terms{Legacy: true, MaxPriorityFee: priced(1)}, offered(152, 152)},
 		{"a gas price of nothing", policy(), suggesting(0), fee.Terms{}, offered(0.5, 0.5)},
 	} {
-		if got, err := c.policy.Offer(c.market, c.terms); err != nil || got != c.want {
+		if got, err := price(c.policy, c.market, c.terms); err != nil || got != c.want {
 			t.Errorf("%s: %s and %s, %v; want %s and %s", c.name, got.MaxFee, got.MaxPriorityFee, err, c.want.MaxFee, c.want.MaxPriorityFee)
 		}
 	}
@@ -126,7 +126,7 @@ func TestReplacementOffer(t *testing.T) {
 			fee.Terms{Legacy: true, Replaces: again(100, 100).Replaces}, offered(120, 120)},
 		{"a tenth more", policy(func(p *fee.Policy) { p.Bump = 10 }), market(50, 1), again(100, 10), offered(110, 11)},
 	} {
-		got, err := c.policy.Offer(c.market, c.terms)
+		got, err := price(c.policy, c.market, c.terms)
 		if err != nil || got != c.want {
 			t.Errorf("%s: %s and %s, %v; want %s and %s", c.name, got.MaxFee, got.MaxPriorityFee, err, c.want.MaxFee, c.want.MaxPriorityFee)
 		}
@@ -164,10 +164,15 @@ func TestNoOffer(t *testing.T) {
 		{"a ceiling of less than pools take", market(0, 0), terms(0.1, 0), fee.ErrMinimum},
 		{"a tip of less than pools take", market(0, 0), terms(0, 0.1), fee.ErrMinimum},
 	} {
-		if got, err := policy().Offer(c.market, c.terms); !errors.Is(err, c.want) || got != (chain.Fee{}) {
+		if got, err := price(policy(), c.market, c.terms); !errors.Is(err, c.want) || got != (chain.Fee{}) {
 			t.Errorf("%s: %+v, %v; want %s", c.name, got, err, c.want)
 		}
 	}
+}
+
+func price(p fee.Policy, m chain.Market, t fee.Terms) (chain.Fee, error) {
+	o, err := p.Offer(m, t)
+	return o.Fee, err
 }
 
 // draws of what a hostile node may say.
@@ -247,7 +252,7 @@ func atMost(a, b chain.Price) bool { return !b.Int().Lt(a.Int()) }
 func TestOffersHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, m, terms := policies.Draw(t, "policy"), markets.Draw(t, "market"), terms.Draw(t, "terms")
-		offer, err := p.Offer(m, terms)
+		offer, err := price(p, m, terms)
 		if err != nil {
 			if refusal := event.Refusal(""); !errors.As(err, &refusal) || offer != (chain.Fee{}) {
 				t.Fatalf("%+v, %v", offer, err)
@@ -283,7 +288,7 @@ func TestOffersRiseWithUrgency(t *testing.T) {
 		var failed error
 		for i, u := range []fee.Urgency{fee.Slow, fee.Normal, fee.Fast} {
 			terms.Urgency = u
-			offer, err := p.Offer(m, terms)
+			offer, err := price(p, m, terms)
 			if !atMost(last.MaxFee, offer.MaxFee) && err == nil || !atMost(last.MaxPriorityFee, offer.MaxPriorityFee) && err == nil {
 				t.Fatalf("%s: %+v after %+v", u, offer, last)
 			}
@@ -305,7 +310,7 @@ func TestBumpsEndAtTheCeiling(t *testing.T) {
 		var terms fee.Terms
 		bumps := 0
 		for {
-			offer, err := p.Offer(m, terms)
+			offer, err := price(p, m, terms)
 			if errors.Is(err, fee.ErrCeiling) {
 				break
 			}

@@ -20,45 +20,36 @@ func (p Policy) GasLimit(asked, estimate uint64) (uint64, error) {
 	return min(raisedGas(estimate, p.GasMargin), p.GasCeiling), nil
 }
 
-// Payment is who pays a fee, and in what.
-type Payment struct {
-	// Token is what it is paid in; nil leaves it to the payer's account, or the chain.
-	Token *chain.Address
-	// Payer pays in the sender's place; nil if the sender does.
-	Payer *chain.Address
-}
-
-// Payment is who pays for what a sender signs, as an intent wants it: in this token, or
-// any; sponsored, or not. The refusals are [ErrToken] and [ErrSponsor].
-func (p Policy) Payment(sender chain.Address, token *chain.Address, sponsored bool) (pay Payment, err error) {
+// pay says who pays, and in what.
+func (p Policy) pay(o *Offer, t Terms) error {
 	switch {
-	case token != nil && !slices.Contains(p.Tokens, *token):
-		return pay, ErrToken.Because("%s", token)
-	case sponsored && p.Sponsor == nil:
-		return pay, ErrSponsor
-	case sponsored && *p.Sponsor == sender:
+	case t.Token != nil && !slices.Contains(p.Tokens, *t.Token):
+		return ErrToken.Because("%s", t.Token)
+	case t.Sponsored && p.Sponsor == nil:
+		return ErrSponsor.Because("the relay has nobody who pays on this chain")
+	case t.Sponsored && *p.Sponsor == t.Sender:
 		// Source: tempoxyz/tempo, which refuses a fee payer that is the sender.
-		return pay, ErrSponsor.Because("%s cannot pay for itself", sender)
+		return ErrSponsor.Because("%s cannot pay for itself", t.Sender)
 	}
-	pay.Token = token
-	if token == nil && len(p.Tokens) > 0 {
-		pay.Token = &p.Tokens[0]
+	o.Token = t.Token
+	if t.Token == nil && len(p.Tokens) > 0 {
+		o.Token = &p.Tokens[0]
 	}
-	if sponsored {
-		pay.Payer = p.Sponsor
+	if t.Sponsored {
+		o.Payer = p.Sponsor
 	}
-	return pay, nil
+	return nil
 }
 
 // Put writes an offer into a transaction, as its type has it.
-func Put(tx *chain.Unsigned, offer chain.Fee, pay Payment) {
+func (o Offer) Put(tx *chain.Unsigned) {
 	tx.GasPrice, tx.MaxFee, tx.MaxPriorityFee = nil, nil, nil
 	if tx.Type == 0 {
-		tx.GasPrice = offer.MaxFee.Int()
+		tx.GasPrice = o.Fee.MaxFee.Int()
 	} else {
-		tx.MaxFee, tx.MaxPriorityFee = offer.MaxFee.Int(), offer.MaxPriorityFee.Int()
+		tx.MaxFee, tx.MaxPriorityFee = o.Fee.MaxFee.Int(), o.Fee.MaxPriorityFee.Int()
 	}
-	tx.FeeToken, tx.Sponsored = pay.Token, pay.Payer != nil
+	tx.FeeToken, tx.Sponsored = o.Token, o.Payer != nil
 }
 
 // Cost is the most that gas can cost, in the chain's smallest unit; 2^256-1 if it is

@@ -19,7 +19,6 @@ package fee
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/holiman/uint256"
 
@@ -57,8 +56,6 @@ type Policy struct {
 	MinFee, MinTip chain.Price
 	// Bump is how many percent a replacement offers more than what it replaces.
 	Bump uint64
-	// Stall is for how long the lowest nonce makes no progress before it is bumped.
-	Stall time.Duration
 	// GasMargin is how many percent a gas limit is above what nodes estimate, and
 	// GasCeiling the highest limit.
 	GasMargin, GasCeiling uint64
@@ -72,9 +69,7 @@ type Policy struct {
 // Bounds of settings.
 const (
 	percentMax = 1000
-	BumpMin    = 10 // percent: below that no pool takes a replacement
-	StallMin   = time.Second
-	StallMax   = 24 * time.Hour
+	BumpMin    = 10      // percent: below that no pool takes a replacement
 	GasMin     = 21_000  // what any transaction takes
 	GasMax     = 1 << 40 // as much as an intent may ask for
 )
@@ -92,7 +87,6 @@ func Default() Policy {
 		Ceiling:    chain.PriceOf(500 * gwei),
 		MinTip:     chain.PriceOf(gwei / 1000),
 		Bump:       20,
-		Stall:      5 * time.Minute,
 		GasMargin:  20,
 		GasCeiling: 1 << 24,
 	}
@@ -127,8 +121,6 @@ func (p Policy) Check() error {
 		return fmt.Errorf("the least that pools take is above the ceiling")
 	case p.Bump < BumpMin || p.Bump > percentMax:
 		return fmt.Errorf("a bump is from %d to %d percent", BumpMin, percentMax)
-	case p.Stall < StallMin || p.Stall > StallMax:
-		return fmt.Errorf("a stall is from %s to %s", StallMin, StallMax)
 	case p.GasMargin > percentMax:
 		return fmt.Errorf("the margin of a gas limit is at most %d percent", percentMax)
 	case p.GasCeiling < GasMin || p.GasCeiling > GasMax:
@@ -156,13 +148,6 @@ func (p Policy) level(u Urgency) (Level, int) {
 		return p.Normal, 1
 	}
 	panic(fmt.Sprintf("fee: an urgency %q", string(u)))
-}
-
-// Stalled reports whether the lowest nonce of a lane is to be bumped: it has made no
-// progress for long enough, and nothing was signed for it either. A clock that was set
-// back bumps nothing.
-func (p Policy) Stalled(progress, attempted, now time.Time) bool {
-	return now.Sub(progress) >= p.Stall && now.Sub(attempted) >= p.Stall
 }
 
 // Prices are reckoned with as numbers that end at 2^256-1.

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"math"
 	"testing"
-	"time"
 
 	"github.com/holiman/uint256"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/fee"
 )
 
@@ -31,8 +31,6 @@ func TestPolicyCheck(t *testing.T) {
 		"the least tip above it":      func(p *fee.Policy) { p.TipCeiling = chain.PriceOf(1) },
 		"a bump of 9 %":               func(p *fee.Policy) { p.Bump = 9 },
 		"a bump without end":          func(p *fee.Policy) { p.Bump = math.MaxUint64 },
-		"no stall":                    func(p *fee.Policy) { p.Stall = 0 },
-		"a stall of days":             func(p *fee.Policy) { p.Stall = 25 * time.Hour },
 		"a margin without end":        func(p *fee.Policy) { p.GasMargin = math.MaxUint64 },
 		"no gas":                      func(p *fee.Policy) { p.GasCeiling = 0 },
 		"gas without end":             func(p *fee.Policy) { p.GasCeiling = math.MaxUint64 },
@@ -40,28 +38,6 @@ func TestPolicyCheck(t *testing.T) {
 		p := fee.Default()
 		if change(&p); p.Check() == nil {
 			t.Errorf("%s is taken", name)
-		}
-	}
-}
-
-func TestStalled(t *testing.T) {
-	p := policy(func(p *fee.Policy) { p.Stall = time.Minute })
-	at := func(seconds int) time.Time { return time.Unix(1_800_000_000+int64(seconds), 0) }
-	for _, c := range []struct {
-		name                string
-		progress, attempted int
-		now                 int
-		want                bool
-	}{
-		{"just so", 0, 0, 60, true},
-		{"a moment before", 0, 0, 59, false},
-		{"there was progress", 1, 0, 60, false},
-		{"it was bumped", 0, 1, 60, false},
-		{"bumped and stalled again", 0, 60, 120, true},
-		{"the clock was set back", 60, 60, 0, false},
-	} {
-		if got := p.Stalled(at(c.progress), at(c.attempted), at(c.now)); got != c.want {
-			t.Errorf("%s: %t", c.name, got)
 		}
 	}
 }
@@ -89,30 +65,35 @@ func TestGasLimit(t *testing.T) {
 func TestPayment(t *testing.T) {
 	usd, eur, payer, sender := chain.Address{1}, chain.Address{2}, chain.Address{3}, chain.Address{4}
 	p := policy(func(p *fee.Policy) { p.Tokens, p.Sponsor = []chain.Address{usd}, &payer })
-	if pay, err := p.Payment(sender, nil, false); err != nil || pay.Token == nil || *pay.Token != usd || pay.Payer != nil {
-		t.Errorf("%+v, %v", pay, err)
+	if o, err := p.Offer(market(1, 1), fee.Terms{Sender: sender}); err != nil || o.Token == nil || *o.Token != usd || o.Payer != nil {
+		t.Errorf("%+v, %v", o, err)
 	}
-	if pay, err := p.Payment(sender, &usd, true); err != nil || *pay.Token != usd || pay.Payer == nil || *pay.Payer != payer {
-		t.Errorf("%+v, %v", pay, err)
+	if o, err := p.Offer(market(1, 1), fee.Terms{Sender: sender, Token: &usd, Sponsored: true}); err != nil || *o.Token != usd || o.Payer == nil || *o.Payer != payer {
+		t.Errorf("%+v, %v", o, err)
 	}
-	if _, err := p.Payment(sender, &eur, false); !errors.Is(err, fee.ErrToken) {
-		t.Errorf("another token: %v", err)
+	if o, err := policy().Offer(market(1, 1), fee.Terms{Sender: sender}); err != nil || o.Token != nil || o.Payer != nil {
+		t.Errorf("%+v, %v", o, err)
 	}
-	if _, err := p.Payment(payer, nil, true); !errors.Is(err, fee.ErrSponsor) {
-		t.Errorf("who pays for itself: %v", err)
-	}
-	if _, err := policy().Payment(sender, nil, true); !errors.Is(err, fee.ErrSponsor) {
-		t.Errorf("nobody pays: %v", err)
-	}
-	if pay, err := policy().Payment(sender, nil, false); err != nil || pay != (fee.Payment{}) {
-		t.Errorf("%+v, %v", pay, err)
+	for name, c := range map[string]struct {
+		policy fee.Policy
+		terms  fee.Terms
+		want   event.Refusal
+	}{
+		"another token":       {p, fee.Terms{Sender: sender, Token: &eur}, fee.ErrToken},
+		"any token":           {policy(), fee.Terms{Sender: sender, Token: &usd}, fee.ErrToken},
+		"who pays for itself": {p, fee.Terms{Sender: payer, Sponsored: true}, fee.ErrSponsor},
+		"nobody pays":         {policy(), fee.Terms{Sender: sender, Sponsored: true}, fee.ErrSponsor},
+	} {
+		if o, err := c.policy.Offer(market(1, 1), c.terms); !errors.Is(err, c.want) || o != (fee.Offer{}) {
+			t.Errorf("%s: %+v, %v", name, o, err)
+		}
 	}
 }
 
 func TestPut(t *testing.T) {
 	legacy, dynamic := chain.Unsigned{}, chain.Unsigned{Type: 0x76}
-	fee.Put(&legacy, offered(5, 5), fee.Payment{})
-	fee.Put(&dynamic, offered(5, 2), fee.Payment{Token: &chain.Address{1}, Payer: &chain.Address{2}})
+	fee.Offer{Fee: offered(5, 5)}.Put(&legacy)
+	fee.Offer{Fee: offered(5, 2), Token: &chain.Address{1}, Payer: &chain.Address{2}}.Put(&dynamic)
 	if legacy.GasPrice.Uint64() != 5*gwei || legacy.MaxFee != nil || legacy.MaxPriorityFee != nil || legacy.Sponsored {
 		t.Errorf("%+v", legacy)
 	}
