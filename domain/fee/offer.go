@@ -158,7 +158,7 @@ func tipOf(m chain.Market, place int) chain.Price {
 }
 
 // floored is an offer that is worth at least as much per gas: the fee allows it, and the
-// tip makes it so, whatever the base fee is that it comes upon.
+// tip makes it so at the next base fee.
 func floored(f chain.Fee, m chain.Market, t Terms) chain.Fee {
 	f.MaxFee = higher(f.MaxFee, t.Floor)
 	if t.Legacy {
