@@ -28,7 +28,7 @@ func (d *draft) finish() Settings {
 	f := &d.Fee
 	f.Ceiling, f.TipCeiling, f.MinFee, f.MinTip = price(d.ceiling), price(d.tipCeiling), price(d.minFee), price(d.minTip)
 	f.Bump, f.GasMargin, f.GasCeiling = uint64(d.bump), uint64(d.gasMargin), uint64(d.gasCeiling) //nolint:gosec // see above
-	f.Stall, d.Lane.NoOpGas = d.Lane.Stall, uint64(d.noOpGas)                                     //nolint:gosec // see above
+	d.Lane.NoOpGas = uint64(d.noOpGas)                                                            //nolint:gosec // see above
 	return d.Settings
 }
 
@@ -85,7 +85,7 @@ func (d *draft) lanes() []config.Row {
 			"How often a lane looks at the queue of intents, and at the chain's blocks, if nobody wakes it."),
 		config.DurationRow("lane.look", &l.Look, m, sec, time.Hour,
 			"How often the chain is asked which nonce it wants, in case somebody else uses the key."),
-		config.DurationRow("lane.stall", &l.Stall, 30*sec, fee.StallMin, fee.StallMax,
+		config.DurationRow("lane.stall", &l.Stall, 30*sec, sec, 24*time.Hour,
 			"When the first nonce that waits for the chain makes no progress for so long, it is signed for again at a higher fee."),
 		config.NumberRow("lane.noop-gas", &d.noOpGas, int64(relayer.DefaultSettings().NoOpGas), fee.GasMin, 30_000_000, //nolint:gosec // small
 			"The gas limit of the transaction that uses a nonce up which no intent wants."),

@@ -55,7 +55,6 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := fee.Default()
-	want.Stall = s.Lane.Stall
 	if diff := cmp.Diff(want, s.Fee); diff != "" {
 		t.Errorf("the fees differ from the standard ones:\n%s", diff)
 	}
@@ -83,7 +82,7 @@ fee: {ceiling: 1000000000, min-tip: 5}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Lane.Budget != 8 || s.Lane.Stall != time.Minute || s.Lane.Trusted != 2 || s.Fee.Stall != time.Minute {
+	if s.Lane.Budget != 8 || s.Lane.Stall != time.Minute || s.Lane.Trusted != 2 {
 		t.Errorf("lane: %+v", s.Lane)
 	}
 	if s.Fee.Ceiling != chain.PriceOf(1e9) || s.Fee.MinTip != chain.PriceOf(9) {
