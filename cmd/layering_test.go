@@ -85,6 +85,8 @@ var mustNotLink = map[string]map[string]string{
 	"cmd/watchtower": {
 		module + "infra/keys":                      "delivery never sees a private key",
 		module + "commands/relayer":                "delivery is complete without the relay",
+		module + "commands/intake":                 "delivery is complete without the relay",
+		module + "projections/intents":             "delivery is complete without the relay",
 		module + "api/relay":                       "delivery is complete without the relay",
 		module + "domain/lane":                     "delivery is complete without the relay",
 		module + "domain/signer":                   "delivery is complete without the relay",

@@ -1,0 +1,155 @@
+// Package intake takes intents on from clients, and their wishes about those they have.
+// Every replica does, without asking another: what is asked twice, or by a hundred at
+// once, meets in the intent's own stream, whose first version only one can append. It
+// chooses no signer, no nonce and no fee.
+package intake
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// Intents handles the commands of domain/intent.
+type Intents = commands.Handler[intent.State, intent.Command, intent.Event]
+
+// Guard says which URLs may be called. Its errors quote nothing of a URL that may be
+// secret: user, path and query.
+type Guard interface {
+	CheckNow(ctx context.Context, url string) error
+}
+
+// Desk is where clients are served.
+type Desk struct {
+	Intents Intents
+	// Chains are those that are served, each with what refuses requests that the chain
+	// can never carry out; nil refuses none.
+	Chains   map[chain.ID]func(intent.Request) error
+	Webhooks Guard
+	// Allow, when set, may refuse a request by what operators allow now. What has been
+	// taken on before is not asked about again for its outcome: a refusal only keeps an
+	// intent from coming into being.
+	Allow func(ctx context.Context, r intent.Request) error
+	// AtOnce is how many of one batch are taken on at once; at least 1.
+	AtOnce int
+	Now    func() time.Time
+	Random io.Reader
+}
+
+// Answer is what became of one wish: how the intent stands, or why not.
+type Answer struct {
+	State intent.State
+	// Known means that the intent had been asked for before.
+	Known bool
+	// Err is an event.Refusal, or bad luck.
+	Err error
+}
+
+// Create answers each request in its place; one bad one does not touch the others. The
+// same request again gets the intent as it stands, for the life of the intent, whatever
+// would be refused now; another one under the same key is [intent.ErrDiffers].
+func (d *Desk) Create(ctx context.Context, requests []intent.Request, meta event.Meta) []Answer {
+	answers := make([]Answer, len(requests))
+	_ = commands.Each(len(requests), d.AtOnce, func(i int) error { // each answer has its own
+		answers[i] = d.create(ctx, requests[i], meta)
+		return nil
+	})
+	return answers
+}
+
+func (d *Desk) create(ctx context.Context, r intent.Request, meta event.Meta) Answer {
+	wish := intent.Create{Request: r, At: d.Now()}
+	err := d.check(ctx, r)
+	if err == nil {
+		var done commands.Result[intent.State]
+		// It is expected not to exist: being wrong costs one more read.
+		done, err = d.handle(ctx, r.ID(), done, wish, meta)
+		if err == nil {
+			return Answer{State: done.State, Known: done.Added == 0}
+		}
+	}
+	if !commands.IsRefusal(err) {
+		return Answer{Err: err}
+	}
+	// It may be the repetition of what was taken on when it was allowed.
+	known, failed := d.Intents.Load(ctx, intent.Stream(r.ID()))
+	switch {
+	case failed != nil:
+		return Answer{Err: failed}
+	case known.State.Status() == intent.StatusAbsent:
+		return Answer{Err: err}
+	}
+	if _, err := known.State.Decide(wish); err != nil {
+		return Answer{Err: err}
+	}
+	return Answer{State: known.State, Known: true}
+}
+
+// check refuses what can never be done, is not served here, or not allowed.
+func (d *Desk) check(ctx context.Context, r intent.Request) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	able, served := d.Chains[r.Chain]
+	if !served {
+		return commands.ErrUnsupportedChain.Because("chain %s is not served here", r.Chain)
+	}
+	if able != nil {
+		if err := able(r); err != nil {
+			return err
+		}
+	}
+	for i, w := range r.Webhooks {
+		if err := d.Webhooks.CheckNow(ctx, w.URL); err != nil {
+			if ctx.Err() != nil {
+				return fmt.Errorf("look at webhook %d: %w", i, ctx.Err())
+			}
+			return intent.ErrWebhookURL.Because("webhook %d: %v", i, err)
+		}
+	}
+	if d.Allow == nil {
+		return nil
+	}
+	return d.Allow(ctx, r)
+}
+
+// Cancel withdraws an intent of a client's: at once where nothing can have been signed
+// for it, else by what takes its nonce. nil is an operator, who may for every client. Of
+// one that is another's nothing is told: [intent.ErrUnknown].
+func (d *Desk) Cancel(ctx context.Context, client *string, id chain.IntentID, detail string, meta event.Meta) Answer {
+	return d.wish(ctx, client, id, intent.Cancel{Detail: detail, At: d.Now()}, meta)
+}
+
+// SpeedUp has the next attempts pay at least fee for a unit of gas. For client see
+// [Desk.Cancel].
+func (d *Desk) SpeedUp(ctx context.Context, client *string, id chain.IntentID, fee intent.Amount, meta event.Meta) Answer {
+	return d.wish(ctx, client, id, intent.SpeedUp{Fee: fee, At: d.Now()}, meta)
+}
+
+func (d *Desk) wish(ctx context.Context, client *string, id chain.IntentID, c intent.Command, meta event.Meta) Answer {
+	r, err := d.Intents.Load(ctx, intent.Stream(id))
+	if err != nil {
+		return Answer{Err: err}
+	}
+	if r.State.Status() == intent.StatusAbsent || client != nil && *client != r.State.Requested.Request.Client {
+		return Answer{Err: intent.ErrUnknown}
+	}
+	if r, err = d.handle(ctx, id, r, c, meta); err != nil {
+		return Answer{Err: err}
+	}
+	return Answer{State: r.State, Known: r.Added == 0}
+}
+
+func (d *Desk) handle(ctx context.Context, id chain.IntentID, r commands.Result[intent.State], c intent.Command, meta event.Meta) (commands.Result[intent.State], error) {
+	origin, err := commands.Begin(d.Random, meta)
+	if err != nil {
+		return r, err
+	}
+	return d.Intents.HandleFrom(ctx, intent.Stream(id), r, c, origin)
+}

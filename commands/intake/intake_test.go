@@ -1,0 +1,260 @@
+package intake_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/intake"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var epoch = time.Unix(1_800_000_000, 0).UTC()
+
+// guard refuses what has a word in it.
+type guard string
+
+func (g guard) CheckNow(_ context.Context, url string) error {
+	if strings.Contains(url, string(g)) {
+		return errors.New("the host may not be called")
+	}
+	return nil
+}
+
+func newDesk(t *testing.T) *intake.Desk {
+	t.Helper()
+	db, err := embedded.Open("", embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &intake.Desk{
+		Intents: intake.Intents{Store: db.Log(), Codec: intent.Codec()},
+		Chains: map[chain.ID]func(intent.Request) error{1: func(r intent.Request) error {
+			if len(r.Calls) > 1 {
+				return intent.ErrInvalid.Because("the chain has no batches")
+			}
+			return nil
+		}, 2: nil},
+		Webhooks: guard("internal"), AtOnce: 4, Now: func() time.Time { return epoch }, Random: rand.Reader,
+	}
+}
+
+func asked(change ...func(*intent.Request)) intent.Request {
+	r := intent.Request{
+		Client: "shop", Key: "order-1", From: intent.From{Pool: "hot"}, Chain: 2, Calls: []intent.Call{{To: &chain.Address{9}}},
+		Webhooks: []intent.Webhook{{URL: "https://hooks.example.com/secret"}}, Deadline: uint64(epoch.Unix()) + 60,
+	}
+	for _, c := range change {
+		c(&r)
+	}
+	return r
+}
+
+// What is refused leaves no trace, and says why without telling a secret.
+func TestRefusals(t *testing.T) {
+	d := newDesk(t)
+	d.Allow = func(_ context.Context, r intent.Request) error {
+		if r.Subject == "banned" {
+			return event.Refusal("halted")
+		}
+		return nil
+	}
+	for name, c := range map[string]struct {
+		change func(*intent.Request)
+		want   event.Refusal
+	}{
+		"no such chain":      {func(r *intent.Request) { r.Chain = 3 }, commands.ErrUnsupportedChain},
+		"not on this chain":  {func(r *intent.Request) { r.Chain, r.Calls = 1, append(r.Calls, r.Calls...) }, intent.ErrInvalid},
+		"a webhook inside":   {func(r *intent.Request) { r.Webhooks[0].URL = "https://internal.example.com/secret" }, intent.ErrWebhookURL},
+		"not allowed":        {func(r *intent.Request) { r.Subject = "banned" }, "halted"},
+		"nothing to be done": {func(r *intent.Request) { r.Calls = nil }, intent.ErrInvalid},
+		"too late":           {func(r *intent.Request) { r.Deadline = uint64(epoch.Unix()) }, intent.ErrDeadlinePassed},
+	} {
+		a := d.Create(t.Context(), []intent.Request{asked(c.change)}, event.Meta{})[0]
+		if !errors.Is(a.Err, c.want) || a.State.Status() != intent.StatusAbsent || strings.Contains(a.Err.Error(), "secret") {
+			t.Errorf("%s: %v, %s", name, a.Err, a.State.Status())
+		}
+	}
+	if head, err := d.Intents.Store.Head(t.Context()); head != 0 || err != nil {
+		t.Errorf("%d events are recorded, %v", head, err)
+	}
+}
+
+// The same request again gets the intent as it stands, whatever would be refused now;
+// another one under the same key is refused.
+func TestRepeated(t *testing.T) {
+	d := newDesk(t)
+	first := d.Create(t.Context(), []intent.Request{asked()}, event.Meta{})[0]
+	if first.Err != nil || first.Known {
+		t.Fatal(first.Err, first.Known)
+	}
+	now := epoch.Add(time.Hour) // the deadline is over
+	d.Now = func() time.Time { return now }
+	d.Webhooks = guard("example")
+	d.Chains = nil
+	d.Allow = func(context.Context, intent.Request) error { return event.Refusal("halted") }
+	if a := d.Cancel(t.Context(), nil, asked().ID(), "changed my mind", event.Meta{}); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	again := d.Create(t.Context(), []intent.Request{asked()}, event.Meta{})[0]
+	if again.Err != nil || !again.Known || again.State.Status() != intent.StatusCanceled {
+		t.Errorf("%v, known %v, %s", again.Err, again.Known, again.State.Status())
+	}
+	other := d.Create(t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Subject = "x" })}, event.Meta{})[0]
+	if !errors.Is(other.Err, intent.ErrDiffers) || other.State.Status() != intent.StatusAbsent {
+		t.Errorf("another request under the key: %v, %s", other.Err, other.State.Status())
+	}
+	fresh := d.Create(t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Key = "order-2" })}, event.Meta{})[0]
+	if !errors.Is(fresh.Err, commands.ErrUnsupportedChain) {
+		t.Errorf("one that there was not: %v", fresh.Err)
+	}
+}
+
+// However many ask at once, one of them makes the intent. Those who ask for something
+// else under its key are refused.
+func TestHundredAtOnce(t *testing.T) {
+	d := newDesk(t)
+	var asking sync.WaitGroup
+	var mu sync.Mutex
+	made, known, refused := map[string]int{}, 0, 0
+	for i := range 100 {
+		asking.Go(func() {
+			subject := fmt.Sprint(i % 2)
+			a := d.Create(t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Subject = subject })}, event.Meta{})[0]
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case errors.Is(a.Err, intent.ErrDiffers):
+				refused++
+			case a.Err != nil:
+				t.Error(a.Err)
+			case a.Known:
+				known++
+			default:
+				made[subject]++
+			}
+		})
+	}
+	asking.Wait()
+	if len(made) != 1 || made["0"]+made["1"] != 1 || known != 49 || refused != 50 {
+		t.Errorf("made %v, known %d, refused %d", made, known, refused)
+	}
+	if head, err := d.Intents.Store.Head(t.Context()); head != 1 || err != nil {
+		t.Errorf("%d events are recorded, %v", head, err)
+	}
+}
+
+// A batch is answered place by place; one bad request does not touch the others.
+func TestBatch(t *testing.T) {
+	d := newDesk(t)
+	var all []intent.Request
+	for i := range 10 {
+		all = append(all, asked(func(r *intent.Request) { r.Key = fmt.Sprint("order-", i) }))
+	}
+	all[3].Chain, all[7] = 9, all[6]
+	for i, a := range d.Create(t.Context(), all, event.Meta{Actor: "test"}) {
+		switch {
+		case i == 3 && !errors.Is(a.Err, commands.ErrUnsupportedChain), i != 3 && a.Err != nil:
+			t.Errorf("%d: %v", i, a.Err)
+		case i != 3 && a.State.Requested.Request.Key != all[i].Key:
+			t.Errorf("%d: %s is answered", i, a.State.Requested.Request.Key)
+		}
+	}
+	if head, err := d.Intents.Store.Head(t.Context()); head != 8 || err != nil {
+		t.Errorf("%d events are recorded, %v", head, err)
+	}
+}
+
+// A client has its wishes about its own intents; of another's it is told nothing.
+func TestWishes(t *testing.T) {
+	d := newDesk(t)
+	shop, other := "shop", "other"
+	id := asked().ID()
+	if a := d.Create(t.Context(), []intent.Request{asked()}, event.Meta{})[0]; a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	for _, client := range []*string{&other, new(string)} {
+		if a := d.Cancel(t.Context(), client, id, "", event.Meta{}); !errors.Is(a.Err, intent.ErrUnknown) || a.State.Status() != intent.StatusAbsent {
+			t.Errorf("%q cancels what is another's: %v", *client, a.Err)
+		}
+		if a := d.SpeedUp(t.Context(), client, id, intent.NewAmount(9), event.Meta{}); !errors.Is(a.Err, intent.ErrUnknown) {
+			t.Errorf("%q speeds up what is another's: %v", *client, a.Err)
+		}
+	}
+	if a := d.Cancel(t.Context(), nil, chain.IntentID{7}, "", event.Meta{}); !errors.Is(a.Err, intent.ErrUnknown) {
+		t.Errorf("nobody's: %v", a.Err)
+	}
+	for _, known := range []bool{false, true} {
+		a := d.SpeedUp(t.Context(), &shop, id, intent.NewAmount(9), event.Meta{})
+		if a.Err != nil || a.Known != known || a.State.Floor != intent.NewAmount(9) {
+			t.Errorf("%+v", a)
+		}
+	}
+	for _, known := range []bool{false, true} {
+		a := d.Cancel(t.Context(), &shop, id, "wrong", event.Meta{})
+		if a.Err != nil || a.Known != known || a.State.Status() != intent.StatusCanceled || a.State.End.Detail != "wrong" {
+			t.Errorf("%+v", a)
+		}
+	}
+	if a := d.SpeedUp(t.Context(), &shop, id, intent.NewAmount(10), event.Meta{}); !errors.Is(a.Err, intent.ErrSettled) {
+		t.Errorf("faster than canceled: %v", a.Err)
+	}
+}
+
+// lost loses answers: what was to be appended stands, or does not.
+type lost struct {
+	commands.Store
+	mu    sync.Mutex
+	calls int
+	err   error // of every call, when it is set
+}
+
+func (l *lost) Append(ctx context.Context, stream event.Stream, at event.Version, events ...event.Event) (event.Appended, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return event.Appended{}, l.err
+	}
+	a, err := l.Store.Append(ctx, stream, at, events...)
+	if l.calls++; l.calls == 1 && err == nil {
+		return event.Appended{}, event.ErrUnknown
+	}
+	return a, err
+}
+
+// After a lost answer the intent is there once; when nobody can say, that is said.
+func TestLostAnswer(t *testing.T) {
+	d := newDesk(t)
+	store := &lost{Store: d.Intents.Store}
+	d.Intents.Store = store
+	a := d.Create(t.Context(), []intent.Request{asked()}, event.Meta{})[0]
+	if a.Err != nil || a.Known {
+		t.Errorf("%v, known %v", a.Err, a.Known)
+	}
+	if head, err := store.Head(t.Context()); head != 1 || err != nil {
+		t.Errorf("%d events, %v", head, err)
+	}
+	store.err = event.ErrUnknown
+	a = d.Create(t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Key = "order-2" })}, event.Meta{})[0]
+	if !errors.Is(a.Err, event.ErrUnknown) || commands.IsRefusal(a.Err) {
+		t.Errorf("%v", a.Err)
+	}
+}
