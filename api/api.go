@@ -120,6 +120,7 @@ func DefaultLimits() Limits {
 // api is the configuration with the routes' methods.
 type api struct {
 	Config
+	more     []kind // of a [Front]
 	limiter  *limiter
 	follows  chan struct{} // a place for each stream of events
 	accounts accounts

@@ -31,6 +31,11 @@ type member struct {
 // readDocument reads data as an object that has each of these members once, in
 // any order, and no other.
 func (r *reader) readDocument(members ...member) error {
+	return r.whole(func() error { return r.object(members...) })
+}
+
+// whole reads data as one value.
+func (r *reader) whole(read func() error) error {
 	switch {
 	case bytes.HasPrefix(r.data, []byte("\xef\xbb\xbf")):
 		return ErrMalformedJSON.Because("the body begins with a byte order mark")
@@ -40,7 +45,7 @@ func (r *reader) readDocument(members ...member) error {
 	if r.skipSpace(); r.at == len(r.data) {
 		return ErrMalformedJSON.Because("the body is empty")
 	}
-	if err := r.object(members...); err != nil {
+	if err := read(); err != nil {
 		return err
 	}
 	if r.skipSpace(); r.at != len(r.data) {
@@ -49,16 +54,24 @@ func (r *reader) readDocument(members ...member) error {
 	return nil
 }
 
+// object reads an object that has each of these members once.
 func (r *reader) object(members ...member) error {
+	needed := make([]bool, len(members))
+	for i := range needed {
+		needed[i] = true
+	}
+	return r.members(members, needed)
+}
+
+// members reads an object that has no other members than these, each once at most, and
+// those that are needed.
+func (r *reader) members(members []member, needed []bool) error {
 	if err := r.begin('{', "an object"); err != nil {
 		return err
 	}
 	read := make([]bool, len(members))
 	err := r.elements('}', func(int) error {
-		if r.peek() != '"' {
-			return r.malformed("a member's name must be a string")
-		}
-		name, err := r.text()
+		name, err := r.name()
 		if err != nil {
 			return err
 		}
@@ -70,21 +83,54 @@ func (r *reader) object(members ...member) error {
 			return r.wrong("has the member %s twice", quote(name))
 		}
 		read[i] = true
-		if r.skipSpace(); r.peek() != ':' {
-			return r.malformed("a colon is missing after a member's name")
-		}
-		r.at++
-		return r.inside(members[i].name, members[i].read)
+		return r.valued(members[i].name, members[i].read)
 	})
 	if err != nil {
 		return err
 	}
 	for i, m := range members {
-		if !read[i] {
+		if needed[i] && !read[i] {
 			return r.wrong("lacks the member %q", m.name)
 		}
 	}
 	return nil
+}
+
+// entries reads an object whose names are not known before, each once.
+func (r *reader) entries(read func(name string) error) error {
+	if err := r.begin('{', "an object"); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	return r.elements('}', func(int) error {
+		text, err := r.name()
+		if err != nil {
+			return err
+		}
+		name := string(text)
+		if seen[name] {
+			return r.wrong("has the member %s twice", quote(name))
+		}
+		seen[name] = true
+		return r.valued("*", func() error { return read(name) })
+	})
+}
+
+// name reads the name of a member.
+func (r *reader) name() ([]byte, error) {
+	if r.peek() != '"' {
+		return nil, r.malformed("a member's name must be a string")
+	}
+	return r.text()
+}
+
+// valued reads the colon behind a name, and the value.
+func (r *reader) valued(name string, read func() error) error {
+	if r.skipSpace(); r.peek() != ':' {
+		return r.malformed("a colon is missing after a member's name")
+	}
+	r.at++
+	return r.inside(name, read)
 }
 
 // list reads an array; read is called for each of its elements.
@@ -121,6 +167,18 @@ func (r *reader) uint64() (uint64, error) {
 		return 0, r.wrong("must be a whole number from 0 to 2^64-1, in plain digits")
 	}
 	return n, nil
+}
+
+// bool reads true or false.
+func (r *reader) bool() (bool, error) {
+	r.skipSpace()
+	for _, word := range []string{"true", "false"} {
+		if r.word(word) {
+			r.at += len(word)
+			return word == "true", nil
+		}
+	}
+	return false, r.unlike("a boolean")
 }
 
 // elements reads what stands between brackets, separated by commas, and the

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/canceler"
@@ -154,9 +155,9 @@ func (a *api) problem(err error) Problem {
 	case errors.As(err, &malformed):
 		return malformedProblem(malformed)
 	case errors.As(err, &refused):
-		return filled(refused.Refusal, refused.Detail)
+		return filled(refused.Refusal, refused.Detail, a.more...)
 	case errors.As(err, &refusal):
-		return filled(refusal, "")
+		return filled(refusal, "", a.more...)
 	case errors.Is(err, commands.ErrChainAway):
 		return filled(chainUnavailable, chainDetail)
 	case errors.Is(err, canceler.ErrUnfinished):
@@ -182,9 +183,12 @@ func malformedProblem(m *chain.Malformed) Problem {
 	return p
 }
 
-func filled(code event.Refusal, detail string) Problem {
-	for _, k := range kinds {
-		if k.code == code {
+// filled is the row of a code, looked for in the table and in what goes on from it.
+func filled(code event.Refusal, detail string, more ...kind) Problem {
+	at := func(k kind) bool { return k.code == code }
+	for _, rows := range [][]kind{kinds[:], more} {
+		if i := slices.IndexFunc(rows, at); i >= 0 {
+			k := rows[i]
 			return Problem{
 				Type: "/problems/" + string(k.code), Title: k.title, Status: k.status, Detail: detail,
 				Code: string(k.code), Retryable: retryable(k.status) || k.code == ErrIdempotencyRunning,

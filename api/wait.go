@@ -79,26 +79,40 @@ const (
 
 // wait reads what a request wants to wait for; nil when it does not.
 func (p parameters) wait() (*wait, error) {
+	names := make([]string, len(milestones))
+	for i, m := range milestones {
+		names[i] = m.name
+	}
+	name, timeout, err := p.awaited(names)
+	if err != nil || name == "" {
+		return nil, err
+	}
+	return &wait{milestones[slices.Index(names, name)], timeout}, nil
+}
+
+// awaited reads which of these a request wants to wait for, and how long; the name is
+// empty when it does not.
+func (p parameters) awaited(names []string) (name string, timeout time.Duration, err error) {
 	if !p.values.Has("wait") {
 		if p.values.Has("timeout") {
-			return nil, ErrInvalidFilter.Because("timeout without wait")
+			return "", 0, ErrInvalidFilter.Because("timeout without wait")
 		}
-		return nil, nil
+		return "", 0, nil
 	}
-	at := slices.IndexFunc(milestones[:], func(m milestone) bool { return m.name == p.one("wait") })
-	if at < 0 {
-		return nil, ErrInvalidFilter.Because("wait must be accepted, broadcast, executed or final, not %s", quote(p.one("wait")))
+	name, timeout = p.one("wait"), waitDefault
+	if !slices.Contains(names, name) {
+		last := len(names) - 1
+		return "", 0, ErrInvalidFilter.Because("wait must be %s or %s, not %s", strings.Join(names[:last], ", "), names[last], quote(name))
 	}
-	w := &wait{milestones[at], waitDefault}
 	if p.values.Has("timeout") {
 		d, ok := readTimeout(p.one("timeout"))
 		if !ok || d < 0 || d > waitMax {
-			return nil, ErrInvalidFilter.Because("timeout must be from 0 to %d seconds, such as 20 or 1.5s, not %s",
+			return "", 0, ErrInvalidFilter.Because("timeout must be from 0 to %d seconds, such as 20 or 1.5s, not %s",
 				waitMax/time.Second, quote(p.one("timeout")))
 		}
-		w.timeout = d
+		timeout = d
 	}
-	return w, nil
+	return name, timeout, nil
 }
 
 // readTimeout reads seconds, or a duration with its unit.

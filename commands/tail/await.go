@@ -22,28 +22,14 @@ const WaitersMax = 10_000
 // says anything about the transaction.
 func (t *Tail) Await(ctx context.Context, id chain.ID, hash chain.Hash, done func(tx.State) bool) (tx.State, error) {
 	stream := tx.Stream(id, hash)
-	// Waiting begins before reading, so that nothing falls between the two.
-	woken, leave, full := t.join(stream)
-	defer leave()
 	var seen commands.Result[tx.State]
-	for {
+	err := t.Until(ctx, stream, func(ctx context.Context) (bool, error) {
 		if err := t.read(ctx, stream, &seen); err != nil {
-			return seen.State, err
+			return false, err
 		}
-		switch {
-		case done(seen.State):
-			return seen.State, nil
-		case full != nil:
-			return seen.State, full
-		}
-		select {
-		case <-woken:
-		case <-ctx.Done():
-			return seen.State, ctx.Err()
-		case <-t.leaving:
-			return seen.State, ErrLeaving
-		}
-	}
+		return done(seen.State), nil
+	})
+	return seen.State, err
 }
 
 // read adds what a stream holds beyond what was seen.

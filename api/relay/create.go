@@ -1,0 +1,121 @@
+package relay
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/intake"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/projections/intents"
+)
+
+// results is the answer to a batch: one result for each item, in the order of the request.
+type results struct {
+	Results []any `json:"results"` // taken or refused
+}
+
+// taken answers for an intent that is recorded.
+type taken struct {
+	OK     bool   `json:"ok"` // true
+	Intent *shown `json:"intent"`
+}
+
+// refused answers for one that is not.
+type refused struct {
+	OK      bool        `json:"ok"` // false
+	Problem api.Problem `json:"problem"`
+}
+
+// create answers POST /v1/intents. What is wrong with the form of the request refuses it
+// whole; what is wrong with one intent of a batch is said in its place.
+func (d *desk) create(r api.Request) error {
+	q, err := r.Query("wait", "timeout")
+	if err != nil {
+		return err
+	}
+	wanted, err := readWait(q)
+	if err != nil {
+		return err
+	}
+	if len(r.Header["Idempotency-Key"]) > 0 {
+		return api.ErrInvalidIdempotencyKey.Because("the key of an intent stands in the body")
+	}
+	body, err := r.ReadBody()
+	if err != nil {
+		return err
+	}
+	requests, batch, err := readRequests(body, d.API.Limits.BatchItems)
+	if err != nil {
+		return err
+	}
+	if err := r.Charge(len(requests) - 1); err != nil { // one is paid for
+		return err
+	}
+	client := d.client(r)
+	for i := range requests {
+		requests[i].Client = client
+	}
+	ctx, cancel := r.Work()
+	defer cancel()
+	answers := d.Intake.Create(ctx, requests, r.Meta())
+	waits := d.waitForAll(r, wanted, answers)
+	if batch {
+		return d.answerBatch(r, answers, waits)
+	}
+	return d.answerOne(r, answers[0], waits[0])
+}
+
+func (d *desk) answerOne(r api.Request, a intake.Answer, w *api.Waited) error {
+	if a.Err != nil {
+		return a.Err
+	}
+	shown := shownOf(intents.Row{State: a.State})
+	shown.AlreadyKnown, shown.Waited = &a.Known, w
+	r.Answering().Set("Location", "/v1/intents/"+shown.ID.String())
+	r.Note(nil, slog.String("intent", shown.ID.String()))
+	return r.Reply(statusOf(w), shown)
+}
+
+// answerBatch answers item by item. If nothing was taken on and it was not for the items'
+// own faults, the request as a whole has failed.
+func (d *desk) answerBatch(r api.Request, answers []intake.Answer, waits []*api.Waited) error {
+	out := results{make([]any, len(answers))}
+	status, done := http.StatusOK, 0
+	var badLuck error
+	for i, a := range answers {
+		if a.Err == nil {
+			shown := shownOf(intents.Row{State: a.State})
+			shown.AlreadyKnown, shown.Waited = &a.Known, waits[i]
+			out.Results[i] = taken{true, shown}
+			status = max(status, statusOf(waits[i]))
+			done++
+			continue
+		}
+		out.Results[i] = refused{Problem: r.Problem(a.Err)}
+		if !commands.IsRefusal(a.Err) && (badLuck == nil || errors.Is(a.Err, event.ErrUnknown)) {
+			badLuck = a.Err
+		}
+	}
+	if done == 0 && badLuck != nil {
+		return badLuck
+	}
+	r.Note(badLuck, slog.Int("taken", done), slog.Int("refused", len(answers)-done))
+	return r.Reply(status, out)
+}
+
+// statusOf is 202 while the intent is being carried out for all that the answer knows,
+// and 200 when it was waited for and the wait has told how it goes on.
+func statusOf(w *api.Waited) int {
+	if w != nil && (w.Reached || w.Because == api.WaitHopeless) {
+		return http.StatusOK
+	}
+	return http.StatusAccepted
+}
+
+// stream is where an intent's events are.
+func stream(id chain.IntentID) event.Stream { return intent.Stream(id) }

@@ -1,0 +1,154 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/gorilla/mux"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/commands/intake"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/projections/intents"
+)
+
+// intent answers GET /v1/intents/{id}.
+func (d *desk) intent(r api.Request) error {
+	id, err := named(r)
+	if err != nil {
+		return err
+	}
+	q, err := r.Query("wait", "timeout")
+	if err != nil {
+		return err
+	}
+	wanted, err := readWait(q)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := r.Work()
+	defer cancel()
+	row, err := d.find(ctx, r, id)
+	if err != nil {
+		return err
+	}
+	var waited *api.Waited
+	if wanted != nil {
+		all := []intake.Answer{{State: row.State}}
+		waited = d.waitForAll(r, wanted, all)[0]
+		again, done := r.Work() // the first may have run out
+		defer done()
+		if row, err = d.find(again, r, id); err != nil {
+			return err
+		}
+	}
+	out := shownOf(row)
+	out.Waited = waited
+	status := http.StatusOK
+	if waited != nil {
+		status = statusOf(waited)
+	}
+	return r.Reply(status, out)
+}
+
+// find is an intent as its stream has it: whoever has asked for or changed it can read
+// that at once. Its calls have their data.
+func (d *desk) find(ctx context.Context, r api.Request, id chain.IntentID) (row intents.Row, err error) {
+	handler := d.Intake.Intents
+	var calls []intent.Call
+	for recorded, err := range handler.Store.ReadStream(ctx, stream(id), 0) {
+		if err != nil {
+			return row, fmt.Errorf("read %s: %w", stream(id), err)
+		}
+		if recorded.Version == 1 {
+			e, err := handler.Codec.Decode(recorded.Name, recorded.Data)
+			if err != nil {
+				return row, err
+			}
+			calls = e.(intent.Requested).Request.Calls
+		}
+		if row, err = row.Evolve(recorded, handler.Codec); err != nil {
+			return row, err
+		}
+	}
+	reach := d.reach(r)
+	if row.Version == 0 || reach != nil && *reach != row.Request().Client {
+		return row, intent.ErrUnknown
+	}
+	row.State.Requested.Request.Calls = calls
+	return row, nil
+}
+
+// named reads which intent a request is about.
+func named(r api.Request) (id chain.IntentID, err error) {
+	text, err := url.PathUnescape(mux.Vars(r.Request)["id"])
+	if err != nil {
+		return id, ErrInvalidIntentID.Because("the path is not well escaped")
+	}
+	if id, err = chain.ParseIntentID(text); err != nil {
+		return id, ErrInvalidIntentID.Because("%v", err)
+	}
+	return id, nil
+}
+
+// eventsMax bounds how many events one answer shows.
+const eventsMax = 1000
+
+// trail is the answer to GET /v1/intents/{id}/events, by rising sequence.
+type trail struct {
+	ID      chain.IntentID  `json:"id"`
+	Events  []intent.Notice `json:"events"`
+	HasMore bool            `json:"hasMore"`
+}
+
+// events answers GET /v1/intents/{id}/events: the same that webhooks are told. A client
+// that has read up to a sequence asks for what comes after it.
+func (d *desk) events(r api.Request) error {
+	id, err := named(r)
+	if err != nil {
+		return err
+	}
+	q, err := r.Query("after")
+	if err != nil {
+		return err
+	}
+	var after uint64
+	if q.Has("after") {
+		if after, err = strconv.ParseUint(q.Get("after"), 10, 63); err != nil {
+			return api.ErrInvalidFilter.Because("after must be the sequence of an event")
+		}
+	}
+	ctx, cancel := r.Work()
+	defer cancel()
+	if _, err := d.find(ctx, r, id); err != nil {
+		return err
+	}
+	out := trail{ID: id, Events: []intent.Notice{}}
+	handler := d.Intake.Intents
+	for recorded, err := range handler.Store.ReadStream(ctx, stream(id), 0) {
+		if err != nil {
+			return fmt.Errorf("read events: %w", err)
+		}
+		e, err := handler.Codec.Decode(recorded.Name, recorded.Data)
+		if err != nil {
+			return err
+		}
+		said, told := intent.Tell(id, e)
+		if !told || said.Sequence <= after {
+			continue
+		}
+		if out.HasMore = len(out.Events) == eventsMax; out.HasMore {
+			break
+		}
+		out.Events = append(out.Events, said)
+	}
+	if out.HasMore {
+		last := out.Events[eventsMax-1].Sequence
+		r.Answering().Set("Link", fmt.Sprintf(`</v1/intents/%s/events?after=%d>; rel="next"`, id, last))
+	}
+	return r.Reply(http.StatusOK, out)
+}

@@ -1,0 +1,189 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/projections/intents"
+)
+
+// The length of a page.
+const (
+	pageDefault = 50
+	pageMax     = 200
+)
+
+// page is the answer to GET /v1/intents, newest first by when they were asked for.
+type page struct {
+	Intents    []*shown `json:"intents"`
+	NextCursor string   `json:"nextCursor,omitempty"`
+	HasMore    bool     `json:"hasMore"`
+}
+
+// list answers GET /v1/intents.
+func (d *desk) list(r api.Request) error {
+	q, err := r.Query("client", "chainId", "signer", "pool", "key", "hash", "subject", "status", "limit", "cursor")
+	if err != nil {
+		return err
+	}
+	f, err := filters(q)
+	if err != nil {
+		return err
+	}
+	if f.Client, err = d.seen(r, q); err != nil {
+		return err
+	}
+	limit, err := limitOf(q)
+	if err != nil {
+		return err
+	}
+	list := listOf(f)
+	var before event.Position
+	if q.Has("cursor") {
+		if before, err = r.ReadCursor(q.Get("cursor"), list); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := r.Work()
+	defer cancel()
+	rows, err := d.rows(ctx, r, f, before, limit+1)
+	if err != nil {
+		return err
+	}
+	out := page{Intents: []*shown{}, HasMore: len(rows) > limit}
+	for _, row := range rows[:min(len(rows), limit)] {
+		out.Intents = append(out.Intents, shownOf(row))
+	}
+	if out.HasMore {
+		out.NextCursor = r.Cursor(rows[limit-1].Position, list)
+		next := url.Values{}
+		for name, values := range q {
+			next[name] = values
+		}
+		next.Set("cursor", out.NextCursor)
+		r.Answering().Set("Link", "</v1/intents?"+next.Encode()+`>; rel="next"`)
+	}
+	return r.Reply(http.StatusOK, out)
+}
+
+// rows are those of a page. A wish that is named by all that identifies it is read from
+// its stream: whoever has asked for it finds it at once.
+func (d *desk) rows(ctx context.Context, r api.Request, f intents.Filters, before event.Position, most int) ([]intents.Row, error) {
+	if f.Client == nil || f.From == nil || f.Key == "" {
+		return d.Query.List(ctx, f, before, most)
+	}
+	row, err := d.find(ctx, r, intent.ID(*f.Client, *f.From, f.Key))
+	switch {
+	case errors.Is(err, intent.ErrUnknown):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !f.Fits(row) || before != 0 && row.Position >= before:
+		return nil, nil
+	}
+	for i := range row.State.Requested.Request.Calls {
+		row.State.Requested.Request.Calls[i].Data = nil // as in every list
+	}
+	return []intents.Row{row}, nil
+}
+
+// seen is whose intents a list is of.
+func (d *desk) seen(r api.Request, q url.Values) (*string, error) {
+	reach := d.reach(r)
+	if !q.Has("client") {
+		return reach, nil
+	}
+	client := q.Get("client")
+	if reach != nil && *reach != client {
+		return nil, api.ErrForbidden.Because("the key sees the intents of one client, which is another")
+	}
+	return &client, nil
+}
+
+// filters reads what narrows a list, save for the client.
+func filters(q url.Values) (f intents.Filters, err error) {
+	f.Key, f.Subject = q.Get("key"), q.Get("subject")
+	if q.Has("chainId") {
+		if f.Chain, err = chain.ParseID(q.Get("chainId")); err != nil {
+			return f, api.ErrInvalidFilter.Because("chainId is not a positive decimal number")
+		}
+	}
+	if q.Has("signer") {
+		signer, err := chain.ParseAddress(q.Get("signer"))
+		if err != nil {
+			return f, api.ErrInvalidFilter.Because("signer: %v", err)
+		}
+		// With a key it is who was asked for, which tells one wish from another.
+		if f.Signer = &signer; q.Has("key") {
+			f.Signer, f.From = nil, &intent.From{Signer: &signer}
+		}
+	}
+	if q.Has("pool") {
+		if f.From != nil {
+			return f, api.ErrInvalidFilter.Because("with a key, signer and pool exclude each other")
+		}
+		f.From = &intent.From{Pool: q.Get("pool")}
+	}
+	if q.Has("hash") {
+		hash, err := chain.ParseHash(q.Get("hash"))
+		if err != nil {
+			return f, api.ErrInvalidFilter.Because("hash: %v", err)
+		}
+		f.Hash = &hash
+	}
+	for _, name := range []string{"key", "pool", "subject"} {
+		if q.Has(name) && q.Get(name) == "" {
+			return f, api.ErrInvalidFilter.Because("%s is empty", name)
+		}
+	}
+	for _, text := range q["status"] {
+		s := intent.Status(text)
+		if !slices.Contains(intent.Statuses(), s) || len(f.Statuses) > len(intent.Statuses()) {
+			return f, api.ErrInvalidFilter.Because("a status is none that there is, or there are too many")
+		}
+		f.Statuses = append(f.Statuses, s)
+	}
+	slices.Sort(f.Statuses)
+	f.Statuses = slices.Compact(f.Statuses)
+	return f, nil
+}
+
+func limitOf(q url.Values) (int, error) {
+	if !q.Has("limit") {
+		return pageDefault, nil
+	}
+	n, err := strconv.ParseUint(q.Get("limit"), 10, 64)
+	if err != nil || n < 1 || n > pageMax {
+		return 0, api.ErrInvalidLimit.Because("limit must be a number from 1 to %d", pageMax)
+	}
+	return int(n), nil
+}
+
+// listOf tells a list from all others: cursors are bound to it.
+func listOf(f intents.Filters) string {
+	q := url.Values{"key": {f.Key}, "subject": {f.Subject}, "chainId": {f.Chain.String()}}
+	if f.Client != nil {
+		q.Set("client", *f.Client)
+	}
+	if f.From != nil {
+		q.Set("from", f.From.Name())
+	}
+	if f.Signer != nil {
+		q.Set("signer", f.Signer.String())
+	}
+	if f.Hash != nil {
+		q.Set("hash", f.Hash.String())
+	}
+	for _, s := range f.Statuses {
+		q.Add("status", string(s))
+	}
+	return "intents?" + q.Encode()
+}

@@ -1,0 +1,190 @@
+package relay
+
+import (
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// readRequests reads the body of POST /v1/intents: one intent, or a list of some.
+func readRequests(body []byte, most int) (all []intent.Request, batch bool, err error) {
+	d := reading{api.NewDocument(body)}
+	err = d.Whole(func() error {
+		if batch = d.IsList(); !batch {
+			r, err := d.request()
+			all = []intent.Request{r}
+			return err
+		}
+		return d.List(func(i int) error {
+			if i == most {
+				return api.ErrBatchTooLarge.Because("a batch holds at most %d intents", most)
+			}
+			r, err := d.request()
+			all = append(all, r)
+			return err
+		})
+	})
+	switch {
+	case err != nil:
+		return nil, batch, err
+	case len(all) == 0:
+		return nil, batch, api.ErrEmptyBatch
+	}
+	return all, batch, nil
+}
+
+// reading reads what an intent is made of.
+type reading struct{ *api.Document }
+
+// request reads one intent.
+func (d reading) request() (r intent.Request, err error) {
+	var plain intent.Call
+	one := false // to, value or data were given
+	member := func(name string, read func() error) api.Member {
+		return api.Member{Name: name, Read: read, Optional: true}
+	}
+	of := func(name string, read func() error) api.Member {
+		return member(name, func() error { one = true; return read() })
+	}
+	err = d.Object(
+		api.Member{Name: "chainId", Read: func() error { return d.number((*uint64)(&r.Chain)) }},
+		api.Member{Name: "key", Read: func() error { return d.text(&r.Key) }},
+		member("signer", func() (err error) { r.Signer, err = d.address(); return err }),
+		member("pool", func() error { return d.text(&r.Pool) }),
+		of("to", func() (err error) { plain.To, err = d.address(); return err }),
+		of("value", func() error { return d.amount(&plain.Value) }),
+		of("data", func() error { return d.data(&plain.Data) }),
+		member("calls", func() error {
+			return d.List(func(i int) error {
+				if i == intent.CallsMax {
+					return intent.ErrTooLarge.Because("it has more than %d calls", intent.CallsMax)
+				}
+				c, err := d.call()
+				r.Calls = append(r.Calls, c)
+				return err
+			})
+		}),
+		member("gas", func() error { return d.gas(&r.Gas) }),
+		member("deadline", func() error { return d.number(&r.Deadline) }),
+		member("orderingKey", func() error { return d.text(&r.Order) }),
+		member("nonceKey", func() error { return d.nonceKey(&r.NonceKey) }),
+		member("subject", func() error { return d.text(&r.Subject) }),
+		member("webhooks", func() error { return d.webhooks(&r) }),
+		member("metadata", func() error { return d.metadata(&r) }),
+		member("simulate", func() (err error) { r.Simulate, err = d.Flag(); return err }),
+	)
+	switch {
+	case err != nil:
+		return r, err
+	case one && r.Calls != nil:
+		return r, d.Wrong("has calls, and to, value or data beside them")
+	case one:
+		r.Calls = []intent.Call{plain}
+	}
+	return r, nil
+}
+
+func (d reading) call() (c intent.Call, err error) {
+	err = d.Object(
+		api.Member{Name: "to", Optional: true, Read: func() (err error) { c.To, err = d.address(); return err }},
+		api.Member{Name: "value", Optional: true, Read: func() error { return d.amount(&c.Value) }},
+		api.Member{Name: "data", Optional: true, Read: func() error { return d.data(&c.Data) }},
+	)
+	return c, err
+}
+
+func (d reading) gas(g *intent.Gas) error {
+	return d.Object(
+		api.Member{Name: "limit", Optional: true, Read: func() error { return d.number(&g.Limit) }},
+		api.Member{Name: "urgency", Optional: true, Read: func() error { return d.text((*string)(&g.Urgency)) }},
+		api.Member{Name: "maxFeePerGas", Optional: true, Read: func() error { return d.amount(&g.MaxFee) }},
+		api.Member{Name: "maxPriorityFeePerGas", Optional: true, Read: func() error { return d.amount(&g.MaxPriorityFee) }},
+		api.Member{Name: "feeToken", Optional: true, Read: func() (err error) { g.FeeToken, err = d.address(); return err }},
+		api.Member{Name: "sponsored", Optional: true, Read: func() (err error) { g.Sponsored, err = d.Flag(); return err }},
+	)
+}
+
+func (d reading) nonceKey(p *intent.NoncePolicy) error {
+	return d.Object(
+		api.Member{Name: "mode", Read: func() error { return d.text((*string)(&p.Mode)) }},
+		api.Member{Name: "key", Optional: true, Read: func() error {
+			text, err := d.Text()
+			if err != nil {
+				return err
+			}
+			key, err := chain.ParseNonceKey(text)
+			if err != nil {
+				return d.Wrong("is no nonce key: %v", err)
+			}
+			p.Key = &key
+			return nil
+		}},
+	)
+}
+
+func (d reading) webhooks(r *intent.Request) error {
+	return d.List(func(i int) error {
+		if i == intent.WebhooksMax {
+			return intent.ErrTooLarge.Because("it has more than %d webhooks", intent.WebhooksMax)
+		}
+		url, err := d.Text()
+		r.Webhooks = append(r.Webhooks, intent.Webhook{URL: url})
+		return err
+	})
+}
+
+func (d reading) metadata(r *intent.Request) error {
+	r.Metadata = map[string]string{}
+	return d.Map(func(name string) error {
+		if len(r.Metadata) == intent.EntriesMax {
+			return intent.ErrTooLarge.Because("it has more than %d entries of metadata", intent.EntriesMax)
+		}
+		value, err := d.Text()
+		r.Metadata[name] = value
+		return err
+	})
+}
+
+func (d reading) number(into *uint64) (err error) {
+	*into, err = d.Number()
+	return err
+}
+
+func (d reading) text(into *string) (err error) {
+	*into, err = d.Text()
+	return err
+}
+
+func (d reading) address() (*chain.Address, error) {
+	text, err := d.Text()
+	if err != nil {
+		return nil, err
+	}
+	a, err := chain.ParseAddress(text)
+	if err != nil {
+		return nil, d.Wrong("is no address: %v", err)
+	}
+	return &a, nil
+}
+
+func (d reading) amount(into *intent.Amount) error {
+	text, err := d.Text()
+	if err != nil {
+		return err
+	}
+	if *into, err = intent.ParseAmount(text); err != nil {
+		return d.Wrong("must be a decimal number below 2^256 in a string")
+	}
+	return nil
+}
+
+func (d reading) data(into *intent.Data) error {
+	text, err := d.Text()
+	if err != nil {
+		return err
+	}
+	if err := into.UnmarshalText([]byte(text)); err != nil {
+		return d.Wrong("must be 0x and an even number of hex digits")
+	}
+	return nil
+}

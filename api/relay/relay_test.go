@@ -1,0 +1,483 @@
+package relay
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// secret is in the URL of a webhook.
+const secret = "hush-hush"
+
+const plain = `{"chainId": 42431, "key": "%s", "signer": "0x0100000000000000000000000000000000000000", "to": "0x0900000000000000000000000000000000000000", "value": "5"}`
+
+const whole = `{"chainId": 42431, "key": "%s", "pool": "hot", "calls": [
+  {"to": "0x0900000000000000000000000000000000000000", "value": "115792089237316195423570985008687907853269984665640564039457584007913129639935", "data": "0xCAFE"},
+  {"to": "0x0900000000000000000000000000000000000000"}],
+  "gas": {"limit": 90000, "urgency": "fast", "maxFeePerGas": "20000000000", "maxPriorityFeePerGas": "1", "feeToken": "0x0300000000000000000000000000000000000000", "sponsored": true},
+  "deadline": 1800003600, "orderingKey": "alice", "nonceKey": {"mode": "ordered"}, "subject": "Alice & Söhne",
+  "webhooks": ["https://127.0.0.1/` + secret + `?token=` + secret + `"], "metadata": {"invoice": "4711"}, "simulate": true}`
+
+func txHash(n int) chain.Hash { return chain.Keccak(fmt.Append(nil, "attempt ", n)) }
+
+func blockAt(n uint64) chain.Block {
+	return chain.Block{Number: n, Hash: chain.Keccak(fmt.Append(nil, n)), Parent: chain.Keccak(fmt.Append(nil, n-1)), Time: uint64(epoch.Unix()) + n}
+}
+
+// The life of an intent after it was assigned: signed, in a block, and final.
+func assign() intent.Command {
+	return intent.Assign{Assignment: 1, Place: intent.Place{Signer: chain.Address{1}, Nonce: 7}, Token: 1, At: epoch}
+}
+
+func attempted(n int) intent.Command {
+	return intent.Attempt{Assignment: 1, Kind: intent.First, Hash: txHash(n), At: epoch}
+}
+
+func seen(n int, settled bool) intent.Command {
+	return intent.Announce{
+		Hash: txHash(n), Receipt: chain.Receipt{Block: blockAt(7), Status: 1, GasUsed: 21000, EffectiveGasPrice: "7"},
+		Confirmations: []chain.Block{blockAt(7), blockAt(8)}, Settled: settled, At: epoch,
+	}
+}
+
+// A hundred who ask at once for the same, at two replicas, get one intent; and whoever
+// asks for something else under its key is refused.
+func TestHundredAtOnce(t *testing.T) {
+	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
+		first := open()
+		replicas := []*stack{first, first}
+		if strings.HasSuffix(t.Name(), "postgres") {
+			replicas[1] = open()
+		}
+		var asking sync.WaitGroup
+		var mu sync.Mutex
+		ids, made := map[chain.IntentID]int{}, 0
+		for i := range 100 {
+			asking.Go(func() {
+				res, err := replicas[i%2].send(http.MethodPost, "/v1/intents", fmt.Sprintf(plain, "once"))
+				var got shown
+				if err == nil {
+					err = json.Unmarshal(res.body, &got)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil || res.status != http.StatusAccepted || got.AlreadyKnown == nil {
+					t.Errorf("%v: %d %s", err, res.status, res.body)
+					return
+				}
+				if ids[got.ID]++; !*got.AlreadyKnown {
+					made++
+				}
+			})
+		}
+		asking.Wait()
+		if len(ids) != 1 || made != 1 {
+			t.Errorf("%d intents, made %d times", len(ids), made)
+		}
+		if head, err := first.config.Intake.Intents.Store.Head(t.Context()); head != 1 || err != nil {
+			t.Errorf("%d events, %v", head, err)
+		}
+		first.problem(first.do(http.MethodPost, "/v1/intents", strings.Replace(fmt.Sprintf(plain, "once"), `"5"`, `"6"`, 1)), 422, "idempotency-conflict")
+	})
+}
+
+// From the request to the end, and what is shown on the way.
+func TestLife(t *testing.T) {
+	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
+		s := open()
+		res := s.do(http.MethodPost, "/v1/intents", fmt.Sprintf(whole, "life"))
+		made := into[shown](t, res, http.StatusAccepted)
+		at := "/v1/intents/" + made.ID.String()
+		if made.Status != intent.StatusWaiting || res.header.Get("Location") != at || *made.AlreadyKnown {
+			t.Errorf("%+v", made)
+		}
+		got := into[shown](t, s.do(http.MethodGet, at, ""), http.StatusOK)
+		if d := cmp.Diff([]webhook{{"https://127.0.0.1"}}, got.Webhooks); d != "" {
+			t.Error(d)
+		}
+		if len(got.Calls) != 2 || got.Calls[0].Data.String() != "0xcafe" || got.Gas.MaxFee.String() != "20000000000" || got.NonceKey.Mode != intent.NonceOrdered ||
+			got.Metadata["invoice"] != "4711" || !got.Simulate || got.Deadline != 1800003600 || got.Subject != "Alice & Söhne" || got.Order != "alice" {
+			t.Errorf("%+v", got)
+		}
+		s.command(made.ID, assign(), attempted(1), seen(1, false))
+		if got = into[shown](t, s.do(http.MethodGet, at, ""), http.StatusOK); got.Status != intent.StatusMined || *got.TxHash != txHash(1) || got.Place.Nonce != 7 {
+			t.Errorf("%+v", got)
+		}
+		s.command(made.ID, seen(1, true))
+		got = into[shown](t, s.do(http.MethodPost, "/v1/intents", fmt.Sprintf(whole, "life")), http.StatusAccepted)
+		if got.Status != intent.StatusCompleted || !*got.AlreadyKnown || got.Outcome.Block.Number != 7 || len(got.Confirmations) != 2 {
+			t.Errorf("%+v", got)
+		}
+		s.problem(s.do(http.MethodPost, at+"/cancel", ""), 409, "intent-settled")
+		told := into[trail](t, s.do(http.MethodGet, at+"/events", ""), http.StatusOK)
+		for i, n := range told.Events {
+			if n.Sequence != uint64(i)+1 || n.Intent != made.ID {
+				t.Errorf("event %d: %+v", i, n)
+			}
+		}
+		later := into[trail](t, s.do(http.MethodGet, at+"/events?after=2", ""), http.StatusOK)
+		if d := cmp.Diff(told.Events[2:], later.Events); d != "" || len(told.Events) != int(got.Sequence) {
+			t.Errorf("%d events: %s", len(told.Events), d)
+		}
+		s.project()
+		if log := s.log.String(); strings.Contains(log, secret) {
+			t.Error("the log tells the secret of a webhook")
+		}
+		for _, target := range []string{at, at + "/events", "/v1/intents"} {
+			if res := s.do(http.MethodGet, target, ""); strings.Contains(string(res.body), secret) {
+				t.Errorf("%s tells the secret of a webhook", target)
+			}
+		}
+	})
+}
+
+// A request waits until it is so, or can no longer be, or the time is over.
+func TestWaits(t *testing.T) {
+	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
+		s := open()
+		var answers sync.WaitGroup
+		ask := func(target, want string) {
+			answers.Go(func() {
+				res, err := s.send(http.MethodPost, "/v1/intents?timeout=50&wait="+target, fmt.Sprintf(plain, "waited"))
+				var got shown
+				if err == nil {
+					err = json.Unmarshal(res.body, &got)
+				}
+				if err != nil || res.status != http.StatusOK || !got.Waited.Reached || string(got.Status) != want && target != "assigned" {
+					t.Errorf("%s: %v, %d %s", target, err, res.status, res.body)
+				}
+			})
+		}
+		ask("completed", "completed")
+		id := intent.ID("", intent.From{Signer: &chain.Address{1}}, "waited")
+		check(t, s.config.Tail.Until(t.Context(), intent.Stream(id), func(ctx context.Context) (bool, error) {
+			r, err := s.config.Intake.Intents.Load(ctx, intent.Stream(id))
+			return r.Version > 0, err
+		}))
+		ask("assigned", "")
+		s.command(id, assign(), attempted(1), seen(1, true))
+		answers.Wait()
+
+		got := into[shown](t, s.do(http.MethodPost, "/v1/intents?wait=mined&timeout=0", fmt.Sprintf(plain, "not-yet")), http.StatusAccepted)
+		if got.Waited.Reached || got.Waited.Because != "timeout" || got.Status != intent.StatusWaiting {
+			t.Errorf("%+v", got.Waited)
+		}
+		at := "/v1/intents/" + got.ID.String()
+		if done := into[shown](t, s.do(http.MethodPost, at+"/cancel", `{"reason": "wrong"}`), http.StatusOK); done.Status != intent.StatusCanceled || done.Outcome.Detail != "wrong" {
+			t.Errorf("%+v", done)
+		}
+		if done := into[shown](t, s.do(http.MethodGet, at+"?wait=completed", ""), http.StatusOK); done.Waited.Reached || done.Waited.Because != "ended" {
+			t.Errorf("%+v", done.Waited)
+		}
+		s.problem(s.do(http.MethodGet, at+"?wait=final", ""), 400, "invalid-filter")
+		s.problem(s.do(http.MethodGet, at+"?timeout=3", ""), 400, "invalid-filter")
+	})
+}
+
+// Speeding up and canceling what is on its way.
+func TestWishes(t *testing.T) {
+	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
+		s := open()
+		made := into[shown](t, s.do(http.MethodPost, "/v1/intents", fmt.Sprintf(whole, "wishes")), http.StatusAccepted)
+		at := "/v1/intents/" + made.ID.String()
+		s.command(made.ID, assign(), attempted(1))
+		if got := into[shown](t, s.do(http.MethodPost, at+"/speed-up", `{"feePerGas": "19000000000"}`), http.StatusAccepted); got.LeastFee != "19000000000" {
+			t.Errorf("%+v", got)
+		}
+		s.problem(s.do(http.MethodPost, at+"/speed-up", `{"feePerGas": "20000000001"}`), 422, "fee-over-ceiling")
+		s.problem(s.do(http.MethodPost, at+"/speed-up", ``), 415, "unsupported-media-type")
+		if got := into[shown](t, s.do(http.MethodPost, at+"/cancel", ""), http.StatusAccepted); got.Status != intent.StatusCanceling || got.Stopping.Reason != intent.Withdrawn {
+			t.Errorf("%+v", got)
+		}
+		s.problem(s.do(http.MethodPost, at+"/speed-up", `{"feePerGas": "20000000000"}`), 409, "intent-canceling")
+		nobody := "/v1/intents/" + chain.IntentID{1}.String()
+		s.problem(s.do(http.MethodPost, nobody+"/cancel", ""), 404, "unknown-intent")
+		s.problem(s.do(http.MethodGet, nobody, ""), 404, "unknown-intent")
+		s.problem(s.do(http.MethodGet, nobody+"/events", ""), 404, "unknown-intent")
+		s.problem(s.do(http.MethodGet, "/v1/intents/0x12", ""), 400, "invalid-intent-id")
+		s.problem(s.do(http.MethodPost, at+"/cancel", `{"reason": "a", "reason": "b"}`), 400, "invalid-request")
+	})
+}
+
+// What has not the form that is expected is refused, and leaves no trace.
+func TestBadRequests(t *testing.T) {
+	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
+		s := open(func(c *Config) { c.API.Limits.BatchItems = 3 })
+		good := fmt.Sprintf(plain, "bad")
+		with := func(old, new string) string { return strings.Replace(good, old, new, 1) }
+		for name, c := range map[string]struct {
+			body   string
+			status int
+			code   string
+		}{
+			"no JSON":            {"{", 400, "malformed-json"},
+			"nothing":            {" ", 400, "malformed-json"},
+			"a word":             {`"x"`, 400, "invalid-request"},
+			"an empty list":      {"[]", 400, "empty-batch"},
+			"too many":           {"[" + strings.Join([]string{good, good, good, good}, ",") + "]", 413, "batch-too-large"},
+			"two documents":      {good + good, 400, "malformed-json"},
+			"unknown":            {with(`"to"`, `"unknown": 1, "to"`), 400, "invalid-request"},
+			"raw bytes":          {with(`"to"`, `"raw": "0x76", "to"`), 400, "invalid-request"},
+			"a client":           {with(`"to"`, `"client": "payroll", "to"`), 400, "invalid-request"},
+			"twice":              {with(`"to"`, `"key": "bad", "to"`), 400, "invalid-request"},
+			"another case":       {with(`"chainId"`, `"chainID"`), 400, "invalid-request"},
+			"no chain":           {with(`"chainId": 42431, `, ""), 400, "invalid-request"},
+			"no key":             {with(`"key": "bad", `, ""), 400, "invalid-request"},
+			"null":               {with(`"5"`, `null`), 400, "invalid-request"},
+			"a number":           {with(`"5"`, `5`), 400, "invalid-request"},
+			"a fraction":         {with(`42431`, `42431.0`), 400, "invalid-request"},
+			"too much":           {with(`"5"`, `"115792089237316195423570985008687907853269984665640564039457584007913129639936"`), 400, "invalid-request"},
+			"no address":         {with(`0x09`, `0x0`), 400, "invalid-request"},
+			"half a byte":        {with(`"5"`, `"5", "data": "0x123"`), 400, "invalid-request"},
+			"calls twice":        {with(`"5"`, `"5", "calls": [{}]`), 400, "invalid-request"},
+			"metadata twice":     {with(`"5"`, `"5", "metadata": {"a": "1", "a": "2"}`), 400, "invalid-request"},
+			"no flag":            {with(`"5"`, `"5", "simulate": "true"`), 400, "invalid-request"},
+			"a bad nonce key":    {with(`"5"`, `"5", "nonceKey": {"mode": "fixed", "key": "0xzz"}`), 400, "invalid-request"},
+			"a mode":             {with(`"5"`, `"5", "nonceKey": {"mode": "best"}`), 422, "invalid-intent"},
+			"nobody":             {with(`"signer": "0x0100000000000000000000000000000000000000", `, ""), 422, "invalid-intent"},
+			"nothing to do":      {with(`, "to": "0x0900000000000000000000000000000000000000", "value": "5"`, ""), 422, "invalid-intent"},
+			"a strange key":      {with(`"bad"`, `"ä"`), 400, "invalid-idempotency-key"},
+			"a strange chain":    {with(`42431`, `42`), 422, "unsupported-chain"},
+			"too late":           {with(`"5"`, `"5", "deadline": 1700000000`), 422, "deadline-passed"},
+			"no webhook":         {with(`"5"`, `"5", "webhooks": ["ftp://127.0.0.1/`+secret+`"]`), 422, "webhook-url"},
+			"a forbidden host":   {with(`"5"`, `"5", "webhooks": ["https://10.0.0.1/`+secret+`?t=`+secret+`"]`), 422, "webhook-url"},
+			"a password":         {with(`"5"`, `"5", "webhooks": ["https://a:`+secret+`@127.0.0.1/"]`), 422, "webhook-url"},
+			"too many webhooks":  {with(`"5"`, `"5", "webhooks": [`+strings.Repeat(`"",`, 8)+`""]`), 413, "intent-too-large"},
+			"too many calls":     {with(`"to": "0x0900000000000000000000000000000000000000", "value": "5"`, `"calls": [`+strings.Repeat(`{},`, 32)+`{}]`), 413, "intent-too-large"},
+			"a list in the list": {"[[" + good + "]]", 400, "invalid-request"},
+		} {
+			res := s.do(http.MethodPost, "/v1/intents", c.body)
+			s.problem(res, c.status, c.code)
+			if t.Failed() {
+				t.Fatalf("%s: %s", name, c.body)
+			}
+			if strings.Contains(string(res.body), secret) {
+				t.Errorf("%s: the answer tells a secret: %s", name, res.body)
+			}
+		}
+		s.problem(s.do(http.MethodPost, "/v1/intents", good, "Idempotency-Key", "bad"), 400, "invalid-idempotency-key")
+		s.problem(s.do(http.MethodPost, "/v1/intents?sync=1", good), 400, "invalid-filter")
+		if head, err := s.config.Intake.Intents.Store.Head(t.Context()); head != 0 || err != nil {
+			t.Errorf("%d events are recorded, %v", head, err)
+		}
+		if strings.Contains(s.log.String(), secret) {
+			t.Error("the log tells the secret of a webhook")
+		}
+	})
+}
+
+// Each of a batch is answered in its place.
+func TestBatch(t *testing.T) {
+	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
+		s := open()
+		body := "[" + strings.Join([]string{fmt.Sprintf(plain, "a"), strings.Replace(fmt.Sprintf(plain, "b"), "42431", "1", 1), fmt.Sprintf(whole, "c"), fmt.Sprintf(plain, "a")}, ",") + "]"
+		got := into[struct {
+			Results []struct {
+				OK      bool
+				Intent  *shown
+				Problem *api.Problem
+			}
+		}](t, s.do(http.MethodPost, "/v1/intents?wait=assigned&timeout=0", body), http.StatusAccepted)
+		for i, r := range got.Results {
+			switch {
+			case i == 1 && (r.OK || r.Problem.Code != "unsupported-chain"), i != 1 && (!r.OK || r.Intent.Waited.Because != "timeout"):
+				t.Errorf("%d: %+v", i, r)
+			case i != 1 && r.Intent.Key != []string{"a", "", "c", "a"}[i]:
+				t.Errorf("%d: %s is answered", i, r.Intent.Key)
+			}
+		}
+		if first, last := got.Results[0].Intent, got.Results[3].Intent; first.ID != last.ID || *first.AlreadyKnown == *last.AlreadyKnown {
+			t.Error("the same wish is two intents, or was known before")
+		}
+		into[results](t, s.do(http.MethodPost, "/v1/intents", "["+strings.Replace(fmt.Sprintf(plain, "d"), "42431", "1", 1)+"]"), http.StatusOK)
+	})
+}
+
+// A client sees and changes its own alone, with a key that is good for it.
+func TestClients(t *testing.T) {
+	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
+		keys := access.State{}
+		token := func(name string, scopes ...access.Scope) string {
+			text, id, digest, err := access.NewToken(rand.Reader)
+			check(t, err)
+			events, err := keys.Decide(access.Create{Key: access.Key{ID: id, Name: name, Digest: digest, Scopes: scopes}, At: epoch})
+			check(t, err)
+			keys = keys.Evolve(events[0])
+			return text
+		}
+		shop, other := token("shop", access.Submit, access.Read, access.Cancel), token("other", access.Submit, access.Read, access.Cancel)
+		reader, operator := token("shop", access.Read), token("operator", access.Read, access.Cancel, access.Admin)
+		s := open(func(c *Config) {
+			c.API.Access = api.Access{Keys: func() access.State { return keys }}
+			c.Client = func(k access.Key) string { return k.Name }
+		})
+		body := fmt.Sprintf(plain, "mine")
+		s.problem(s.do(http.MethodPost, "/v1/intents", body), 401, "unauthorized")
+		s.problem(s.do(http.MethodPost, "/v1/intents", body, "X-API-Key", reader), 403, "forbidden")
+		made := into[shown](t, s.do(http.MethodPost, "/v1/intents", body, "X-API-Key", shop), http.StatusAccepted)
+		theirs := into[shown](t, s.do(http.MethodPost, "/v1/intents", body, "X-API-Key", other), http.StatusAccepted)
+		if made.Client != "shop" || made.ID == theirs.ID || *theirs.AlreadyKnown {
+			t.Errorf("%+v, %+v", made, theirs)
+		}
+		at := "/v1/intents/" + made.ID.String()
+		for _, path := range []string{at, at + "/events"} {
+			s.problem(s.do(http.MethodGet, path, "", "X-API-Key", other), 404, "unknown-intent")
+			into[any](t, s.do(http.MethodGet, path, "", "X-API-Key", reader), http.StatusOK)
+			into[any](t, s.do(http.MethodGet, path, "", "X-API-Key", operator), http.StatusOK)
+		}
+		s.problem(s.do(http.MethodPost, at+"/cancel", "", "X-API-Key", other), 404, "unknown-intent")
+		s.problem(s.do(http.MethodPost, at+"/speed-up", `{"feePerGas": "1"}`, "X-API-Key", other), 404, "unknown-intent")
+		s.problem(s.do(http.MethodPost, at+"/cancel", "", "X-API-Key", reader), 403, "forbidden")
+		s.project()
+		list := func(query, key string) (clients []string) {
+			for _, i := range into[page](t, s.do(http.MethodGet, "/v1/intents"+query, "", "X-API-Key", key), http.StatusOK).Intents {
+				clients = append(clients, i.Client)
+			}
+			return clients
+		}
+		for _, c := range []struct {
+			query, key string
+			want       []string
+		}{
+			{"", shop, []string{"shop"}},
+			{"?client=shop", shop, []string{"shop"}},
+			{"", operator, []string{"other", "shop"}},
+			{"?client=other", operator, []string{"other"}},
+			{"?key=mine", operator, []string{"other", "shop"}},
+			{"?key=mine&signer=0x0100000000000000000000000000000000000000", shop, []string{"shop"}},
+		} {
+			if d := cmp.Diff(c.want, list(c.query, c.key)); d != "" {
+				t.Errorf("%s: %s", c.query, d)
+			}
+		}
+		s.problem(s.do(http.MethodGet, "/v1/intents?client=other", "", "X-API-Key", shop), 403, "forbidden")
+		into[shown](t, s.do(http.MethodPost, at+"/cancel", "", "X-API-Key", operator), http.StatusOK)
+	})
+}
+
+// Lists have filters and pages; a wish that is named in full is there at once.
+func TestList(t *testing.T) {
+	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
+		s := open()
+		var ids []chain.IntentID
+		for i := range 7 {
+			form := []string{plain, whole}[i%2]
+			ids = append(ids, into[shown](t, s.do(http.MethodPost, "/v1/intents", fmt.Sprintf(form, fmt.Sprint("k", i))), http.StatusAccepted).ID)
+		}
+		list := func(query string) (found []int) {
+			for _, i := range into[page](t, s.do(http.MethodGet, "/v1/intents"+query, ""), http.StatusOK).Intents {
+				if found = append(found, slices.Index(ids, i.ID)); len(i.Calls) == 0 || i.Calls[0].Data != nil {
+					t.Errorf("%s: calls %+v", query, i.Calls)
+				}
+			}
+			return found
+		}
+		if got := list("?key=k3&pool=hot"); !slices.Equal(got, []int{3}) { // nothing is folded yet
+			t.Errorf("by its key: %v", got)
+		}
+		if got := list("?key=k3&pool=hot&status=mined"); len(got) > 0 {
+			t.Errorf("what does not fit: %v", got)
+		}
+		if got := list("?key=k3&pool=cold"); len(got) > 0 {
+			t.Errorf("another's: %v", got)
+		}
+		s.command(ids[2], assign(), attempted(2), seen(2, true))
+		s.command(ids[3], assign())
+		s.project()
+		for query, want := range map[string][]int{
+			"": {6, 5, 4, 3, 2, 1, 0}, "?pool=hot": {5, 3, 1}, "?signer=0x0100000000000000000000000000000000000000": {6, 4, 3, 2, 0},
+			"?hash=" + txHash(2).String(): {2}, "?status=completed&status=assigned": {3, 2}, "?subject=Alice+%26+S%C3%B6hne": {5, 3, 1},
+			"?chainId=1": nil, "?key=k6": {6}, "?limit=2": {6, 5},
+		} {
+			if d := cmp.Diff(want, list(query)); d != "" {
+				t.Errorf("%s: %s", query, d)
+			}
+		}
+		var walked []int
+		next := "/v1/intents?limit=3"
+		for next != "" {
+			res := s.do(http.MethodGet, next, "")
+			for _, i := range into[page](t, res, http.StatusOK).Intents {
+				walked = append(walked, slices.Index(ids, i.ID))
+			}
+			next, _, _ = strings.Cut(strings.TrimPrefix(res.header.Get("Link"), "<"), ">")
+		}
+		if d := cmp.Diff([]int{6, 5, 4, 3, 2, 1, 0}, walked); d != "" {
+			t.Error(d)
+		}
+		cursor := into[page](t, s.do(http.MethodGet, "/v1/intents?limit=3", ""), http.StatusOK).NextCursor
+		s.problem(s.do(http.MethodGet, "/v1/intents?pool=hot&cursor="+cursor, ""), 400, "invalid-cursor")
+		for query, code := range map[string]string{
+			"?limit=0": "invalid-limit", "?limit=201": "invalid-limit", "?chainId=x": "invalid-filter", "?signer=0x1": "invalid-filter", "?hash=1": "invalid-filter",
+			"?status=done": "invalid-filter", "?key=": "invalid-filter", "?cursor=x": "invalid-cursor", "?owner=me": "invalid-filter", "?key=a&key=b": "invalid-filter",
+			"?key=a&pool=hot&signer=0x0100000000000000000000000000000000000000": "invalid-filter",
+		} {
+			s.problem(s.do(http.MethodGet, "/v1/intents"+query, ""), 400, code)
+		}
+	})
+}
+
+// The contract is OpenAPI, names every route with its scope, and every code.
+func TestContract(t *testing.T) {
+	c, err := contract()
+	check(t, err)
+	check(t, c.doc.Validate(t.Context(), openapi3.EnableExamplesValidation(), openapi3.EnableMultiError()))
+	var promised, served []string
+	for path, item := range c.doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			scope, scoped := operation.Extensions["x-scope"]
+			if !scoped {
+				scope = api.Public
+			}
+			promised = append(promised, fmt.Sprint(method, " ", path, " ", scope))
+		}
+	}
+	for _, r := range new(desk).routes() {
+		served = append(served, fmt.Sprint(r.Method, " ", r.Path, " ", r.Scope))
+	}
+	slices.Sort(promised)
+	slices.Sort(served)
+	if d := cmp.Diff(promised, served); d != "" {
+		t.Errorf("openapi.yaml (-) and the router (+) differ:\n%s", d)
+	}
+	text := string(contractYAML)
+	_, codes, _ := strings.Cut(text, "and of intents:")
+	codes, _, _ = strings.Cut(codes, ".\n")
+	var told, table []string
+	for _, code := range strings.Split(strings.Join(strings.Fields(codes), ""), ",") {
+		told = append(told, code)
+	}
+	seen := map[event.Refusal]bool{}
+	for _, k := range kinds() {
+		table = append(table, string(k.Code))
+		if seen[k.Code] || k.Title == "" || http.StatusText(k.Status) == "" {
+			t.Errorf("%+v", k)
+		}
+		seen[k.Code] = true
+	}
+	if d := cmp.Diff(told, table); d != "" {
+		t.Errorf("the codes in openapi.yaml (-) and the table (+) differ:\n%s", d)
+	}
+	var statuses []intent.Status
+	for _, s := range c.doc.Components.Schemas["Status"].Value.Enum {
+		statuses = append(statuses, intent.Status(s.(string)))
+	}
+	if d := cmp.Diff(statuses, intent.Statuses()); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,191 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/projections/intents"
+)
+
+// shown is an intent as it is shown. Times are Unix seconds; amounts are decimal strings.
+type shown struct {
+	ID      chain.IntentID `json:"id"`
+	Status  intent.Status  `json:"status"`
+	Client  string         `json:"client,omitempty"`
+	Key     string         `json:"key"`
+	ChainID chain.ID       `json:"chainId"`
+	Signer  *chain.Address `json:"signer,omitempty"` // that was asked for
+	Pool    string         `json:"pool,omitempty"`
+
+	Calls    []call            `json:"calls"`
+	Gas      *gas              `json:"gas,omitempty"`
+	Deadline uint64            `json:"deadline,omitempty"`
+	Order    string            `json:"orderingKey,omitempty"`
+	NonceKey *nonceKey         `json:"nonceKey,omitempty"`
+	Subject  string            `json:"subject,omitempty"`
+	Webhooks []webhook         `json:"webhooks,omitempty"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	Simulate bool              `json:"simulate,omitempty"`
+
+	// Sequence is that of the last event.
+	Sequence      uint64      `json:"sequence"`
+	Place         *place      `json:"place,omitempty"`
+	LeastFee      string      `json:"leastFeePerGas,omitempty"` // after a speed-up
+	Attempts      []attempt   `json:"attempts"`
+	TxHash        *chain.Hash `json:"txHash,omitempty"` // that the receipt is of
+	Receipt       *receipt    `json:"receipt,omitempty"`
+	Confirmations []block     `json:"confirmations,omitempty"`
+	Stopping      *stopping   `json:"stopping,omitempty"`
+	Outcome       *outcome    `json:"outcome,omitempty"`
+
+	RequestedAt  int64       `json:"requestedAt"`
+	UpdatedAt    int64       `json:"updatedAt,omitempty"`
+	AlreadyKnown *bool       `json:"alreadyKnown,omitempty"`
+	Waited       *api.Waited `json:"waited,omitempty"`
+}
+
+type call struct {
+	To    *chain.Address `json:"to,omitempty"` // absent when a contract is created
+	Value intent.Amount  `json:"value"`
+	Data  intent.Data    `json:"data,omitempty"` // not in lists
+}
+
+type gas struct {
+	Limit          uint64         `json:"limit,omitempty"`
+	Urgency        intent.Urgency `json:"urgency,omitempty"`
+	MaxFee         intent.Amount  `json:"maxFeePerGas,omitzero"`
+	MaxPriorityFee intent.Amount  `json:"maxPriorityFeePerGas,omitzero"`
+	FeeToken       *chain.Address `json:"feeToken,omitempty"`
+	Sponsored      bool           `json:"sponsored,omitempty"`
+}
+
+type nonceKey struct {
+	Mode intent.NonceMode `json:"mode"`
+	Key  *chain.NonceKey  `json:"key,omitempty"`
+}
+
+// webhook is where news goes, without what may be a secret.
+type webhook struct {
+	Origin string `json:"origin"`
+}
+
+type place struct {
+	Signer   chain.Address  `json:"signer"`
+	NonceKey chain.NonceKey `json:"nonceKey"`
+	Nonce    uint64         `json:"nonce"`
+}
+
+type attempt struct {
+	Attempt  int                `json:"attempt"`
+	Kind     intent.AttemptKind `json:"kind"`
+	TxHash   chain.Hash         `json:"txHash"`
+	Replaces *chain.Hash        `json:"replaces,omitempty"`
+	At       int64              `json:"at"`
+}
+
+type block struct {
+	Number uint64     `json:"number"`
+	Hash   chain.Hash `json:"hash"`
+	Time   uint64     `json:"time"`
+}
+
+type receipt struct {
+	Block             block          `json:"block"`
+	TransactionIndex  uint64         `json:"transactionIndex"`
+	Status            uint64         `json:"status"`
+	GasUsed           uint64         `json:"gasUsed"`
+	EffectiveGasPrice string         `json:"effectiveGasPrice,omitempty"`
+	FeePayer          *chain.Address `json:"feePayer,omitempty"`
+	FeeToken          *chain.Address `json:"feeToken,omitempty"`
+}
+
+// stopping is why it is to end without effect.
+type stopping struct {
+	Reason intent.Reason `json:"reason"`
+	Detail string        `json:"detail,omitempty"`
+}
+
+// outcome is how it came out. Of a completed intent the reason is why it should not have
+// been done.
+type outcome struct {
+	Reason intent.Reason `json:"reason,omitempty"`
+	Detail string        `json:"detail,omitempty"`
+	TxHash *chain.Hash   `json:"txHash,omitempty"`
+	Block  *block        `json:"block,omitempty"`
+}
+
+// shownOf shows what is recorded. Of a row that is only a state it is not known when it
+// was changed last.
+func shownOf(row intents.Row) *shown {
+	s, r := row.State, row.State.Requested.Request
+	out := &shown{
+		ID: s.Requested.ID, Status: s.Status(), Client: r.Client, Key: r.Key, ChainID: r.Chain, Signer: r.Signer, Pool: r.Pool,
+		Calls: []call{}, Deadline: r.Deadline, Order: r.Order, Subject: r.Subject, Metadata: r.Metadata, Simulate: r.Simulate,
+		Sequence: s.Sequence, Attempts: []attempt{},
+		RequestedAt: unix(s.Requested.At), UpdatedAt: unix(row.UpdatedAt),
+	}
+	for _, c := range r.Calls {
+		out.Calls = append(out.Calls, call(c))
+	}
+	if g := gas(r.Gas); g != (gas{}) {
+		out.Gas = &g
+	}
+	if r.NonceKey.Mode != intent.NonceAny {
+		out.NonceKey = &nonceKey{r.NonceKey.Mode, r.NonceKey.Key}
+	}
+	for _, w := range r.Webhooks {
+		out.Webhooks = append(out.Webhooks, webhook{w.Origin()})
+	}
+	out.addCourse(s)
+	return out
+}
+
+// addCourse adds what has become of the request.
+func (out *shown) addCourse(s intent.State) {
+	if p := s.Place; p != nil {
+		out.Place = &place{p.Signer, p.NonceKey, p.Nonce}
+	}
+	if !s.Floor.IsZero() {
+		out.LeastFee = s.Floor.String()
+	}
+	for _, made := range s.Attempts {
+		out.Attempts = append(out.Attempts, attempt{made.Attempt, made.Kind, made.Hash, hashOf(made.Replaces), unix(made.At)})
+	}
+	if r := s.Receipt; r != nil {
+		out.TxHash = hashOf(s.Mined)
+		out.Receipt = &receipt{blockOf(r.Block), r.Index, r.Status, r.GasUsed, r.EffectiveGasPrice, r.FeePayer, r.FeeToken}
+	}
+	for _, b := range s.Told {
+		out.Confirmations = append(out.Confirmations, blockOf(b))
+	}
+	if s.Stop.Reason != "" {
+		out.Stopping = &stopping{s.Stop.Reason, s.Stop.Detail}
+	}
+	if e := s.End; e != nil {
+		out.Outcome = &outcome{Reason: e.Reason, Detail: e.Detail, TxHash: hashOf(e.Hash)}
+		if !e.Block.IsZero() {
+			b := blockOf(e.Block)
+			out.Outcome.Block = &b
+		}
+	}
+}
+
+func blockOf(b chain.Block) block { return block{b.Number, b.Hash, b.Time} }
+
+// hashOf is nil for a hash that is none.
+func hashOf(h chain.Hash) *chain.Hash {
+	if h.IsZero() {
+		return nil
+	}
+	return &h
+}
+
+// unix is a time in Unix seconds; 0 for one that is not set.
+func unix(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}

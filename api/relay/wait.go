@@ -1,0 +1,115 @@
+package relay
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/commands/intake"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// A milestone is something in an intent's life that a request can wait for.
+type milestone struct {
+	name string
+	// reached reports that it is so.
+	reached func(intent.State) bool
+}
+
+// milestones are in the order of an intent's life. An intent that has come out without
+// one does not come to it any more.
+func milestones() []milestone {
+	return []milestone{
+		{"assigned", func(s intent.State) bool { return s.Place != nil }},
+		{"mined", func(s intent.State) bool { return s.Receipt != nil }},
+		{"completed", func(s intent.State) bool { return s.End != nil && s.End.Status == intent.StatusCompleted }},
+	}
+}
+
+// wait is what a request asks to wait for, and how long.
+type wait struct {
+	milestone
+	timeout time.Duration
+}
+
+// readWait reads what a request wants to wait for; nil when it does not.
+func readWait(q url.Values) (*wait, error) {
+	var names []string
+	for _, m := range milestones() {
+		names = append(names, m.name)
+	}
+	name, timeout, err := api.ReadWait(q, names...)
+	if err != nil || name == "" {
+		return nil, err
+	}
+	return &wait{milestones()[slices.Index(names, name)], timeout}, nil
+}
+
+func (w wait) over(s intent.State) bool { return w.reached(s) || s.End != nil }
+
+// waitForAll waits until it is over for every intent that was taken on, and leaves the
+// states that it has seen. Waiting in turn takes as long as the longest.
+func (d *desk) waitForAll(r api.Request, wanted *wait, all []intake.Answer) []*api.Waited {
+	out := make([]*api.Waited, len(all))
+	if wanted == nil {
+		return out
+	}
+	wake, room := r.Rest()
+	wake = sync.OnceFunc(wake)
+	defer wake()
+	ctx, stop := context.WithTimeout(r.Context(), wanted.timeout)
+	defer stop()
+	for i := range all {
+		if all[i].Err != nil {
+			continue
+		}
+		out[i] = &api.Waited{For: wanted.name}
+		if !room {
+			out[i].Because = api.WaitBusy
+		} else if err := d.Tail.Until(ctx, stream(all[i].State.Requested.ID), d.look(*wanted, &all[i].State)); err != nil {
+			out[i].Because = api.WaitEnded(err)
+		}
+	}
+	wake()
+	d.lookAgain(r, *wanted, all, out)
+	return out
+}
+
+// look reads an intent as it stands, and says whether there is nothing more to wait for.
+func (d *desk) look(wanted wait, seen *intent.State) func(context.Context) (bool, error) {
+	id := seen.Requested.ID
+	return func(ctx context.Context) (bool, error) {
+		loaded, err := d.Intake.Intents.Load(ctx, stream(id))
+		if err != nil {
+			return false, err
+		}
+		*seen = loaded.State
+		return wanted.over(*seen), nil
+	}
+}
+
+// lookAgain says what each wait came to. Those in the row behind one that took up all
+// the time have not been looked at since they were taken on: they may be there.
+func (d *desk) lookAgain(r api.Request, wanted wait, all []intake.Answer, out []*api.Waited) {
+	ctx, cancel := r.Work()
+	defer cancel()
+	for i, w := range out {
+		if w == nil {
+			continue
+		}
+		if w.Because != "" {
+			if _, err := d.look(wanted, &all[i].State)(ctx); err != nil {
+				d.API.Log.WarnContext(ctx, "intent not read after a wait", "request", r.ID(), "intent", all[i].State.Requested.ID.String(), "err", err)
+			}
+		}
+		switch s := all[i].State; {
+		case wanted.reached(s):
+			w.Reached, w.Because = true, ""
+		case s.End != nil:
+			w.Because = api.WaitHopeless
+		}
+	}
+}

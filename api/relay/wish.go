@@ -1,0 +1,71 @@
+package relay
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/commands/intake"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/projections/intents"
+)
+
+// cancel answers POST /v1/intents/{id}/cancel. A body, which may say why, is not needed.
+func (d *desk) cancel(r api.Request) error {
+	return d.wish(r, true, func(in reading) (carry, error) {
+		var reason string
+		err := in.Object(api.Member{Name: "reason", Optional: true, Read: func() error { return in.text(&reason) }})
+		return func(ctx context.Context, id chain.IntentID) intake.Answer {
+			return d.Intake.Cancel(ctx, d.reach(r), id, reason, r.Meta())
+		}, err
+	})
+}
+
+// speedUp answers POST /v1/intents/{id}/speed-up.
+func (d *desk) speedUp(r api.Request) error {
+	return d.wish(r, false, func(in reading) (carry, error) {
+		var fee intent.Amount
+		err := in.Object(api.Member{Name: "feePerGas", Read: func() error { return in.amount(&fee) }})
+		return func(ctx context.Context, id chain.IntentID) intake.Answer {
+			return d.Intake.SpeedUp(ctx, d.reach(r), id, fee, r.Meta())
+		}, err
+	})
+}
+
+// carry carries a wish about an intent out.
+type carry func(ctx context.Context, id chain.IntentID) intake.Answer
+
+// wish answers a wish about an intent, which read reads from the body, with how the
+// intent stands then: 202 while that is not the end of it.
+func (d *desk) wish(r api.Request, bare bool, read func(reading) (carry, error)) error {
+	id, err := named(r)
+	if err != nil {
+		return err
+	}
+	if _, err := r.Query(); err != nil {
+		return err
+	}
+	body := []byte("{}")
+	if !bare || r.HasBody() {
+		if body, err = r.ReadBody(); err != nil {
+			return err
+		}
+	}
+	in := reading{api.NewDocument(body)}
+	var wished carry
+	if err := in.Whole(func() (err error) { wished, err = read(in); return err }); err != nil {
+		return err
+	}
+	ctx, cancel := r.Work()
+	defer cancel()
+	a := wished(ctx, id)
+	if a.Err != nil {
+		return a.Err
+	}
+	status := http.StatusAccepted
+	if a.State.End != nil {
+		status = http.StatusOK
+	}
+	return r.Reply(status, shownOf(intents.Row{State: a.State}))
+}
