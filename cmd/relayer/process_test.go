@@ -1,0 +1,240 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+)
+
+// program is the built relayer, with crash points in it; TestMain builds it once.
+var program string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "relayer-test-")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+		// Without SQLite, which is C made into Go and ten times as slow under the detector.
+		if program, err = rig.BuildProgram(context.Background(), dir, "relayer", "-race", "-gcflags=modernc.org/...=-race=false", "-tags", "crash"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		// The detector would have every process linger for a second.
+		if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+			panic(err)
+		}
+		// Mostly they wait for blocks.
+		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
+		return m.Run()
+	}())
+}
+
+// patience bounds a test; what it waits for comes far sooner.
+const patience = 3 * time.Minute
+
+// keys are those of the first accounts that anvil holds money for.
+var keys = []string{
+	"RELAYER_PRIVATE_KEY_0=ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+	"RELAYER_PRIVATE_KEY_1=59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
+	"RELAYER_PRIVATE_KEY_2=5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
+}
+
+// to is who is paid; nobody else pays it.
+var to = chain.Address{0: 0x77, 19: 9}
+
+// a kind of chain, and how it is paid on it.
+type kind struct {
+	name  string
+	id    chain.ID
+	anvil []string
+	pay   intent.Call
+}
+
+func kinds() []kind {
+	transfer := wallet.Transfer(wallet.PathUSD, to, 1)
+	return []kind{
+		{"tempo", rig.TempoChain, server.TempoFlags(), intent.Call{To: transfer.To, Data: transfer.Input}},
+		{"ethereum", 31337, nil, intent.Call{To: &to, Value: intent.NewAmount(1)}},
+	}
+}
+
+// world is a chain, a store and what a relayer needs to work with them.
+type world struct {
+	kind
+	ctx      context.Context
+	node     *server.Anvil
+	dir      string
+	flags    []string
+	settings settings.Settings
+	asked    map[chain.IntentID]intent.Request
+}
+
+// engines are the stores that every process test runs on, both at once.
+func engines(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir string) []string)) {
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(_ *testing.T, dir string) []string {
+			return []string{"--store", "embedded:" + filepath.Join(dir, "data")}
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(t *testing.T, dir string) []string {
+			return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
+		})
+	})
+}
+
+func newWorld(t *testing.T, k kind, store func(t *testing.T, dir string) []string, more ...string) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	w := &world{kind: k, ctx: ctx, dir: t.TempDir(), asked: map[chain.IntentID]intent.Request{}}
+	var err error
+	if w.node, err = server.NewAnvil(testenv.Need(t, testenv.AnvilVar), append(k.anvil, "--block-time", "1")...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { check(t, w.node.Remove()) })
+	check(t, w.node.Start(ctx))
+	var signers []string
+	for i := range keys {
+		signers = append(signers, wallet.Dev(i).Address().String())
+	}
+	all := strings.Join(signers, ",")
+	w.flags = append(store(t, w.dir),
+		fmt.Sprintf("--chains=%d=%s", k.id, w.node.URL()), fmt.Sprintf("--confirmations=%d=2", k.id),
+		"--scheduler-rebroadcast-min=1s", // anvil forgets a transaction whose nonce is ahead
+		"--signers-allowed="+all, "--signers-environment", "--pools=hot="+all, "--lane-poll=100ms",
+		"--owner-lease-ttl=1s", "--owner-lease-renew=300ms", "--lane-claim=1s") // who is killed leaves leases and claims behind
+	w.flags = append(w.flags, more...)
+	flags := pflag.NewFlagSet("relayer", pflag.ContinueOnError)
+	settings.Flags(flags)
+	check(t, flags.Parse(w.flags))
+	if w.settings, _, err = settings.Resolve(flags, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// relayer prepares a process. It is killed with the test.
+func (w *world) relayer(t *testing.T, env ...string) *rig.Service {
+	t.Helper()
+	s := &rig.Service{Program: program, Env: append(env, keys...), Args: w.flags, Log: filepath.Join(w.dir, "log-"+testenv.Random(4))}
+	t.Cleanup(func() {
+		s.Kill()
+		log, err := os.ReadFile(s.Log)
+		if err == nil && bytes.Contains(log, []byte("WARNING: DATA RACE")) {
+			t.Errorf("the relayer has a data race:\n%s", log)
+		}
+		for _, secret := range keys {
+			if _, digits, _ := strings.Cut(secret, "="); bytes.Contains(log, []byte(digits)) {
+				t.Error("a private key is in the log")
+			}
+		}
+		if t.Failed() {
+			t.Logf("log of the relayer:\n%s", s.Tail())
+		}
+	})
+	return s
+}
+
+// pool is an intent for whoever has room.
+func (w *world) pool(key string) intent.Request {
+	return intent.Request{Key: key, Chain: w.id, From: intent.From{Pool: "hot"}, Calls: []intent.Call{w.pay}}
+}
+
+// one is an intent for one signer.
+func (w *world) one(signer int, key string) intent.Request {
+	r, a := w.pool(key), wallet.Dev(signer).Address()
+	r.From = intent.From{Signer: &a}
+	return r
+}
+
+// ask puts intents into the log, by the program.
+func (w *world) ask(t *testing.T, requests ...intent.Request) {
+	t.Helper()
+	var in, errs bytes.Buffer
+	for _, r := range requests {
+		check(t, json.NewEncoder(&in).Encode(r))
+		w.asked[r.ID()] = r
+	}
+	cmd := exec.CommandContext(w.ctx, program, append([]string{"request"}, w.flags...)...)
+	cmd.Stdin, cmd.Stderr = &in, &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("relayer request: %v\n%s", err, &errs)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		if id, _, _ := strings.Cut(line, " "); i >= len(requests) || id != requests[i].ID().String() {
+			t.Errorf("it answers %q", line)
+		}
+	}
+}
+
+// feed is the log, read from beside the relayer.
+func (w *world) feed(t *testing.T) delivery.Feed {
+	t.Helper()
+	f, err := delivery.OpenFeed(w.ctx, w.settings.Delivery, slog.New(slog.DiscardHandler))
+	check(t, err)
+	t.Cleanup(func() { check(t, f.Close()) })
+	return f
+}
+
+// done waits until all that was asked for has come out.
+func (w *world) done(t *testing.T, s *rig.Service) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	go func() { // nothing comes of a relayer that has ended
+		select {
+		case <-s.Ended():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	open := len(w.asked)
+	ends := event.Filter{Names: []string{"intent.completed.", "intent.failed.", "intent.canceled."}}
+	for batch, err := range w.feed(t).Log.Subscribe(ctx, 0, ends, 1000) {
+		if err != nil {
+			t.Fatalf("%d intents are open: %v", open, err)
+		}
+		if open -= len(batch.Events); open <= 0 {
+			return
+		}
+	}
+	t.Fatalf("%d intents are open", open)
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

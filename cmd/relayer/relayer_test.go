@@ -1,0 +1,99 @@
+package main_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+)
+
+// Intents for one signer, for a pool of three, and in rows: each is mined once, at a
+// nonce of its own, on both kinds of chain and both stores.
+func TestCarriesOut(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		for _, k := range kinds() {
+			t.Run(k.name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, k, store)
+				var requests []intent.Request
+				for i := range 12 {
+					requests = append(requests, w.pool(fmt.Sprint("pool-", i)))
+				}
+				for i := range 6 {
+					requests = append(requests, w.one(i%2, fmt.Sprint("one-", i)))
+				}
+				for i := range 6 {
+					r := w.pool(fmt.Sprint("row-", i))
+					r.Order = fmt.Sprint("row", i%2)
+					if k.name == "tempo" { // each row under a nonce key of its own
+						r.NonceKey.Mode = intent.NonceOrdered
+					}
+					requests = append(requests, r)
+				}
+				w.ask(t, requests...)
+				w.ask(t, requests[0]) // which is no other
+				s := w.relayer(t)
+				check(t, s.Start(w.ctx))
+				w.done(t, s)
+				check(t, s.Stop(w.ctx))
+				w.judge(t)
+			})
+		}
+	})
+}
+
+// The relayer is killed, as kill -9 does, at every named point, one life after the other,
+// with new intents for each. Each is carried out once.
+func TestKilledAtEveryPoint(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		w := newWorld(t, kinds()[0], store)
+		for i, point := range relayer.CrashPoints() {
+			for n := range 2 {
+				w.ask(t, w.pool(fmt.Sprintf("pool-%d-%d", i, n)), w.one(0, fmt.Sprintf("one-%d-%d", i, n)))
+			}
+			s := w.relayer(t, "WATCHTOWER_CRASH_AT="+point)
+			check(t, s.Launch())
+			select {
+			case <-s.Ended():
+			case <-w.ctx.Done():
+				t.Fatalf("the relayer never came to %s", point)
+			}
+		}
+		s := w.relayer(t)
+		check(t, s.Start(w.ctx))
+		w.done(t, s)
+		check(t, s.Stop(w.ctx))
+		w.judge(t)
+	})
+}
+
+// Two replicas share a Postgres, and take the leases of lanes in a Redis. One is killed
+// while intents come in: the other carries the rest out.
+func TestReplicaKilled(t *testing.T) {
+	t.Parallel()
+	cache, err := server.NewRedis(testenv.Need(t, testenv.RedisBinVar))
+	check(t, err)
+	t.Cleanup(func() { check(t, cache.Remove()) })
+	check(t, cache.Start(t.Context()))
+	w := newWorld(t, kinds()[1], func(t *testing.T, dir string) []string {
+		return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
+	}, "--redis="+cache.URL(), "--lane-leases=redis")
+	first, second := w.relayer(t), w.relayer(t)
+	check(t, first.Start(w.ctx))
+	check(t, second.Start(w.ctx))
+	for i := range 12 {
+		w.ask(t, w.pool(fmt.Sprint("pool-", i)), w.one(i%3, fmt.Sprint("one-", i)))
+		if i == 5 {
+			first.Kill()
+		}
+	}
+	w.done(t, second)
+	check(t, second.Stop(w.ctx))
+	w.judge(t)
+}
