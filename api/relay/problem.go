@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/commands/intake"
 	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
@@ -33,6 +34,7 @@ func kinds() []api.Kind {
 		{Code: signer.ErrUnknown, Status: http.StatusUnprocessableEntity, Title: "The signer is not known"},
 		{Code: signer.ErrPool, Status: http.StatusUnprocessableEntity, Title: "The signer is not one of the pool"},
 		{Code: signer.ErrTarget, Status: http.StatusForbidden, Title: "The signer may not call this"},
+		{Code: intake.ErrNotServed, Status: http.StatusUnprocessableEntity, Title: "Nobody here would carry this out"},
 		{Code: ErrInvalidIntentID, Status: http.StatusBadRequest, Title: "This is not the id of an intent"},
 	}
 }

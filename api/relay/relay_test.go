@@ -11,13 +11,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
@@ -430,54 +428,4 @@ func TestList(t *testing.T) {
 			s.problem(s.do(http.MethodGet, "/v1/intents"+query, ""), 400, code)
 		}
 	})
-}
-
-// The contract is OpenAPI, names every route with its scope, and every code.
-func TestContract(t *testing.T) {
-	c, err := contract()
-	check(t, err)
-	check(t, c.doc.Validate(t.Context(), openapi3.EnableExamplesValidation(), openapi3.EnableMultiError()))
-	var promised, served []string
-	for path, item := range c.doc.Paths.Map() {
-		for method, operation := range item.Operations() {
-			scope, scoped := operation.Extensions["x-scope"]
-			if !scoped {
-				scope = api.Public
-			}
-			promised = append(promised, fmt.Sprint(method, " ", path, " ", scope))
-		}
-	}
-	for _, r := range new(desk).routes() {
-		served = append(served, fmt.Sprint(r.Method, " ", r.Path, " ", r.Scope))
-	}
-	slices.Sort(promised)
-	slices.Sort(served)
-	if d := cmp.Diff(promised, served); d != "" {
-		t.Errorf("openapi.yaml (-) and the router (+) differ:\n%s", d)
-	}
-	text := string(contractYAML)
-	_, codes, _ := strings.Cut(text, "and of intents:")
-	codes, _, _ = strings.Cut(codes, ".\n")
-	var told, table []string
-	for _, code := range strings.Split(strings.Join(strings.Fields(codes), ""), ",") {
-		told = append(told, code)
-	}
-	seen := map[event.Refusal]bool{}
-	for _, k := range kinds() {
-		table = append(table, string(k.Code))
-		if seen[k.Code] || k.Title == "" || http.StatusText(k.Status) == "" {
-			t.Errorf("%+v", k)
-		}
-		seen[k.Code] = true
-	}
-	if d := cmp.Diff(told, table); d != "" {
-		t.Errorf("the codes in openapi.yaml (-) and the table (+) differ:\n%s", d)
-	}
-	var statuses []intent.Status
-	for _, s := range c.doc.Components.Schemas["Status"].Value.Enum {
-		statuses = append(statuses, intent.Status(s.(string)))
-	}
-	if d := cmp.Diff(statuses, intent.Statuses()); d != "" {
-		t.Error(d)
-	}
 }

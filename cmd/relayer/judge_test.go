@@ -3,6 +3,7 @@ package main_test
 import (
 	"math/big"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -17,23 +18,19 @@ import (
 )
 
 // judge holds the history against what is promised, and against the chain: each intent
-// was completed by one transaction, at a nonce of its own, and paid once.
+// was completed by one transaction, at a nonce of its own, and paid once; save for those
+// that were canceled, which were not paid.
 func (w *world) judge(t *testing.T) {
 	t.Helper()
 	ledger := promise.NewLedger()
 	check(t, rig.Observe(w.ctx, ledger, w.node.URL(), 2))
 	nonces, wishes := lanes.New(lanes.Settings{}), intents.New()
 	var found []promise.Violation
-	states := map[chain.IntentID]intent.State{}
-	codec := intent.Codec()
-	for _, r := range w.events(t) {
+	all := w.events(t)
+	for _, r := range all {
 		found = slices.Concat(found, nonces.Event(r), wishes.Event(r))
-		if id, err := intent.ParseStream(r.Stream); err == nil {
-			e, err := codec.Decode(r.Name, r.Data)
-			check(t, err)
-			states[id] = states[id].Evolve(e)
-		}
 	}
+	states := statesOf(t, all)
 	found = append(found, nonces.Finish(time.Now())...)
 	found = append(found, wishes.Finish(func(chain.ID) promise.Chain { return ledger }, true)...)
 	for _, v := range found {
@@ -41,9 +38,15 @@ func (w *world) judge(t *testing.T) {
 	}
 	places := map[intent.Place]chain.IntentID{}
 	for id, r := range w.asked {
-		s := states[id]
-		if s.Status() != intent.StatusCompleted {
-			t.Errorf("%s (%s) is %s: %+v", id, r.Key, s.Status(), s.End)
+		s, want := states[id], intent.StatusCompleted
+		if w.canceled[id] {
+			want = intent.StatusCanceled
+		}
+		if s.Status() != want {
+			t.Errorf("%s (%s) is %s, not %s: %+v", id, r.Key, s.Status(), want, s.End)
+			continue
+		}
+		if s.Place == nil { // it was canceled before anybody took it
 			continue
 		}
 		if other, taken := places[*s.Place]; taken {
@@ -51,13 +54,56 @@ func (w *world) judge(t *testing.T) {
 		}
 		places[*s.Place] = id
 		if receipt, in := ledger.Receipt(s.End.Hash); !in || receipt.Status != 1 {
-			t.Errorf("%s is completed by %s, which the chain has not executed", id, s.End.Hash)
+			t.Errorf("%s is ended by %s, which the chain has not executed", id, s.End.Hash)
 		}
 	}
 	w.inOrder(t, states)
-	if got := w.paid(t); got != uint64(len(w.asked)) {
-		t.Errorf("%d payments were executed for %d intents", got, len(w.asked))
+	if got, want := w.paid(t), uint64(len(w.asked)-len(w.canceled)); got != want {
+		t.Errorf("%d payments were executed for %d intents", got, want)
 	}
+}
+
+// statesOf are the intents as their events add up.
+func statesOf(t *testing.T, all []event.Recorded) map[chain.IntentID]intent.State {
+	t.Helper()
+	states, codec := map[chain.IntentID]intent.State{}, intent.Codec()
+	for _, r := range all {
+		if id, err := intent.ParseStream(r.Stream); err == nil {
+			e, err := codec.Decode(r.Name, r.Data)
+			check(t, err)
+			states[id] = states[id].Evolve(e)
+		}
+	}
+	return states
+}
+
+// unbroken checks that the intents of a signer have its nonces from one on in the order of
+// asking, without a hole, and that the chain has executed all of them and nothing more.
+func (w *world) unbroken(t *testing.T, signer chain.Address, from uint64) {
+	t.Helper()
+	states, next := statesOf(t, w.events(t)), from
+	for _, id := range w.positions(t) {
+		if r := w.asked[id]; r.Signer == nil || *r.Signer != signer {
+			continue
+		}
+		if p := states[id].Place; p == nil || p.Nonce != next {
+			t.Fatalf("%s has %+v, not nonce %d", id, p, next)
+		}
+		next++
+	}
+	if wants := w.wants(t, signer); wants != next {
+		t.Errorf("the chain wants nonce %d of %s, not %d", wants, signer, next)
+	}
+}
+
+// wants is the nonce that the chain wants next of a signer.
+func (w *world) wants(t *testing.T, signer chain.Address) uint64 {
+	t.Helper()
+	var answer string
+	check(t, rig.Call(w.ctx, w.node.URL(), &answer, "eth_getTransactionCount", signer.String(), "latest"))
+	n, err := strconv.ParseUint(answer, 0, 64)
+	check(t, err)
+	return n
 }
 
 // inOrder checks that intents of a row have rising nonces in one lane.

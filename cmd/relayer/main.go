@@ -1,6 +1,6 @@
-// Command relayer carries intents out: it holds keys, signs, and delivers what it has
-// signed, with all that command watchtower does in the same process. docs/relayer.md says
-// what it can do today.
+// Command relayer takes intents on over HTTP and carries them out: it holds keys, signs,
+// and delivers what it has signed, with all that command watchtower does in the same
+// process. docs/relayer.md says how it is used, and what it does not do yet.
 package main
 
 import (
@@ -21,6 +21,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
 )
 
 // Set at build time by -ldflags "-X main.version=…".
@@ -56,7 +57,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serve(stderr), request(stderr), configuration(), versionCommand())
+	root.AddCommand(serve(stderr), request(stderr), program(stderr).Keys(), configuration(), versionCommand())
 	return root
 }
 
@@ -64,9 +65,20 @@ func resolve(cmd *cobra.Command) (settings.Settings, []config.Setting, error) {
 	return settings.Resolve(cmd.Flags(), os.Environ(), os.ReadFile)
 }
 
+// program is what this one's operators use.
+func program(stderr io.Writer) operator.Program {
+	return operator.Program{
+		Name: "relayer", Settings: func(cmd *cobra.Command) { settings.Flags(cmd.Flags()) }, Stderr: stderr,
+		Resolve: func(cmd *cobra.Command) (config.Config, error) {
+			s, _, err := resolve(cmd)
+			return s.Delivery, err
+		},
+	}
+}
+
 func serve(stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Carry intents out, and serve the watchtower's API, until stopped", Args: cobra.NoArgs,
+		Use: "serve", Short: "Take intents on and carry them out, and serve the watchtower's API, until stopped", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, _, err := resolve(cmd)
 			if err != nil {

@@ -94,29 +94,34 @@ type world struct {
 	flags    []string
 	settings settings.Settings
 	asked    map[chain.IntentID]intent.Request
+	canceled map[chain.IntentID]bool // of these those that must not be carried out
 }
 
 // engines are the stores that every process test runs on, both at once.
 func engines(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir string) []string)) {
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
-		test(t, func(_ *testing.T, dir string) []string {
-			return []string{"--store", "embedded:" + filepath.Join(dir, "data")}
-		})
+		test(t, inFiles)
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		test(t, func(t *testing.T, dir string) []string {
-			return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
-		})
+		test(t, inPostgres)
 	})
+}
+
+func inFiles(_ *testing.T, dir string) []string {
+	return []string{"--store", "embedded:" + filepath.Join(dir, "data")}
+}
+
+func inPostgres(t *testing.T, dir string) []string {
+	return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
 }
 
 func newWorld(t *testing.T, k kind, store func(t *testing.T, dir string) []string, more ...string) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	w := &world{kind: k, ctx: ctx, dir: t.TempDir(), asked: map[chain.IntentID]intent.Request{}}
+	w := &world{kind: k, ctx: ctx, dir: t.TempDir(), asked: map[chain.IntentID]intent.Request{}, canceled: map[chain.IntentID]bool{}}
 	var err error
 	if w.node, err = server.NewAnvil(testenv.Need(t, testenv.AnvilVar), append(k.anvil, "--block-time", "1")...); err != nil {
 		t.Fatal(err)
@@ -128,7 +133,7 @@ func newWorld(t *testing.T, k kind, store func(t *testing.T, dir string) []strin
 		signers = append(signers, wallet.Dev(i).Address().String())
 	}
 	all := strings.Join(signers, ",")
-	w.flags = append(store(t, w.dir),
+	w.flags = append(store(t, w.dir), "--relay-listen=127.0.0.1:0",
 		fmt.Sprintf("--chains=%d=%s", k.id, w.node.URL()), fmt.Sprintf("--confirmations=%d=2", k.id),
 		"--scheduler-rebroadcast-min=1s", // anvil forgets a transaction whose nonce is ahead
 		"--signers-allowed="+all, "--signers-environment", "--pools=hot="+all, "--lane-poll=100ms",

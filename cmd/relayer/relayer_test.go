@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/commands/relayer"
@@ -81,9 +80,7 @@ func TestReplicaKilled(t *testing.T) {
 	check(t, err)
 	t.Cleanup(func() { check(t, cache.Remove()) })
 	check(t, cache.Start(t.Context()))
-	w := newWorld(t, kinds()[1], func(t *testing.T, dir string) []string {
-		return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
-	}, "--redis="+cache.URL(), "--lane-leases=redis")
+	w := newWorld(t, kinds()[1], inPostgres, "--redis="+cache.URL(), "--lane-leases=redis")
 	first, second := w.relayer(t), w.relayer(t)
 	check(t, first.Start(w.ctx))
 	check(t, second.Start(w.ctx))

@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
 	"github.com/tempo-watchtower/watchtower/commands/relayer"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
@@ -51,9 +51,7 @@ func put(ctx context.Context, s settings.Settings, o delivery.StorageOptions, in
 	if _, err := delivery.OpenMaster(ctx, s.Delivery.VaultKeyFile, storage.Log); err != nil {
 		return err
 	}
-	front := app.Front{
-		Settings: s, Intents: relayer.Intents{Store: storage.Log, Codec: intent.Codec()}, Now: time.Now, Random: rand.Reader,
-	}
+	desk := app.Desk(s, relayer.Intents{Store: storage.Log, Codec: intent.Codec()}, time.Now, rand.Reader)
 	limited := &io.LimitedReader{R: in}
 	decoder := json.NewDecoder(limited)
 	decoder.DisallowUnknownFields()
@@ -65,11 +63,11 @@ func put(ctx context.Context, s settings.Settings, o delivery.StorageOptions, in
 		} else if err != nil {
 			return fmt.Errorf("intent %d: %w", n, err)
 		}
-		state, err := front.Ask(ctx, r, event.Meta{Actor: "operator"})
-		if err != nil {
-			return fmt.Errorf("intent %d, %s: %w", n, r.Key, err)
+		taken := desk.Create(ctx, []intent.Request{r}, operator.Meta())[0]
+		if taken.Err != nil {
+			return fmt.Errorf("intent %d, %s: %w", n, r.Key, taken.Err)
 		}
-		if _, err := fmt.Fprintln(out, r.ID(), state.Status()); err != nil {
+		if _, err := fmt.Fprintln(out, r.ID(), taken.State.Status()); err != nil {
 			return err
 		}
 	}

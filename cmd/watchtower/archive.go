@@ -13,6 +13,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
@@ -123,8 +124,8 @@ func withArchiver(cmd *cobra.Command, stderr io.Writer, do func(ctx context.Cont
 	if err != nil {
 		return err
 	}
-	return withStorage(cmd, c, stderr, func(ctx context.Context, s app.Storage, log *slog.Logger) error {
-		a := app.Archiver(s, c, operator(), log, app.Crash())
+	return program(stderr).WithStorage(cmd, c, func(ctx context.Context, s app.Storage, log *slog.Logger) error {
+		a := app.Archiver(s, c, operator.Meta(), log, app.Crash())
 		return a.Alone(ctx, func(ctx context.Context) error { return do(ctx, a) })
 	})
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
 )
 
 // Set at build time by -ldflags "-X main.version=…".
@@ -60,7 +61,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serve(stderr), migrate(stderr), keys(stderr), forward(stderr), consumers(stderr), verification(stderr), archived(stderr), readModels(stderr), follow(), configuration(), versionCommand())
+	root.AddCommand(serve(stderr), migrate(stderr), program(stderr).Keys(), forward(stderr), consumers(stderr), verification(stderr), archived(stderr), readModels(stderr), follow(), configuration(), versionCommand())
 	root.AddCommand(auditing(stderr))
 	return root
 }
@@ -68,6 +69,17 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 // resolve reads the configuration that a command was given.
 func resolve(cmd *cobra.Command) (config.Config, []config.Setting, error) {
 	return config.Resolve(cmd.Flags(), os.Environ(), os.ReadFile)
+}
+
+// program is what this one's operators use.
+func program(stderr io.Writer) operator.Program {
+	return operator.Program{
+		Name: "watchtower", Settings: settings, Stderr: stderr,
+		Resolve: func(cmd *cobra.Command) (config.Config, error) {
+			c, _, err := resolve(cmd)
+			return c, err
+		},
+	}
 }
 
 func serve(stderr io.Writer) *cobra.Command {

@@ -19,6 +19,10 @@ import (
 // Intents handles the commands of domain/intent.
 type Intents = commands.Handler[intent.State, intent.Command, intent.Event]
 
+// ErrNotServed refuses what nobody here would ever carry out: a signer or pool that there
+// is not, or what the chain has no way to do.
+const ErrNotServed = event.Refusal("intent-not-served")
+
 // Guard says which URLs may be called. Its errors quote nothing of a URL that may be
 // secret: user, path and query.
 type Guard interface {

@@ -1,12 +1,12 @@
 // Package app is the relayer as one object: the delivery service, and beside it in the
-// same process what carries intents out and hands what it has signed to that.
+// same process what takes intents on, carries them out and hands what it has signed to
+// that.
 //
-// What it does today: it signs with keys from files, the environment and a remote
-// signer; gives every signer a lane on every chain, and lanes under other nonce keys
-// when intents ask for them; and carries out what stands in the log as requested. It
-// asks no switch before it signs, counts no budgets, watches no balances and tells
-// nobody of what has become of an intent: who wants to know reads the log. Its parts are
-// tested; as a whole it has not been held against chains yet.
+// What it does today: it serves the API of intents on a listener of its own; signs with
+// keys from files, the environment and a remote signer; gives every signer a lane on
+// every chain, and lanes under other nonce keys when intents ask for them. It asks no
+// switch before it signs, counts no budgets, watches no balances and calls no webhooks:
+// who wants to know what has become of an intent asks, or waits, at the API.
 package app
 
 import (
@@ -53,8 +53,16 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 		return err
 	}
 	defer closeKeys() // when nobody signs any more
-	o.Beside = func(_ context.Context, in delivery.Inside) (func(context.Context), error) {
-		return Beside(s, in, ring)
+	o.Beside = func(ctx context.Context, in delivery.Inside) (delivery.Part, error) {
+		r, err := newRelay(s, in, ring)
+		if err != nil {
+			return delivery.Part{}, err
+		}
+		listener, server, err := r.front(ctx)
+		if err != nil {
+			return delivery.Part{}, errors.Join(err, r.close())
+		}
+		return delivery.Part{Run: r.run, Listener: listener, Server: server}, nil
 	}
 	return delivery.Serve(ctx, s.Delivery, o.Options)
 }
@@ -114,6 +122,7 @@ func Queue(database any) (relayer.Queue, error) {
 func (r *relay) run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { r.in.Owner().Own(ctx, relayer.Reader, r.feeder().Run) })
+	running.Go(func() { r.project(ctx) })
 	for _, c := range r.chains {
 		running.Go(func() { r.news(ctx, c.News) })
 		for _, signer := range c.signers {

@@ -16,6 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/intake"
 	"github.com/tempo-watchtower/watchtower/commands/relayer"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -43,7 +44,7 @@ func resolved(t *testing.T, args ...string) settings.Settings {
 	t.Helper()
 	flags := pflag.NewFlagSet("relayer", pflag.ContinueOnError)
 	settings.Flags(flags)
-	must(t, flags.Parse(append(args, "--chains=42431=http://a;31337=http://b")))
+	must(t, flags.Parse(append(args, "--chains=42431=http://127.0.0.1:9;31337=http://127.0.0.1:9")))
 	s, _, err := settings.Resolve(flags, nil, nil)
 	must(t, err)
 	return s
@@ -59,14 +60,15 @@ func list(all ...chain.Address) string {
 
 // What nobody with these settings would ever carry out is refused, and nothing of it
 // stands in the log; the rest is taken once.
-func TestFront(t *testing.T) {
+func TestDesk(t *testing.T) {
 	alice, bob := wallet.Dev(0).Address(), wallet.Dev(1).Address()
 	db, err := embedded.Open("", embedded.Options{Window: 16})
 	must(t, err)
 	defer func() { must(t, db.Close()) }()
-	front := Front{
-		Settings: resolved(t, "--signers-allowed="+list(alice), "--pools=hot="+list(alice)),
-		Intents:  relayer.Intents{Store: db.Log(), Codec: intent.Codec()}, Now: time.Now, Random: rand.Reader,
+	desk := Desk(resolved(t, "--signers-allowed="+list(alice), "--pools=hot="+list(alice)),
+		relayer.Intents{Store: db.Log(), Codec: intent.Codec()}, time.Now, rand.Reader)
+	ask := func(r intent.Request) intake.Answer {
+		return desk.Create(t.Context(), []intent.Request{r}, event.Meta{Actor: "test"})[0]
 	}
 	good := func(id chain.ID) intent.Request {
 		return intent.Request{Key: "k", Chain: id, From: intent.From{Signer: &alice}, Calls: []intent.Call{{To: &bob}}}
@@ -77,33 +79,34 @@ func TestFront(t *testing.T) {
 		want   event.Refusal
 	}{
 		"another chain":  {1, func(*intent.Request) {}, commands.ErrUnsupportedChain},
-		"another signer": {onTempo, func(r *intent.Request) { r.Signer = &bob }, ErrNotServed},
-		"another pool":   {onTempo, func(r *intent.Request) { r.From = intent.From{Pool: "cold"} }, ErrNotServed},
-		"neither":        {onTempo, func(r *intent.Request) { r.From = intent.From{} }, ErrNotServed},
+		"another signer": {onTempo, func(r *intent.Request) { r.Signer = &bob }, intake.ErrNotServed},
+		"another pool":   {onTempo, func(r *intent.Request) { r.From = intent.From{Pool: "cold"} }, intake.ErrNotServed},
+		"neither":        {onTempo, func(r *intent.Request) { r.From = intent.From{} }, intent.ErrInvalid},
 		"a nonce key": {onOther, func(r *intent.Request) {
 			r.NonceKey = intent.NoncePolicy{Mode: intent.NonceFixed, Key: &chain.NonceKey{31: 1}}
-		}, ErrNotServed},
-		"a batch":                 {onOther, func(r *intent.Request) { r.Calls = append(r.Calls, r.Calls[0]) }, ErrNotServed},
-		"a sponsor, on Ethereum":  {onOther, func(r *intent.Request) { r.Gas.Sponsored = true }, ErrNotServed},
-		"a sponsor, who is none":  {onTempo, func(r *intent.Request) { r.Gas.Sponsored = true }, ErrNotServed},
+		}, intake.ErrNotServed},
+		"a batch":                 {onOther, func(r *intent.Request) { r.Calls = append(r.Calls, r.Calls[0]) }, intake.ErrNotServed},
+		"a sponsor, on Ethereum":  {onOther, func(r *intent.Request) { r.Gas.Sponsored = true }, intake.ErrNotServed},
+		"a sponsor, who is none":  {onTempo, func(r *intent.Request) { r.Gas.Sponsored = true }, intake.ErrNotServed},
 		"no call":                 {onTempo, func(r *intent.Request) { r.Calls = nil }, intent.ErrInvalid},
 		"a nonce key without one": {onTempo, func(r *intent.Request) { r.NonceKey.Mode = intent.NonceFixed }, intent.ErrInvalid},
+		"a webhook":               {onTempo, func(r *intent.Request) { r.Webhooks = []intent.Webhook{{URL: "https://example.org/"}} }, intent.ErrWebhookURL},
 	} {
 		r := good(c.chain)
 		c.change(&r)
-		if _, err := front.Ask(t.Context(), r, event.Meta{}); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %s", name, err, c.want)
+		if a := ask(r); !errors.Is(a.Err, c.want) {
+			t.Errorf("%s: %v, want %s", name, a.Err, c.want)
 		}
 	}
 	if head, err := db.Log().Head(t.Context()); err != nil || head != 0 {
 		t.Errorf("the log is at %d (%v)", head, err)
 	}
-	for _, id := range []chain.ID{onTempo, onOther, onTempo} { // the last one again
+	for i, id := range []chain.ID{onTempo, onOther, onTempo} { // the last one again
 		r := good(id)
 		r.Key += id.String()
-		s, err := front.Ask(t.Context(), r, event.Meta{Actor: "test"})
-		if err != nil || s.Requested.ID != r.ID() || s.Status() != intent.StatusWaiting {
-			t.Errorf("%s: %+v, %v", id, s.Status(), err)
+		a := ask(r)
+		if a.Err != nil || a.State.Requested.ID != r.ID() || a.State.Status() != intent.StatusWaiting || a.Known != (i == 2) {
+			t.Errorf("%s: %+v", id, a)
 		}
 	}
 	if head, err := db.Log().Head(t.Context()); err != nil || head != 2 {

@@ -20,6 +20,7 @@ import (
 // Settings are a checked configuration. docs/relayer.md says what each value means.
 type Settings struct {
 	Delivery config.Config
+	Front    Front
 	Signers  Signers
 	Pools    Pools
 	Formats  Formats
@@ -131,6 +132,7 @@ func Resolve(flags *pflag.FlagSet, environ []string, readFile func(string) ([]by
 	}
 	d.Delivery = delivery
 	s := d.finish()
+	s.Front.derive(delivery, shown)
 	if problems := s.check(shown); len(problems) > 0 {
 		return Settings{}, nil, problems
 	}
@@ -143,8 +145,12 @@ func Reference() string { return config.Reference(new(draft).rows()) }
 // check refuses values that are well by themselves and not together.
 func (s *Settings) check(shown []config.Setting) (problems config.Problems) {
 	refuse := func(path, format string, args ...any) {
-		i := slices.IndexFunc(shown, func(one config.Setting) bool { return one.Name == path })
-		problems = append(problems, config.Problem{Origin: shown[i].Origin, Setting: path, Text: fmt.Sprintf(format, args...)})
+		problems = append(problems, config.Problem{Origin: originOf(path, shown), Setting: path, Text: fmt.Sprintf(format, args...)})
+	}
+	for path, taken := range map[string]string{"listen": s.Delivery.Listen, "metrics-listen": s.Delivery.MetricsListen} {
+		if config.Overlap(s.Front.Listen, taken) {
+			refuse("relay.listen", "%s is taken by %s, %s", s.Front.Listen, path, taken)
+		}
 	}
 	if (s.Signers.Keystore == "") != (s.Signers.PassphraseFile == "") {
 		refuse("signers.passphrase-file", "goes with signers.keystore: both are needed, or neither")

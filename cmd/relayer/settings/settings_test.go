@@ -129,6 +129,8 @@ func TestProblems(t *testing.T) {
 		"a format that is none":   {[]string{"--chains=5=http://a", "--lane-formats=5=near"}, "tempo, ethereum or legacy"},
 		"a tip above the ceiling": {[]string{"--fee-ceiling=1000000000", "--fee-tip-ceiling=1000000001"}, "above the fee's"},
 		"a bump no pool takes":    {[]string{"--fee-bump=9"}, "not within 10 to 1000"},
+		"the API's address":       {[]string{"--relay-listen=:8420"}, "is taken by listen, 127.0.0.1:8420"},
+		"the metrics' address":    {[]string{"--relay-listen=127.0.0.1:8421"}, "is taken by metrics-listen"},
 		"a setting that is none":  {[]string{"--lane-budget=x"}, "not a decimal number"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -130,7 +130,7 @@ type App struct {
 	served       *state
 	written      []*writes
 	keyring      *commands.Keyring
-	beside       []func(context.Context)
+	beside       []Part
 }
 
 // New wires the service. Nothing runs yet.
@@ -174,9 +174,14 @@ func (a *App) Run(ctx context.Context, public, internal net.Listener, handlers H
 	}
 	a.ports.Log.Info("listening", "api", "http://"+public.Addr().String(), "metrics", "http://"+internal.Addr().String())
 
-	failed := make(chan error, 2)
-	servers := []*http.Server{handlers.API, handlers.Metrics}
-	for i, listener := range []net.Listener{public, internal} {
+	servers, listeners := []*http.Server{handlers.API, handlers.Metrics}, []net.Listener{public, internal}
+	for _, p := range a.beside {
+		if p.Server != nil {
+			servers, listeners = append(servers, p.Server), append(listeners, p.Listener)
+		}
+	}
+	failed := make(chan error, len(servers))
+	for i, listener := range listeners {
 		go func() {
 			failed <- servers[i].Serve(api.LimitListener(listener, handlers.Connections, handlers.TrustedProxies))
 		}()
@@ -205,10 +210,10 @@ func (a *App) Run(ctx context.Context, public, internal net.Listener, handlers H
 	return err
 }
 
-// Handlers are the servers of the two listeners.
+// Handlers are the servers of delivery's two listeners.
 type Handlers struct {
 	API, Metrics *http.Server
-	Connections  int // open at once, on each
+	Connections  int // open at once, on each listener
 	// TrustedProxies may open all of them.
 	TrustedProxies []netip.Prefix
 }
@@ -221,10 +226,7 @@ func (s Settings) owner(leases commands.Leases, log *slog.Logger) commands.Owner
 // parts lists everything that runs beside the listeners. Each returns when its
 // context ends.
 func (a *App) parts() []func(context.Context) {
-	owner := a.settings.owner(a.ports.Storage.Leases, a.ports.Log)
-	own := func(name string, work func(context.Context) error) func(context.Context) {
-		return func(ctx context.Context) { owner.Own(ctx, name, a.reader(name, work)) }
-	}
+	own := a.own
 	parts := []func(context.Context){
 		a.keyring.Run,
 		own(scheduler.Reader, a.feeder().Run),
@@ -251,7 +253,16 @@ func (a *App) parts() []func(context.Context) {
 	for i, c := range a.ports.Chains {
 		parts = append(parts, own(fmt.Sprintf("watcher.%s", c.ID), a.watcher(c).Run), a.workers[i].Run)
 	}
-	return append(parts, a.beside...)
+	for _, p := range a.beside {
+		parts = append(parts, p.Run)
+	}
+	return parts
+}
+
+// own does work that one replica does at a time: the one that has the lease of its name.
+func (a *App) own(name string, work func(context.Context) error) func(context.Context) {
+	owner := a.settings.owner(a.ports.Storage.Leases, a.ports.Log)
+	return func(ctx context.Context) { owner.Own(ctx, name, a.reader(name, work)) }
 }
 
 // projectionPrefix begins the names of projections' leases.

@@ -2,9 +2,15 @@ package app
 
 import (
 	"context"
+	"net"
+	"net/http"
 
+	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/tail"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
+	"github.com/tempo-watchtower/watchtower/projections"
 )
 
 // Inside is what delivery is made of, for what runs beside it in the same process.
@@ -16,6 +22,22 @@ type Inside struct {
 	Vault        commands.Vault
 	Submit       *commands.Submit // which takes transactions on as the API does
 	Pools        []*rpc.Pool      // of the configuration's chains, in its order
+	Tail         *tail.Tail       // where requests wait for what is recorded; it leaves before the service stops
+	// Front is what an API beside delivery's has in common with it: see [api.NewFront].
+	// The keys are known. Only [Serve] says it.
+	Front api.Config
+
+	app *App
+}
+
+// Part is what runs in this process beside delivery.
+type Part struct {
+	// Run works until the service's work stops, and closes what was opened for it.
+	Run func(context.Context)
+	// Server, when set, serves on Listener for as long as delivery's own listeners do,
+	// and ends with them: with what it has begun, before the work stops.
+	Server   *http.Server
+	Listener net.Listener
 }
 
 // Inside shows what delivery is made of. pools are those of the configuration's chains, in
@@ -23,13 +45,22 @@ type Inside struct {
 func (a *App) Inside(pools []*rpc.Pool) Inside {
 	return Inside{
 		Ports: a.ports, Settings: a.settings, Store: a.store, Transactions: a.transactions,
-		Vault: a.vault, Submit: a.submit, Pools: pools,
+		Vault: a.vault, Submit: a.submit, Pools: pools, Tail: a.tail, app: a,
 	}
 }
 
-// Beside has a part run beside delivery, as a customer of it, from Run on until the
-// service's work stops.
-func (a *App) Beside(part func(context.Context)) { a.beside = append(a.beside, part) }
+// Beside has what serves nobody run beside delivery, as a customer of it, from Run on until
+// the service's work stops.
+func (a *App) Beside(run func(context.Context)) { a.beside = append(a.beside, Part{Run: run}) }
 
 // Owner takes leases for this process, where delivery takes them.
 func (i Inside) Owner() commands.Owner { return i.Settings.owner(i.Ports.Storage.Leases, i.Ports.Log) }
+
+// Project keeps a read model, which has a name, a filter and a fold, up to date until ctx
+// ends: beside delivery's own, from the same log, watched in the same way, and by one
+// replica at a time.
+func (i Inside) Project(ctx context.Context, p projections.Projector) {
+	p.DB, p.Log = i.Ports.Storage.View, i.Store
+	p.Moved = func(at event.Position, _ bool) { i.app.moved(p.Name, at) }
+	i.app.own(projectionPrefix+p.Name, p.Run)(ctx)
+}

@@ -13,19 +13,15 @@ import (
 
 // handlers makes the servers of both listeners.
 func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool, level *slog.LevelVar) Handlers {
-	limits := apiLimits(c.API)
-	public := api.Config{
-		Submit: a.submit, Query: a.query, Groups: a.shownGroups(), Board: a.ports.Storage.Queue, Stale: a.stale(), Canceler: a.canceler(), Tail: a.tail,
-		Health: a.health(c, b, pools), Limits: limits, Rates: apiRates(c.Rates),
-		Access: api.Access{Keys: a.keyring.State, Open: c.OpenAccess}, CursorKey: a.ports.Master.Derive("api cursor"),
-		Idempotency: api.Idempotency{
-			// Who carries a request out has died when its connection must have.
-			Requests: a.ports.Storage.Requests, Keep: c.Idempotency.Keep, Hold: idempotencyHold + c.API.WriteTimeout,
-		},
-		RPC: a.jsonRPC(c, b, pools), Origins: c.API.Origins,
-		Transient: a.ports.Storage.Transient, Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
-		Requested: a.ports.Metrics.Request, Traced: a.ports.Tracing.Request, Submitted: a.ports.Metrics.Submission,
+	public := a.front(c)
+	public.Submit, public.Query, public.Groups, public.Board = a.submit, a.query, a.shownGroups(), a.ports.Storage.Queue
+	public.Stale, public.Canceler, public.Tail = a.stale(), a.canceler(), a.tail
+	public.Health, public.RPC, public.Submitted = a.health(c, b, pools), a.jsonRPC(c, b, pools), a.ports.Metrics.Submission
+	public.Idempotency = api.Idempotency{
+		// Who carries a request out has died when its connection must have.
+		Requests: a.ports.Storage.Requests, Keep: c.Idempotency.Keep, Hold: idempotencyHold + c.API.WriteTimeout,
 	}
+	limits := public.Limits
 	internal := public
 	internal.Admin = api.Admin{
 		Keys: Keys(a.store), Level: level, Drain: a.served.stop, Profiles: c.Profiling, Exposed: !config.IsLoopback(c.MetricsListen),
@@ -34,6 +30,16 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool, level *slog.
 		API:         api.Server(api.New(public), limits, a.ports.Log),
 		Metrics:     api.Server(api.Internal(internal, a.ports.Metrics.Handler()), limits, a.ports.Log),
 		Connections: limits.Connections, TrustedProxies: c.Rates.TrustedProxies,
+	}
+}
+
+// front is what all APIs of this process have in common.
+func (a *App) front(c config.Config) api.Config {
+	return api.Config{
+		Limits: apiLimits(c.API), Rates: apiRates(c.Rates), Origins: c.API.Origins,
+		Access: api.Access{Keys: a.keyring.State, Open: c.OpenAccess}, CursorKey: a.ports.Master.Derive("api cursor"),
+		Transient: a.ports.Storage.Transient, Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
+		Requested: a.ports.Metrics.Request, Traced: a.ports.Tracing.Request,
 	}
 }
 

@@ -9,12 +9,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/broadcaster"
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
@@ -109,8 +112,8 @@ func longestPause(work config.Scheduler) time.Duration {
 }
 
 // OpenMaster reads the vault's master key from a file of 64 hex digits. A store
-// that holds nothing yet gets a fresh one; one that does must have the key it was
-// sealed under. No file name means a key that lives as long as the process.
+// that holds nothing yet but API keys gets a fresh one; one that does must have the key
+// it was sealed under. No file name means a key that lives as long as the process.
 func OpenMaster(ctx context.Context, name string, log commands.Store) (payload.Master, error) {
 	secret := make([]byte, payload.KeyBytes)
 	if name == "" {
@@ -119,11 +122,11 @@ func OpenMaster(ctx context.Context, name string, log commands.Store) (payload.M
 	}
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		head, headErr := log.Head(ctx)
+		begun, readErr := hasBegun(ctx, log)
 		switch {
-		case headErr != nil:
-			return payload.Master{}, headErr
-		case head > 0:
+		case readErr != nil:
+			return payload.Master{}, readErr
+		case begun:
 			return payload.Master{}, fmt.Errorf("vault key %s is missing, but the store holds payloads that were sealed under it", name)
 		}
 		if err = makeKey(name); err == nil {
@@ -137,6 +140,24 @@ func OpenMaster(ctx context.Context, name string, log commands.Store) (payload.M
 		return payload.Master{}, fmt.Errorf("vault key %s is not %d hex digits", name, 2*payload.KeyBytes)
 	}
 	return payload.NewMaster(secret)
+}
+
+// keysRead is how many events are read at once by who looks for the first that is not
+// about an API key.
+const keysRead = 100
+
+// hasBegun reports whether a log holds anything but API keys, which operators make before
+// a service that strangers can reach may start.
+func hasBegun(ctx context.Context, log commands.Store) (bool, error) {
+	for batch, err := range log.ReadAll(ctx, 0, event.Filter{}, keysRead) {
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(batch.Events, func(e event.Recorded) bool { return e.Stream != access.Stream }) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // makeKey writes a fresh key so that it is there whole or not at all, and so that

@@ -70,9 +70,8 @@ type Options struct {
 	// Listening, when set, is told the addresses once the service listens.
 	Listening func(api, metrics net.Addr)
 	// Beside, when set, makes what runs in this process beside delivery, as a customer of
-	// it. What it gives runs until the service's work stops, and closes what was opened
-	// for it. Its error keeps the service from starting.
-	Beside func(context.Context, Inside) (func(context.Context), error)
+	// it. Its error keeps the service from starting.
+	Beside func(context.Context, Inside) (Part, error)
 }
 
 // Serve is the whole program: it opens what the configuration names, serves until
@@ -139,11 +138,13 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 		return err
 	}
 	if o.Beside != nil {
-		part, err := o.Beside(ctx, a.Inside(ports.pools))
+		in := a.Inside(ports.pools)
+		in.Front = a.front(c)
+		part, err := o.Beside(ctx, in)
 		if err != nil {
 			return err
 		}
-		a.Beside(part)
+		a.beside = append(a.beside, part)
 	}
 	if o.Listening != nil {
 		o.Listening(api.Addr(), internal.Addr())

@@ -27,8 +27,9 @@ type Idempotency struct {
 	MaxRequests int
 }
 
-// addressRate is what strangers may ask for unless the configuration says more.
-const addressRate = 200
+// AddressRate is how many requests per second strangers may send unless the configuration
+// says more.
+const AddressRate = 200
 
 func (d *draft) limits() []*setting {
 	const rateMax, burstMax = 1_000_000, 10_000_000
@@ -37,7 +38,7 @@ func (d *draft) limits() []*setting {
 		"How many requests per second one address may send, in the long run; 0 is no limit. A batch counts as its transactions, "+
 			"and `/livez` and `/readyz` count nothing. Each replica allows as much.")
 	perAddress.standard = ""
-	perAddress.absent = fmt.Sprintf("%d, or no limit while `listen` is a loopback address and there are no `trusted-proxies`", addressRate)
+	perAddress.absent = fmt.Sprintf("%d, or no limit while `listen` is a loopback address and there are no `trusted-proxies`", AddressRate)
 	return []*setting{
 		perAddress,
 		numbers("rate.address-burst", &r.Address.Burst, 2000, 1, burstMax,

@@ -109,11 +109,11 @@ func TestOverlap(t *testing.T) {
 		{"[::]:1", "[::1]:1", true},
 		{"[::1]:1", "127.0.0.1:1", false},
 	} {
-		if got := overlap(test.a, test.b); got != test.want {
-			t.Errorf("overlap(%s, %s) = %v", test.a, test.b, got)
+		if got := Overlap(test.a, test.b); got != test.want {
+			t.Errorf("Overlap(%s, %s) = %v", test.a, test.b, got)
 		}
-		if got := overlap(test.b, test.a); got != test.want {
-			t.Errorf("overlap(%s, %s) = %v", test.b, test.a, got)
+		if got := Overlap(test.b, test.a); got != test.want {
+			t.Errorf("Overlap(%s, %s) = %v", test.b, test.a, got)
 		}
 	}
 }

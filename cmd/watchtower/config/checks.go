@@ -31,7 +31,7 @@ func (r *resolver) check() {
 		r.atMost("api.max-batch", "rate.address-burst", d.API.MaxBatch <= d.Rates.Address.Burst, "at most")
 	}
 
-	if r.sound("listen", "metrics-listen") && overlap(d.Listen, d.MetricsListen) {
+	if r.sound("listen", "metrics-listen") && Overlap(d.Listen, d.MetricsListen) {
 		s := r.setting("metrics-listen")
 		r.refuse(s, s.origin, fmt.Sprintf("%s is taken by listen, %s (%s)", d.MetricsListen, d.Listen, r.setting("listen").origin))
 	}
@@ -85,8 +85,8 @@ func (r *resolver) sound(paths ...string) bool {
 	return true
 }
 
-// overlap reports whether two listeners would want the same port.
-func overlap(a, b string) bool {
+// Overlap reports whether two listeners at host:port would want the same port.
+func Overlap(a, b string) bool {
 	hostA, portA, _ := net.SplitHostPort(a)
 	hostB, portB, _ := net.SplitHostPort(b)
 	numberA, _ := strconv.Atoi(portA)

@@ -31,6 +31,11 @@ func ChoiceRow[C any](path string, value *C, standard, doc string, words []strin
 	return Row{choices(path, value, standard, doc, words, meaning)}
 }
 
+// AddressRow is a setting whose value is where something listens: host:port.
+func AddressRow(path string, value *string, standard, doc string) Row {
+	return Row{addresses(path, value, standard, doc)}
+}
+
 // Words is what is to be said of a setting whose value is text.
 type Words struct {
 	Path string // in the file: name, or section.name

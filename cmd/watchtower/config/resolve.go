@@ -170,7 +170,7 @@ func (r *resolver) derive() {
 		d.Audit.KeyFile = filepath.Join(filepath.Dir(d.VaultKeyFile), "audit.key")
 	}
 	if r.setting("rate.address").origin == "default" && (!IsLoopback(d.Listen) || len(d.Rates.TrustedProxies) > 0) {
-		d.Rates.Address.PerSecond = addressRate
+		d.Rates.Address.PerSecond = AddressRate
 	}
 	confirmations := r.setting("confirmations")
 	for i := range d.Chains {

@@ -1,12 +1,10 @@
-package main
+package operator
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os/user"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -18,10 +16,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-func keys(stderr io.Writer) *cobra.Command {
+// Keys is the command "keys", by which API keys are made, listed and revoked.
+func (p Program) Keys() *cobra.Command {
 	parent := &cobra.Command{
 		Use: "keys", Short: "Create, list and revoke API keys",
 		Long: "Create, list and revoke API keys, in the store that the configuration names.\n" +
@@ -29,41 +27,22 @@ func keys(stderr io.Writer) *cobra.Command {
 			"answers nobody without one. An embedded store is its service's alone while that\n" +
 			"runs: stop it first, or use /admin/keys of its internal listener.",
 	}
-	parent.AddCommand(createKey(stderr), listKeys(stderr), revokeKey(stderr))
+	parent.AddCommand(p.createKey(), p.listKeys(), p.revokeKey())
 	return parent
 }
 
 // withKeys opens the configured store for as long as do takes.
-func withKeys(cmd *cobra.Command, stderr io.Writer, do func(ctx context.Context, keys commands.Keys) error) error {
-	c, _, err := resolve(cmd)
+func (p Program) withKeys(cmd *cobra.Command, do func(ctx context.Context, keys commands.Keys) error) error {
+	c, err := p.Resolve(cmd)
 	if err != nil {
 		return err
 	}
 	if c.Store.Engine == config.Memory {
 		return errors.New("a store in memory holds no keys")
 	}
-	return withStorage(cmd, c, stderr, func(ctx context.Context, s app.Storage, _ *slog.Logger) error {
+	return p.WithStorage(cmd, c, func(ctx context.Context, s app.Storage, _ *slog.Logger) error {
 		return do(ctx, app.Keys(s.Log))
 	})
-}
-
-// withStorage opens a configuration's store, as a service does, for as long as do takes.
-func withStorage(cmd *cobra.Command, c config.Config, stderr io.Writer, do func(ctx context.Context, s app.Storage, log *slog.Logger) error) (err error) {
-	log := logger(c, stderr)
-	storage, err := app.OpenStorage(cmd.Context(), c, app.StorageOptions{Log: log, Crash: app.Crash()})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, storage.Close(context.WithoutCancel(cmd.Context()))) }()
-	return do(cmd.Context(), storage, log)
-}
-
-// operator says in events who was at the command line.
-func operator() event.Meta {
-	if u, err := user.Current(); err == nil {
-		return event.Meta{Actor: "operator " + u.Username}
-	}
-	return event.Meta{Actor: "operator"}
 }
 
 // wanted is a key as flags describe it.
@@ -96,18 +75,18 @@ func (w wanted) key(now time.Time) (key access.Key, err error) {
 	return key, nil
 }
 
-func createKey(stderr io.Writer) *cobra.Command {
+func (p Program) createKey() *cobra.Command {
 	var w wanted
 	cmd := &cobra.Command{
 		Use: "create", Short: "Make a key and print it, this once", Args: cobra.NoArgs,
-		Example: "  watchtower keys create --name 'payroll' --scope submit,read,cancel",
+		Example: "  " + p.Name + " keys create --name 'payroll' --scope submit,read,cancel",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			key, err := w.key(time.Now())
 			if err != nil {
 				return err
 			}
-			return withKeys(cmd, stderr, func(ctx context.Context, keys commands.Keys) error {
-				token, made, err := keys.Create(ctx, key, operator())
+			return p.withKeys(cmd, func(ctx context.Context, keys commands.Keys) error {
+				token, made, err := keys.Create(ctx, key, Meta())
 				if err != nil {
 					return err
 				}
@@ -117,7 +96,7 @@ func createKey(stderr io.Writer) *cobra.Command {
 			})
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&w.name, "name", "", "what the key is for, for people")
 	flags.StringSliceVar(&w.scopes, "scope", nil, "what it is good for: "+scopes()+"; may be repeated")
@@ -136,11 +115,11 @@ func scopes() string {
 	return strings.Join(all, ", ")
 }
 
-func listKeys(stderr io.Writer) *cobra.Command {
+func (p Program) listKeys() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List every key there ever was, without its secret", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withKeys(cmd, stderr, func(ctx context.Context, keys commands.Keys) error {
+			return p.withKeys(cmd, func(ctx context.Context, keys commands.Keys) error {
 				entries, err := keys.List(ctx)
 				if err != nil {
 					return err
@@ -154,7 +133,7 @@ func listKeys(stderr io.Writer) *cobra.Command {
 			})
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	return cmd
 }
 
@@ -184,7 +163,7 @@ func keyLine(e access.Entry, now time.Time) string {
 	}, "\t")
 }
 
-func revokeKey(stderr io.Writer) *cobra.Command {
+func (p Program) revokeKey() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use: "revoke ID", Short: "Make a key good for nothing", Args: cobra.ExactArgs(1),
@@ -193,13 +172,13 @@ func revokeKey(stderr io.Writer) *cobra.Command {
 			if err := id.UnmarshalText([]byte(args[0])); err != nil {
 				return err
 			}
-			return withKeys(cmd, stderr, func(ctx context.Context, keys commands.Keys) error {
-				_, err := keys.Revoke(ctx, id, reason, operator())
+			return p.withKeys(cmd, func(ctx context.Context, keys commands.Keys) error {
+				_, err := keys.Revoke(ctx, id, reason, Meta())
 				return err
 			})
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people")
 	return cmd
 }

@@ -1,0 +1,122 @@
+package relay
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// The contract names every parameter of a query that a route takes, and no other.
+func TestContractNamesEveryParameter(t *testing.T) {
+	c, err := contract()
+	check(t, err)
+	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
+		s := open()
+		for _, r := range (&desk{s.config}).routes() {
+			if r.Scope == api.Public {
+				continue
+			}
+			var promised []string
+			for _, p := range c.doc.Paths.Value(r.Path).GetOperation(r.Method).Parameters {
+				if p.Value.In == "query" {
+					promised = append(promised, p.Value.Name)
+				}
+			}
+			body := ""
+			if r.Method == http.MethodPost {
+				body = "{}"
+			}
+			target := strings.Replace(r.Path, "{id}", chain.IntentID{1}.String(), 1)
+			res := s.do(r.Method, target+"?nosuch=1", body)
+			p := into[api.Problem](t, res, http.StatusBadRequest)
+			_, names, _ := strings.Cut(p.Detail, "only: ")
+			var taken []string
+			if names != "" {
+				taken = strings.Split(names, ", ")
+			}
+			slices.Sort(promised)
+			slices.Sort(taken)
+			if d := cmp.Diff(promised, taken); d != "" || p.Code != "invalid-filter" {
+				t.Errorf("%s %s: the contract (-) and what is taken (+) differ, %s:\n%s", r.Method, r.Path, p.Code, d)
+			}
+		}
+	})
+}
+
+// Every code is told of where people look.
+func TestProblemsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/relayer.md")
+	check(t, err)
+	var documented, table []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([0-9]+) \\| .").FindAllStringSubmatch(string(text), -1) {
+		documented = append(documented, row[1]+" "+row[2])
+	}
+	for _, k := range kinds() {
+		table = append(table, fmt.Sprintf("%s %d", k.Code, k.Status))
+	}
+	if d := cmp.Diff(documented, table); d != "" {
+		t.Errorf("docs/relayer.md (-) and the table (+) differ:\n%s", d)
+	}
+}
+
+// The contract is OpenAPI, names every route with its scope, and every code.
+func TestContract(t *testing.T) {
+	c, err := contract()
+	check(t, err)
+	check(t, c.doc.Validate(t.Context(), openapi3.EnableExamplesValidation(), openapi3.EnableMultiError()))
+	var promised, served []string
+	for path, item := range c.doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			scope, scoped := operation.Extensions["x-scope"]
+			if !scoped {
+				scope = api.Public
+			}
+			promised = append(promised, fmt.Sprint(method, " ", path, " ", scope))
+		}
+	}
+	for _, r := range new(desk).routes() {
+		served = append(served, fmt.Sprint(r.Method, " ", r.Path, " ", r.Scope))
+	}
+	slices.Sort(promised)
+	slices.Sort(served)
+	if d := cmp.Diff(promised, served); d != "" {
+		t.Errorf("openapi.yaml (-) and the router (+) differ:\n%s", d)
+	}
+	text := string(contractYAML)
+	_, codes, _ := strings.Cut(text, "and of intents:")
+	codes, _, _ = strings.Cut(codes, ".\n")
+	var told, table []string
+	for _, code := range strings.Split(strings.Join(strings.Fields(codes), ""), ",") {
+		told = append(told, code)
+	}
+	seen := map[event.Refusal]bool{}
+	for _, k := range kinds() {
+		table = append(table, string(k.Code))
+		if seen[k.Code] || k.Title == "" || http.StatusText(k.Status) == "" {
+			t.Errorf("%+v", k)
+		}
+		seen[k.Code] = true
+	}
+	if d := cmp.Diff(told, table); d != "" {
+		t.Errorf("the codes in openapi.yaml (-) and the table (+) differ:\n%s", d)
+	}
+	var statuses []intent.Status
+	for _, s := range c.doc.Components.Schemas["Status"].Value.Enum {
+		statuses = append(statuses, intent.Status(s.(string)))
+	}
+	if d := cmp.Diff(statuses, intent.Statuses()); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,56 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
+	"github.com/tempo-watchtower/watchtower/commands/intake"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// batchAtOnce is how many intents of one batch are taken on at once.
+const batchAtOnce = 64
+
+// Desk takes intents on, into the log: whoever has the keys carries them out. It refuses
+// what nobody with these settings ever would.
+func Desk(s settings.Settings, intents relayer.Intents, now func() time.Time, random io.Reader) *intake.Desk {
+	d := &intake.Desk{
+		Intents: intents, Chains: map[chain.ID]func(intent.Request) error{}, Webhooks: uncalled{},
+		AtOnce: batchAtOnce, Now: now, Random: random,
+	}
+	for _, c := range s.Delivery.Chains {
+		d.Chains[c.ID] = func(r intent.Request) error { return serves(s, r) }
+	}
+	return d
+}
+
+// serves refuses what nobody with these settings would ever carry out.
+func serves(s settings.Settings, r intent.Request) error {
+	key, chosen := r.LaneKey()
+	switch onTempo := s.Formats.Of(r.Chain) == settings.Tempo; {
+	case r.Signer != nil && !slices.Contains(s.Signers.Allowed, *r.Signer):
+		return intake.ErrNotServed.Because("nobody signs for %s here", r.Signer)
+	case r.Signer == nil && len(s.Pools.Named(r.Pool)) == 0:
+		return intake.ErrNotServed.Because("there is no pool %q here", r.Pool)
+	case !onTempo && chosen && key != protocolKey:
+		return intake.ErrNotServed.Because("chain %s has no nonce keys", r.Chain)
+	case !onTempo && (len(r.Calls) > 1 || r.Gas.FeeToken != nil || r.Gas.Sponsored):
+		return intake.ErrNotServed.Because("chain %s has no batches of calls, fee tokens and sponsors", r.Chain)
+	case r.Gas.Sponsored && s.Signers.FeePayer == nil:
+		return intake.ErrNotServed.Because("nobody pays for others here")
+	}
+	return nil
+}
+
+// uncalled refuses every webhook: nobody here calls any.
+type uncalled struct{}
+
+func (uncalled) CheckNow(context.Context, string) error {
+	return errors.New("this relayer calls no webhooks")
+}

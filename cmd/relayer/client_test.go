@@ -1,0 +1,137 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// client speaks to the API of intents of one relayer, as its users do.
+type client struct {
+	ctx context.Context
+	url string
+}
+
+// client reads off the log where the relayer, which is ready, listens for intents.
+func (w *world) client(t *testing.T, s *rig.Service) client {
+	t.Helper()
+	log, err := os.ReadFile(s.Log)
+	check(t, err)
+	c := client{ctx: w.ctx}
+	for line := range bytes.Lines(log) {
+		var entry struct{ Msg, Relay string }
+		if json.Unmarshal(line, &entry) == nil && entry.Msg == "listening for intents" {
+			c.url = entry.Relay
+		}
+	}
+	if c.url == "" {
+		t.Fatal("the relayer does not say where it listens for intents")
+	}
+	return c
+}
+
+// shown is an intent as it is answered, as far as tests care.
+type shown struct {
+	ID           chain.IntentID
+	Status       intent.Status
+	AlreadyKnown *bool
+	LeastFee     string `json:"leastFeePerGas"`
+	Attempts     []struct {
+		Kind   intent.AttemptKind
+		TxHash chain.Hash
+	}
+	Outcome *struct{ TxHash *chain.Hash }
+	Waited  *struct{ Reached bool }
+}
+
+// wish is the body that asks for an intent.
+func wish(r intent.Request) any {
+	type gas struct {
+		Limit uint64 `json:"limit,omitempty"`
+	}
+	return struct {
+		Chain chain.ID `json:"chainId"`
+		Key   string   `json:"key"`
+		intent.From
+		Calls []intent.Call `json:"calls"`
+		Gas   gas           `json:"gas"`
+	}{r.Chain, r.Key, r.From, r.Calls, gas{r.Gas.Limit}}
+}
+
+// do sends a request and reads the answer; body may be nil.
+func (c client) do(method, path string, body, into any) (status int, err error) {
+	var sent io.Reader = http.NoBody
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return 0, err
+		}
+		sent = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(c.ctx, method, c.url+path, sent)
+	if err != nil {
+		return 0, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close() //nolint:errcheck // read to its end
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return res.StatusCode, err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return res.StatusCode, fmt.Errorf("%d %s: %w", res.StatusCode, text, err)
+	}
+	return res.StatusCode, nil
+}
+
+// must does it, and wants a status.
+func (c client) must(t *testing.T, want int, method, path string, body any) (s shown) {
+	t.Helper()
+	status, err := c.do(method, path, body, &s)
+	if err != nil || status != want {
+		t.Fatalf("%s %s answers %d, not %d: %+v, %v", method, path, status, want, s, err)
+	}
+	return s
+}
+
+// found are the intents of a list, newest first.
+func (c client) found(t *testing.T, query string) (ids []chain.IntentID) {
+	t.Helper()
+	var page struct{ Intents []shown }
+	status, err := c.do(http.MethodGet, "/v1/intents?"+query, nil, &page)
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("the list answers %d, %v", status, err)
+	}
+	for _, one := range page.Intents {
+		ids = append(ids, one.ID)
+	}
+	return ids
+}
+
+// becomes looks until it is so.
+func (w *world) becomes(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for !so() {
+		select {
+		case <-w.ctx.Done():
+			t.Fatalf("%s: never", what)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

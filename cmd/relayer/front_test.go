@@ -1,0 +1,200 @@
+package main_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// gasEnough is more than a payment takes; nobody has to estimate it.
+const gasEnough = 1_000_000
+
+// payments are for the first signer.
+func (w *world) payments(n int) (requests []intent.Request) {
+	for i := range n {
+		r := w.one(0, fmt.Sprint("payment-", i))
+		r.Gas.Limit = gasEnough
+		requests = append(requests, r)
+	}
+	return requests
+}
+
+// create asks for all intents at once, at one relayer after the other.
+func (w *world) create(t *testing.T, doors []client, requests ...intent.Request) []shown {
+	t.Helper()
+	answers := make([]shown, len(requests))
+	var asking sync.WaitGroup
+	for i, r := range requests {
+		w.asked[r.ID()] = r
+		asking.Go(func() {
+			status, err := doors[i%len(doors)].do(http.MethodPost, "/v1/intents", wish(r), &answers[i])
+			if err != nil || status != http.StatusAccepted || answers[i].ID != r.ID() {
+				t.Errorf("%s: %d, %+v, %v", r.Key, status, answers[i], err)
+			}
+		})
+	}
+	asking.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return answers
+}
+
+// Two replicas on one Postgres are asked at once: a hundred times for the same, which is
+// one intent, and for two hundred payments of one signer, which get its nonces in the
+// order in which the log has them.
+func TestReplicasAskedAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds()[0], inPostgres, "--scheduler-window=100")
+	signer := wallet.Dev(0).Address()
+	from := w.wants(t, signer)
+	first, second := w.relayer(t), w.relayer(t)
+	check(t, first.Start(w.ctx))
+	check(t, second.Start(w.ctx))
+	doors := []client{w.client(t, first), w.client(t, second)}
+
+	same := w.one(0, "same")
+	same.Gas.Limit = gasEnough
+	made := 0
+	for _, a := range w.create(t, doors, slices.Repeat([]intent.Request{same}, 100)...) {
+		if !*a.AlreadyKnown {
+			made++
+		}
+	}
+	if made != 1 {
+		t.Errorf("it was made %d times", made)
+	}
+	other := same
+	other.Gas.Limit++
+	var refused struct{ Code string }
+	if status, err := doors[1].do(http.MethodPost, "/v1/intents", wish(other), &refused); status != 422 || refused.Code != "idempotency-conflict" {
+		t.Errorf("another intent under its key: %d %s, %v", status, refused.Code, err)
+	}
+	w.create(t, doors, w.payments(200)...)
+	w.done(t, first)
+	check(t, first.Stop(w.ctx))
+	check(t, second.Stop(w.ctx))
+	w.judge(t)
+	w.unbroken(t, signer, from)
+}
+
+// Payments of one signer that are asked for at once get nonces that rise in the order of
+// asking, none twice and without a hole.
+func TestOneSignerAskedAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds()[0], inPostgres, "--scheduler-window=300", "--lane-budget=300")
+	signer := wallet.Dev(0).Address()
+	from := w.wants(t, signer)
+	s := w.relayer(t)
+	check(t, s.Start(w.ctx))
+	w.create(t, []client{w.client(t, s)}, w.payments(creates)...)
+	w.done(t, s)
+	check(t, s.Stop(w.ctx))
+	w.judge(t)
+	w.unbroken(t, signer, from)
+}
+
+// Intents are withdrawn before anybody has taken them and after nodes have them, and made
+// to pay more; and are found by what names them.
+func TestWishes(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, k, inFiles, "--lane-stall=1h") // nothing but a wish has it signed for again
+			s := w.relayer(t)
+			s.Env = keys[:2]
+			check(t, s.Start(w.ctx))
+			c := w.client(t, s)
+			early, late, slow := w.one(2, "early"), w.one(0, "late"), w.one(1, "slow")
+			w.withdrawn(t, c, early)
+			w.wished(t, c, late, slow)
+			w.done(t, s)
+			w.named(t, c, late, intent.StatusCanceled)
+			w.named(t, c, slow, intent.StatusCompleted)
+			w.becomes(t, "the list of canceled ones", func() bool {
+				return slices.Equal(c.found(t, "status=canceled"), []chain.IntentID{late.ID(), early.ID()})
+			})
+			check(t, s.Stop(w.ctx))
+			w.judge(t)
+		})
+	}
+}
+
+// withdrawn asks for an intent whose signer's key is nowhere, and withdraws it, twice.
+func (w *world) withdrawn(t *testing.T, c client, r intent.Request) {
+	t.Helper()
+	w.create(t, []client{c}, r)
+	w.canceled[r.ID()] = true
+	for range 2 {
+		if got := c.must(t, http.StatusOK, http.MethodPost, at(r)+"/cancel", nil); got.Status != intent.StatusCanceled || len(got.Attempts) > 0 {
+			t.Errorf("withdrawn before it was sent: %+v", got)
+		}
+	}
+}
+
+// wished asks for two intents while the chain makes no blocks, and when the node has them
+// withdraws one and has the other pay more. When it has what comes of that, blocks go on.
+func (w *world) wished(t *testing.T, c client, late, slow intent.Request) {
+	t.Helper()
+	const fee = "200000000000"
+	check(t, rig.Call(w.ctx, w.node.URL(), nil, "evm_setIntervalMining", 0))
+	w.create(t, []client{c}, late, slow)
+	w.pooled(t, c, late, intent.First)
+	w.pooled(t, c, slow, intent.First)
+	w.canceled[late.ID()] = true
+	if got := c.must(t, http.StatusAccepted, http.MethodPost, at(late)+"/cancel", map[string]string{"reason": "mistake"}); got.Status != intent.StatusCanceling {
+		t.Errorf("withdrawn after it was sent: %+v", got)
+	}
+	if got := c.must(t, http.StatusAccepted, http.MethodPost, at(slow)+"/speed-up", map[string]string{"feePerGas": fee}); got.LeastFee != fee {
+		t.Errorf("sped up: %+v", got)
+	}
+	w.pooled(t, c, late, intent.First, intent.NoOp)
+	w.pooled(t, c, slow, intent.First, intent.Bump)
+	check(t, rig.Call(w.ctx, w.node.URL(), nil, "evm_setIntervalMining", 1))
+}
+
+// pooled waits until an intent has attempts of these kinds, and the node has the last one.
+func (w *world) pooled(t *testing.T, c client, r intent.Request, kinds ...intent.AttemptKind) {
+	t.Helper()
+	w.becomes(t, fmt.Sprint(r.Key, " has ", kinds), func() bool {
+		got := c.must(t, http.StatusOK, http.MethodGet, at(r), nil)
+		if len(got.Attempts) < len(kinds) {
+			return false
+		}
+		for i, made := range got.Attempts {
+			if len(got.Attempts) > len(kinds) || made.Kind != kinds[i] {
+				t.Fatalf("%s has %+v, want %v", r.Key, got.Attempts, kinds)
+			}
+		}
+		var known *struct{ Hash chain.Hash }
+		check(t, rig.Call(w.ctx, w.node.URL(), &known, "eth_getTransactionByHash", got.Attempts[len(kinds)-1].TxHash.String()))
+		return known != nil
+	})
+}
+
+// named checks what is shown of an intent that has come out by its second attempt, and
+// that it is found by its key and by the hash of the first, which that has replaced.
+func (w *world) named(t *testing.T, c client, r intent.Request, want intent.Status) {
+	t.Helper()
+	got := c.must(t, http.StatusOK, http.MethodGet, at(r)+"?wait=completed", nil)
+	if got.Status != want || got.Waited.Reached != (want == intent.StatusCompleted) || *got.Outcome.TxHash != got.Attempts[1].TxHash {
+		t.Errorf("%s: %+v", r.Key, got)
+	}
+	if diff := cmp.Diff([]chain.IntentID{r.ID()}, c.found(t, "key="+r.Key+"&signer="+r.Signer.String())); diff != "" {
+		t.Errorf("by its key: %s", diff)
+	}
+	by := "hash=" + got.Attempts[0].TxHash.String()
+	w.becomes(t, "found by its hash", func() bool { return slices.Equal(c.found(t, by), []chain.IntentID{r.ID()}) })
+}
+
+func at(r intent.Request) string { return "/v1/intents/" + r.ID().String() }

@@ -1,0 +1,48 @@
+package settings
+
+import (
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+)
+
+// Front says how clients reach the API of intents.
+type Front struct {
+	Listen string
+	// Address is the rate of requests without a good key.
+	Address config.Rate
+}
+
+func (d *draft) front() []config.Row {
+	return []config.Row{
+		config.AddressRow("relay.listen", &d.Front.Listen, "127.0.0.1:8422",
+			"Where the API of intents listens: another address than `listen` and `metrics-listen`. Anything but a loopback address takes API keys (`relayer keys create`) or `open-access`. "+
+				"Its limits, rates, origins and proxies are those of the watchtower's API; but strangers have a rate here as soon as this address is not loopback."),
+	}
+}
+
+// derive fills in what follows from delivery's settings.
+func (f *Front) derive(delivery config.Config, shown []config.Setting) {
+	f.Address = delivery.Rates.Address
+	if originOf("rate.address", shown) == "default" && !config.IsLoopback(f.Listen) {
+		f.Address.PerSecond = config.AddressRate
+	}
+}
+
+// originOf is where a setting's value comes from.
+func originOf(path string, shown []config.Setting) string {
+	return shown[slices.IndexFunc(shown, func(one config.Setting) bool { return one.Name == path })].Origin
+}
+
+// CheckAccess refuses to let strangers in: beyond this machine the API of intents listens
+// only with API keys, or when it was said that none are wanted.
+func (s Settings) CheckAccess(keys bool) error {
+	if keys || s.Delivery.OpenAccess || config.IsLoopback(s.Front.Listen) {
+		return nil
+	}
+	return config.Problems{{
+		Origin: "serve", Setting: "relay.listen",
+		Text: s.Front.Listen + " can be reached from other machines, and there is no API key yet, so anybody could have transactions signed. " +
+			"Make a key (relayer keys create), listen on 127.0.0.1, or set open-access to true if something in front of the relayer keeps strangers out",
+	}}
+}
