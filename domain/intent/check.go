@@ -17,7 +17,8 @@ const (
 	CallsMax     = 32       // which is as many as Tempo's pool takes
 	DataMax      = 96 << 10 // bytes of input, of all calls together
 	WebhooksMax  = 8
-	URLMax       = 512     // bytes
+	GivenURLMax  = 512     // bytes of a webhook's URL, as a client gives it
+	URLMax       = 768     // bytes of one, as it is recorded: see [Sealer]
 	EntriesMax   = 16      // of metadata
 	MetadataMax  = 2 << 10 // bytes, of names and values together
 	GasLimitMax  = 1 << 40

@@ -91,6 +91,7 @@ const (
 
 // Webhook is where news of the intent goes. Secrets are the relay's settings.
 type Webhook struct {
+	// URL is as a client gives it, or, where it is recorded, as a [Sealer] has sealed it.
 	URL string `json:"url"`
 }
 
