@@ -1,0 +1,244 @@
+package notifier
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+// Reader is the name of the feeder's checkpoint and lease.
+const Reader = "notifier"
+
+// Rows is the queue of notices as the feeder fills and changes it. What every queue
+// promises: Enqueue takes in news and moves the reader's checkpoint in one transaction,
+// event.ErrMoved if the checkpoint is not at from; what is there already stays as it is.
+type Rows interface {
+	Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error
+	Enable(ctx context.Context, id notice.EndpointID) error
+	Disable(ctx context.Context, id notice.EndpointID, reason notice.Reason) error
+	Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
+	Redeliver(ctx context.Context, endpoint notice.EndpointID, keys []notice.Key) (int, error)
+}
+
+// Feeder folds events of intents into notices to the webhooks that the intents were asked
+// for with, and carries out what was wished about endpoints, in the order of the log. One
+// replica at a time runs it. A crash between any two steps has the last one done again:
+// news are known by their keys; what is redelivered comes once more, under its own id.
+type Feeder struct {
+	Store       commands.Store
+	Rows        Rows
+	Checkpoints commands.Checkpoints
+	Intents     event.Codec[intent.Event]
+	Wishes      event.Codec[notice.Event]
+	// Fed is called when there may be something to send, to wake this process's worker.
+	Fed func()
+	// Crash is called at named points; nil does nothing.
+	Crash func(point string)
+	Log   *slog.Logger
+
+	targets map[event.Stream][]target
+}
+
+// target is where an intent's notices go.
+type target struct {
+	endpoint notice.EndpointID
+	url      string // as it is recorded
+}
+
+// targetsMax bounds of how many intents the webhooks are remembered.
+const targetsMax = 1 << 14
+
+// Run feeds the queue until ctx ends, the checkpoint was moved by another, or an event
+// cannot be read.
+func (f *Feeder) Run(ctx context.Context) error {
+	return commands.Feeding[step]{
+		Store: f.Store, Checkpoints: f.Checkpoints, Reader: Reader,
+		Filter: event.Filter{Streams: []string{intent.StreamPrefix, notice.StreamPrefix}},
+		Plan:   f.plan, Apply: f.apply, Log: f.Log,
+	}.Run(ctx)
+}
+
+// step is what an event means to the queue: news, or a wish.
+type step struct {
+	at   event.Position
+	news []notice.News
+	wish notice.Event
+}
+
+func (f *Feeder) plan(ctx context.Context, r event.Recorded) ([]step, error) {
+	if strings.HasPrefix(string(r.Stream), notice.StreamPrefix) {
+		e, err := f.Wishes.Decode(r.Name, r.Data)
+		if err != nil {
+			return nil, err
+		}
+		return []step{{at: r.Position, wish: e}}, nil
+	}
+	id, err := intent.ParseStream(r.Stream)
+	if err != nil {
+		return nil, err
+	}
+	e, err := f.Intents.Decode(r.Name, r.Data)
+	if err != nil {
+		return nil, err
+	}
+	if asked, ok := e.(intent.Requested); ok {
+		f.remember(r.Stream, asked)
+		return nil, nil
+	}
+	said, told := intent.Tell(id, e)
+	if !told {
+		return nil, nil
+	}
+	targets, err := f.of(ctx, r.Stream)
+	if err != nil || len(targets) == 0 {
+		return nil, err
+	}
+	body, err := json.Marshal(said)
+	if err != nil {
+		return nil, err
+	}
+	s := step{at: r.Position}
+	for _, t := range targets {
+		key := notice.Key{Endpoint: t.endpoint, Intent: id, Seq: said.Sequence}
+		s.news = append(s.news, notice.News{Key: key, URL: t.url, Body: body})
+	}
+	return []step{s}, nil
+}
+
+// of are the targets of an intent, which its first event has for ever.
+func (f *Feeder) of(ctx context.Context, stream event.Stream) ([]target, error) {
+	if known, ok := f.targets[stream]; ok {
+		return known, nil
+	}
+	for r, err := range f.Store.ReadStream(ctx, stream, 0) {
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", stream, err)
+		}
+		e, err := f.Intents.Decode(r.Name, r.Data)
+		if err != nil {
+			return nil, err
+		}
+		asked, _ := e.(intent.Requested)
+		return f.remember(stream, asked), nil
+	}
+	return nil, fmt.Errorf("%s has no first event", stream)
+}
+
+// remember forgets all others when there is no room: they are soon known again.
+func (f *Feeder) remember(stream event.Stream, asked intent.Requested) (targets []target) {
+	for _, w := range asked.Request.Webhooks {
+		targets = append(targets, target{notice.EndpointOf(asked.Request.Client, w.URL), w.URL})
+	}
+	if f.targets == nil || len(f.targets) >= targetsMax {
+		f.targets = map[event.Stream][]target{}
+	}
+	f.targets[stream] = targets
+	return targets
+}
+
+// apply takes in the news up to each wish before it carries the wish out.
+func (f *Feeder) apply(ctx context.Context, from, to event.Position, steps []step) error {
+	var news []notice.News
+	upto := from // the last event of the news
+	for _, s := range steps {
+		if s.wish == nil {
+			news, upto = append(news, s.news...), s.at
+			continue
+		}
+		if len(news) > 0 {
+			if err := f.enqueue(ctx, from, upto, news); err != nil {
+				return err
+			}
+			from, news = upto, nil
+		}
+		if err := f.carryOut(ctx, s.wish); err != nil {
+			return err
+		}
+	}
+	return f.enqueue(ctx, from, to, news)
+}
+
+func (f *Feeder) enqueue(ctx context.Context, from, to event.Position, news []notice.News) error {
+	if err := f.Rows.Enqueue(ctx, Reader, from, to, news); err != nil {
+		return err
+	}
+	if len(news) > 0 {
+		f.crash("notices.enqueued")
+		f.fed()
+	}
+	return nil
+}
+
+// carryOut does what is wished. What an endpoint's own answers have disabled is recorded
+// for people: the queue has done it.
+func (f *Feeder) carryOut(ctx context.Context, wish notice.Event) error {
+	var err error
+	switch w := wish.(type) {
+	case notice.WasDisabled:
+		if w.Reason == notice.Operator {
+			err = f.Rows.Disable(ctx, w.Endpoint, w.Reason)
+		}
+	case notice.WasEnabled:
+		err = f.Rows.Enable(ctx, w.Endpoint)
+	case notice.RedeliveryAsked:
+		err = f.redeliver(ctx, w)
+	}
+	if errors.Is(err, notice.ErrDisabled) { // meanwhile: what is dead there stays dead
+		f.Log.Info("nothing was redelivered to an endpoint that is disabled", "wish", fmt.Sprintf("%T", wish))
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	f.crash("notices.wished")
+	f.fed()
+	return nil
+}
+
+// deadMax is how many dead notices are queued again in one go.
+const deadMax = 500
+
+func (f *Feeder) redeliver(ctx context.Context, w notice.RedeliveryAsked) error {
+	if len(w.Notices) > 0 {
+		keys := make([]notice.Key, len(w.Notices))
+		for i, n := range w.Notices {
+			keys[i] = notice.Key{Endpoint: w.Endpoint, Intent: n.Intent, Seq: n.Seq}
+		}
+		_, err := f.Rows.Redeliver(ctx, w.Endpoint, keys)
+		return err
+	}
+	for after := (notice.Key{}); ; {
+		dead, err := f.Rows.Dead(ctx, w.Endpoint, after, deadMax)
+		if err != nil || len(dead) == 0 {
+			return err
+		}
+		keys := make([]notice.Key, len(dead))
+		for i, n := range dead {
+			keys[i] = n.Key
+		}
+		if _, err := f.Rows.Redeliver(ctx, w.Endpoint, keys); err != nil {
+			return err
+		}
+		after = keys[len(keys)-1]
+	}
+}
+
+func (f *Feeder) crash(point string) {
+	if f.Crash != nil {
+		f.Crash(point)
+	}
+}
+
+func (f *Feeder) fed() {
+	if f.Fed != nil {
+		f.Fed()
+	}
+}

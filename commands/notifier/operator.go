@@ -1,0 +1,94 @@
+package notifier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+// Endpoints handles the commands about endpoints in domain/notice.
+type Endpoints = commands.Handler[notice.Wishes, notice.Command, notice.Event]
+
+// Operator records wishes about endpoints. The feeder reads them in the log and carries
+// them out.
+type Operator struct {
+	Endpoints Endpoints
+	Rows      interface {
+		Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
+	}
+	Now    func() time.Time
+	Random io.Reader
+}
+
+// Enable has an endpoint be sent to again, with a clean record. One that is enabled
+// stays as it is.
+func (o Operator) Enable(ctx context.Context, id notice.EndpointID, meta event.Meta) error {
+	e, err := o.known(ctx, id)
+	if err != nil {
+		return err
+	}
+	if e.Disabled == notice.Enabled && e.Failures == 0 {
+		return nil
+	}
+	return o.handle(ctx, id, notice.EnableAgain{Endpoint: id, At: o.Now()}, meta)
+}
+
+// Disable ends sending to an endpoint. What is queued for it is dead.
+func (o Operator) Disable(ctx context.Context, id notice.EndpointID, meta event.Meta) error {
+	if _, err := o.known(ctx, id); err != nil {
+		return err
+	}
+	return o.handle(ctx, id, notice.Disable{Endpoint: id, Reason: notice.Operator, At: o.Now()}, meta)
+}
+
+// Redeliver sends notices again, under the ids that they have: those that are named, or,
+// when there are none, all that are dead. It is refused while the endpoint is disabled:
+// notice.ErrDisabled.
+func (o Operator) Redeliver(ctx context.Context, id notice.EndpointID, notices []notice.Ref, meta event.Meta) error {
+	e, err := o.known(ctx, id)
+	if err != nil {
+		return err
+	}
+	if e.Disabled != notice.Enabled {
+		return notice.ErrDisabled.Because("it is disabled (%s): enable it first", e.Disabled)
+	}
+	return o.handle(ctx, id, notice.SendAgain{Endpoint: id, Notices: notices, At: o.Now()}, meta)
+}
+
+func (o Operator) known(ctx context.Context, id notice.EndpointID) (notice.Endpoint, error) {
+	e, ok, err := o.Rows.Endpoint(ctx, id)
+	if err == nil && !ok {
+		err = notice.ErrEndpoint
+	}
+	return e, err
+}
+
+func (o Operator) handle(ctx context.Context, id notice.EndpointID, c notice.Command, meta event.Meta) error {
+	origin, err := commands.Begin(o.Random, meta)
+	if err != nil {
+		return err
+	}
+	_, err = o.Endpoints.Handle(ctx, notice.Stream(id), c, origin)
+	return err
+}
+
+// recordTime bounds how long is tried to record that an endpoint was disabled.
+const recordTime = 10 * time.Second
+
+// Record records that an endpoint was disabled by itself, for a [Worker]: the queue has
+// done it already, so that a failure loses no more than the record.
+func (o Operator) Record(ctx context.Context, e notice.Endpoint, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	err := o.handle(ctx, e.ID, notice.Disable{Endpoint: e.ID, Reason: e.Disabled, At: e.DisabledAt}, event.Meta{Actor: Reader})
+	if err != nil && !errors.Is(err, event.ErrClosed) {
+		log.Warn("not recorded that an endpoint was disabled", "endpoint", fmt.Sprint(e.ID), "err", err)
+	}
+}

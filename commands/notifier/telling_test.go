@@ -1,0 +1,320 @@
+package notifier_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/notifier"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/webhook"
+)
+
+// patience bounds a test over sockets; what it waits for comes far sooner.
+const patience = time.Minute
+
+// hands are a clock that is set by hand.
+type hands struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (h *hands) now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.at
+}
+
+func (h *hands) set(to time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if to.After(h.at) {
+		h.at = to
+	}
+}
+
+// telling is the way from clients' wishes to their endpoints: the log, the
+// feeder, the queue, workers, and a sender that makes connections.
+type telling struct {
+	t      *testing.T
+	ctx    context.Context
+	clock  *hands
+	db     *embedded.DB
+	rows   *embedded.Notices
+	guard  *webhook.Guard
+	caller webhook.Caller
+}
+
+func newTelling(t *testing.T, rules webhook.Rules, more func(*webhook.Options)) *telling {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	w := &telling{t: t, ctx: ctx, clock: &hands{at: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)}}
+	var err error
+	w.db, err = embedded.Open("", embedded.Options{Now: w.clock.now})
+	check(t, err)
+	t.Cleanup(func() { check(t, w.db.Close()) })
+	w.rows = w.db.Notices(notice.DefaultPolicy())
+	w.guard, err = webhook.NewGuard(rules)
+	check(t, err)
+	o := webhook.Options{Guard: w.guard, Timeout: 30 * time.Second, Agent: "test", Now: w.clock.now}
+	if more != nil {
+		more(&o)
+	}
+	sender, err := webhook.New(o)
+	check(t, err)
+	t.Cleanup(sender.Close)
+	seal, err := intent.NewSealer(bytes.Repeat([]byte{3}, intent.SealKeyBytes))
+	check(t, err)
+	seed, err := webhook.NewSecret(rand.Reader)
+	check(t, err)
+	w.caller = webhook.Caller{Sender: sender, Seal: seal, Seeds: []webhook.Secret{seed}}
+	return w
+}
+
+// local are rules under which sinks on this machine may be called.
+func local() webhook.Rules { return webhook.Rules{Development: true} }
+
+// intentsOf handles the commands about intents.
+type intentsOf = commands.Handler[intent.State, intent.Command, intent.Event]
+
+// ask asks for an intent of a client's, as whoever takes it on does: a webhook is looked
+// at, and recorded sealed.
+func (w *telling) ask(key string, urls ...string) chain.IntentID {
+	w.t.Helper()
+	r := intent.Request{Client: "shop", Key: key, From: intent.From{Pool: "hot"}, Chain: 1, Calls: []intent.Call{{To: &chain.Address{9}}}}
+	for _, u := range urls {
+		check(w.t, w.guard.CheckNow(w.ctx, u))
+		r.Webhooks = append(r.Webhooks, intent.Webhook{URL: u})
+	}
+	w.command(r.ID(), intent.Create{Request: w.caller.Seal.Request(r)})
+	return r.ID()
+}
+
+func (w *telling) endpoint(url string) notice.EndpointID { return w.caller.Endpoint("shop", url) }
+
+// command carries out commands on an intent, as whoever works for it does.
+func (w *telling) command(id chain.IntentID, all ...intent.Command) {
+	w.t.Helper()
+	for _, c := range all {
+		o, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+		check(w.t, err)
+		_, err = intentsOf{Store: w.db.Log(), Codec: intent.Codec()}.Handle(w.ctx, intent.Stream(id), c, o)
+		check(w.t, err)
+	}
+}
+
+func assignment(n int) intent.Command {
+	return intent.Assign{Assignment: 1, Place: intent.Place{Signer: chain.Address{1}, Nonce: uint64(n)}, Token: 1}
+}
+
+func hashOf(n int) chain.Hash { return chain.Keccak(fmt.Append(nil, "attempt ", n)) }
+
+// live has an intent be carried out to its end: five notices.
+func (w *telling) live(id chain.IntentID, n int) {
+	w.t.Helper()
+	block := chain.Block{Number: uint64(n), Hash: chain.Keccak(fmt.Append(nil, n)), Time: 7}
+	w.command(id, assignment(n),
+		intent.Attempt{Assignment: 1, Kind: intent.First, Hash: hashOf(n)},
+		intent.Announce{Hash: hashOf(n), Receipt: chain.Receipt{Block: block, Status: 1}, Confirmations: []chain.Block{block}, Settled: true})
+}
+
+// lifeNotices is how many notices [telling.live] leads to.
+const lifeNotices = 5
+
+func (w *telling) feeder() *notifier.Feeder {
+	return &notifier.Feeder{
+		Store: w.db.Log(), Rows: w.rows, Checkpoints: w.db.Work(), Intents: intent.Codec(), Wishes: notice.Codec(),
+		Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+func (w *telling) operator() notifier.Operator {
+	return notifier.Operator{
+		Endpoints: notifier.Endpoints{Store: w.db.Log(), Codec: notice.Codec()}, Rows: w.rows, Now: w.clock.now, Random: rand.Reader,
+	}
+}
+
+// leaseTime is how long a worker's lease is, by the clock that is set by hand.
+const leaseTime = time.Minute
+
+func (w *telling) worker(holder string, q notifier.Queue) *notifier.Worker {
+	return &notifier.Worker{
+		Queue: q, Holder: holder, Send: w.caller.Call, Lease: leaseTime, Poll: 2 * time.Millisecond, Slots: 16,
+		Disabled: func(e notice.Endpoint) { w.operator().Record(w.ctx, e, slog.New(slog.DiscardHandler)) },
+		Log:      slog.New(slog.DiscardHandler),
+	}
+}
+
+// start has a feeder and workers at work until the test ends.
+func (w *telling) start(workers ...*notifier.Worker) {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(w.ctx))
+	var working sync.WaitGroup
+	feeder := w.feeder()
+	feeder.Fed = workers[0].Wake
+	working.Go(func() {
+		if err := feeder.Run(ctx); !errors.Is(err, context.Canceled) {
+			w.t.Error(err)
+		}
+	})
+	for _, worker := range workers {
+		working.Go(func() { worker.Run(ctx) })
+	}
+	w.t.Cleanup(func() {
+		stop()
+		working.Wait()
+	})
+}
+
+// until waits until something is so.
+func (w *telling) until(what string, is func() bool) {
+	w.t.Helper()
+	for !is() {
+		if err := commands.Pause(w.ctx, time.Millisecond); err != nil {
+			w.t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// noticeAt waits until a notice stands so, after so many attempts.
+func (w *telling) noticeAt(k notice.Key, stage notice.Stage, attempts int) (n notice.Notice) {
+	w.t.Helper()
+	w.until(fmt.Sprintf("%s after %d attempts", stage, attempts), func() bool {
+		var err error
+		n, _, err = w.rows.Find(w.ctx, k)
+		check(w.t, err)
+		return n.Stage == stage && n.Attempts == attempts
+	})
+	return n
+}
+
+// wait lets the time come at which an endpoint may be tried again.
+func (w *telling) wait(n notice.Notice) {
+	w.t.Helper()
+	e, _, err := w.rows.Endpoint(w.ctx, n.Endpoint)
+	check(w.t, err)
+	w.clock.set(n.NextAt)
+	w.clock.set(e.PausedUntil)
+}
+
+// a hook is an endpoint that a test answers for.
+type hook struct {
+	t    *testing.T
+	w    *telling
+	url  string
+	mu   sync.Mutex
+	all  []arrival
+	does func(n int, rw http.ResponseWriter, r *http.Request) // the n-th answer, from 1 on; nil takes everything
+}
+
+type arrival struct {
+	id     string
+	notice intent.Notice
+	good   bool // its signature is
+}
+
+// newHook is an endpoint on this machine.
+func (w *telling) newHook(does func(n int, rw http.ResponseWriter, r *http.Request)) *hook {
+	h := &hook{t: w.t, w: w, does: does}
+	s := httptest.NewServer(h)
+	w.t.Cleanup(s.Close)
+	h.url = s.URL + "/hush-hush?token=hush-hush"
+	return h
+}
+
+func (h *hook) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		h.t.Error(err)
+	}
+	a := arrival{id: r.Header.Get(webhook.HeaderID)}
+	if err := json.Unmarshal(body, &a.notice); err != nil {
+		h.t.Errorf("%s: %v", body, err)
+	}
+	at, err := strconv.ParseInt(r.Header.Get(webhook.HeaderTimestamp), 10, 64)
+	secrets := h.w.caller.Secrets(h.w.endpoint(h.url))
+	a.good = err == nil && r.Header.Get(webhook.HeaderSignature) == webhook.Sign(secrets, a.id, time.Unix(at, 0), body) &&
+		a.id == a.notice.ID() && strings.HasSuffix(h.url, r.RequestURI)
+	h.mu.Lock()
+	h.all = append(h.all, a)
+	n := len(h.all)
+	h.mu.Unlock()
+	if h.does != nil {
+		h.does(n, rw, r)
+	}
+}
+
+// came are the notices that came, so far.
+func (h *hook) came() []arrival {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]arrival(nil), h.all...)
+}
+
+// waits until so many came.
+func (h *hook) waits(n int) []arrival {
+	h.t.Helper()
+	h.w.until(fmt.Sprintf("%d notices at %s", n, h.url), func() bool { return len(h.came()) >= n })
+	return h.came()
+}
+
+// judge holds what came against the log: nothing is missing, nothing is another thing
+// under the same id, and who applies it by sequence knows what the log knows.
+func (w *telling) judge(h *hook, of ...chain.IntentID) {
+	w.t.Helper()
+	judge, consumer := intents.New(), &intents.Consumer{Name: h.url}
+	for batch, err := range w.db.Log().ReadAll(w.ctx, 0, event.Filter{Streams: []string{intent.StreamPrefix}}, 1000) {
+		check(w.t, err)
+		for _, r := range batch.Events {
+			for _, v := range judge.Event(r) {
+				w.t.Error(v)
+			}
+		}
+	}
+	last := map[chain.IntentID]uint64{}
+	for _, a := range h.came() {
+		if !a.good {
+			w.t.Errorf("%s is not signed as it should be, or not what it says", a.id)
+		}
+		if a.notice.Sequence > last[a.notice.Intent]+1 {
+			w.t.Errorf("%s comes after %d", a.id, last[a.notice.Intent])
+		}
+		last[a.notice.Intent] = max(last[a.notice.Intent], a.notice.Sequence)
+		for _, v := range consumer.Shown(a.notice) {
+			w.t.Error(v)
+		}
+	}
+	for _, v := range consumer.Finish(judge, func(id chain.IntentID) bool { return slices.Contains(of, id) }) {
+		w.t.Error(v)
+	}
+}
+
+// recorded are the names of an endpoint's events.
+func (w *telling) recorded(id notice.EndpointID) (names []string) {
+	w.t.Helper()
+	for r, err := range w.db.Log().ReadStream(w.ctx, notice.Stream(id), 0) {
+		check(w.t, err)
+		names = append(names, r.Name)
+	}
+	return names
+}

@@ -1,0 +1,80 @@
+package notice_test
+
+import (
+	"errors"
+	"flag"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/event/eventtest"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+var update = flag.Bool("update", false, "write samples of events that have none yet")
+
+var of = notice.EndpointOf("payroll", "https://hooks.example.com/")
+
+func samples() []notice.Event {
+	return []notice.Event{
+		notice.WasDisabled{Endpoint: of, Reason: notice.SaidGone, At: start},
+		notice.WasEnabled{Endpoint: of, At: start},
+		notice.RedeliveryAsked{Endpoint: of, Notices: []notice.Ref{{Intent: chain.IntentID{1}, Seq: 2}}, At: start},
+	}
+}
+
+func TestFrozenSamples(t *testing.T) { eventtest.Frozen(t, notice.Codec(), samples(), *update) }
+
+// Whatever a log holds, reading it ends in a fact or an error.
+func FuzzCodec(f *testing.F) { eventtest.Mutated(f, notice.Codec()) }
+
+// What is wished again adds nothing where that would change nothing.
+func TestWishes(t *testing.T) {
+	off := notice.Disable{Endpoint: of, Reason: notice.Operator, At: start}
+	on := notice.EnableAgain{Endpoint: of, At: start}
+	again := notice.SendAgain{Endpoint: of, At: start}
+	var w notice.Wishes
+	for i, c := range []struct {
+		command notice.Command
+		want    []notice.Event
+		off     notice.Reason
+	}{
+		{off, []notice.Event{notice.WasDisabled(off)}, notice.Operator},
+		{off, nil, notice.Operator},
+		{again, []notice.Event{notice.RedeliveryAsked(again)}, notice.Operator},
+		{on, []notice.Event{notice.WasEnabled(on)}, notice.Enabled},
+		{on, []notice.Event{notice.WasEnabled(on)}, notice.Enabled},
+		{notice.Disable{Endpoint: of, Reason: notice.SaidGone}, []notice.Event{notice.WasDisabled{Endpoint: of, Reason: notice.SaidGone}}, notice.SaidGone},
+	} {
+		got, err := w.Decide(c.command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("wish %d: %s", i, d)
+		}
+		for _, e := range got {
+			w = w.Evolve(e)
+		}
+		if w.Off != c.off {
+			t.Errorf("after wish %d it is %q", i, w.Off)
+		}
+	}
+	if _, err := w.Decide(notice.SendAgain{Notices: make([]notice.Ref, notice.RedeliverMax+1)}); !errors.Is(err, notice.ErrRedeliver) {
+		t.Error(err)
+	}
+}
+
+func TestStreams(t *testing.T) {
+	if id, err := notice.ParseStream(notice.Stream(of)); err != nil || id != of {
+		t.Errorf("%s, %v", id, err)
+	}
+	for _, bad := range []event.Stream{"", "webhook-", "intent-" + event.Stream(of.String()), notice.Stream(of) + "0", event.Stream(strings.ToUpper(string(notice.Stream(of))))} {
+		if id, err := notice.ParseStream(bad); err == nil {
+			t.Errorf("%q is read as %s", bad, id)
+		}
+	}
+}
