@@ -76,7 +76,7 @@ func (d *draft) lanes() []config.Row {
 			"Where the leases of lanes are: in the database of the due queue, or in the Redis of the setting `redis`, which spares the database a write a second for each lane. Losing one leads to no second transaction: the log lets one holder through.",
 			[]string{string(ByStore), string(ByRedis)}, []Leases{ByStore, ByRedis}),
 		config.NumberRow("lane.budget", &l.Budget, 100, 1, 5000,
-			"How many nonces of a lane are in flight at most: handed out, and in no block yet."),
+			"How many nonces of a lane are in flight at most: handed out, and in no block yet. `scheduler.window` is as much, unless it is set to more."),
 		config.NumberRow("lane.at-once", &l.AtOnce, 16, 1, 1000,
 			"How many signatures of a lane, or appends to its intents, are under way at once."),
 		config.DurationRow("lane.claim", &l.Claim, 10*sec, sec, 10*m,

@@ -133,6 +133,7 @@ func Resolve(flags *pflag.FlagSet, environ []string, readFile func(string) ([]by
 	d.Delivery = delivery
 	s := d.finish()
 	s.Front.derive(delivery, shown)
+	s.widen(shown)
 	if problems := s.check(shown); len(problems) > 0 {
 		return Settings{}, nil, problems
 	}
@@ -151,6 +152,9 @@ func (s *Settings) check(shown []config.Setting) (problems config.Problems) {
 		if config.Overlap(s.Front.Listen, taken) {
 			refuse("relay.listen", "%s is taken by %s, %s", s.Front.Listen, path, taken)
 		}
+	}
+	if w := s.Delivery.Scheduler.Window; w < s.Lane.Budget {
+		refuse(windowSetting, "%d is less than lane.budget, %d: a lane could never have so many in flight", w, s.Lane.Budget)
 	}
 	if (s.Signers.Keystore == "") != (s.Signers.PassphraseFile == "") {
 		refuse("signers.passphrase-file", "goes with signers.keystore: both are needed, or neither")
