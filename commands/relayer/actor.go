@@ -40,7 +40,8 @@ type job struct {
 	id     chain.IntentID // that holds it; zero when none does
 	intent commands.Result[intent.State]
 	txs    map[chain.Hash]delivered
-	stale  bool   // to be read again
+	stale  bool // to be read again: its transactions, and if unread the intent too
+	unread bool
 	gas    uint64 // that the intent needs; 0 is not known
 	// follows means that others of the intent's row are open in the lane.
 	follows bool
@@ -197,7 +198,7 @@ func (a *actor) begin(slot lane.Slot) *job {
 	if old := a.jobs[slot.Nonce]; old != nil {
 		a.box.unfollow(old.id)
 	}
-	j := &job{id: slot.Intent, stale: true}
+	j := &job{id: slot.Intent, stale: true, unread: true}
 	if i := slices.IndexFunc(a.ready, func(j *job) bool { return j.id == slot.Intent }); i >= 0 {
 		j = a.ready[i]
 	}
@@ -228,13 +229,15 @@ func (a *actor) forget(gone []standing) {
 	}
 }
 
-// refresh reads what there is news of.
+// refresh reads what there is news of. News of a transaction is none of the intent, which
+// only its holder and its client write to.
 func (a *actor) refresh(ctx context.Context) error {
-	stale, all, claim := a.box.empty()
+	news, claim := a.box.empty()
 	a.claim = a.claim || claim
 	var read []standing
 	for _, s := range a.slots() {
-		s.stale = s.stale || all || stale[s.Nonce]
+		s.unread = s.unread || news.all || news.wanted[s.Nonce]
+		s.stale = s.stale || s.unread || news.sent[s.Nonce]
 		if s.stale {
 			read = append(read, s)
 		}
@@ -260,7 +263,7 @@ func (a *actor) readIntent(ctx context.Context, s standing) (err error) {
 }
 
 func (a *actor) read(ctx context.Context, s standing) (err error) {
-	if !s.id.IsZero() {
+	if s.unread && !s.id.IsZero() {
 		if err := a.readIntent(ctx, s); err != nil {
 			return err
 		}
@@ -270,7 +273,7 @@ func (a *actor) read(ctx context.Context, s standing) (err error) {
 			return err
 		}
 	}
-	s.stale = false
+	s.stale, s.unread = false, false
 	return nil
 }
 

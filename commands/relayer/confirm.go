@@ -290,7 +290,7 @@ func (a *actor) ruleOut(ctx context.Context, s standing, by chain.Block) error {
 	if err != nil {
 		return err
 	}
-	s.stale = true // whatever comes of it
+	s.stale, s.unread = true, true // whatever comes of it
 	lost := intent.Requeue{
 		Assignment: s.job.intent.State.Assignment, Evidence: intent.Evidence{Kind: intent.Rival, Block: by}, At: a.Now(),
 	}

@@ -41,7 +41,7 @@ const every = 40 * time.Millisecond // a block
 
 func newReal(t *testing.T) *real {
 	w := &world{
-		t: t, clock: &clock{}, settings: DefaultSettings(), appends: map[string]int{}, policy: noHeadroom(),
+		t: t, clock: &clock{}, settings: DefaultSettings(), appends: map[string]int{}, reads: map[string]int{}, policy: noHeadroom(),
 		fee: chain.Fee{MaxFee: chain.PriceOf(1000), MaxPriorityFee: chain.PriceOf(100)},
 	}
 	var err error

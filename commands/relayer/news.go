@@ -33,10 +33,18 @@ type inbox struct {
 	mu      sync.Mutex
 	txs     map[chain.Hash]uint64 // of interest, and the nonce
 	intents map[chain.IntentID]uint64
-	stale   map[uint64]bool // nonces
-	all     bool            // all of them
-	claim   bool            // there may be intents to claim
+	unread
+	claim bool // there may be intents to claim
 }
+
+// unread are the nonces that there is news of: of their transactions, or of their
+// intents, which few have news of; or all of everything.
+type unread struct {
+	sent, wanted map[uint64]bool
+	all          bool
+}
+
+func noNews() unread { return unread{sent: map[uint64]bool{}, wanted: map[uint64]bool{}} }
 
 // toldOf are the facts that mean something to a lane. What it has recorded with an
 // intent itself is not among them.
@@ -96,7 +104,7 @@ func (n *News) open() *inbox {
 	n.init()
 	b := &inbox{
 		wake: make(chan struct{}, 1), claim: true,
-		txs: map[chain.Hash]uint64{}, intents: map[chain.IntentID]uint64{}, stale: map[uint64]bool{},
+		txs: map[chain.Hash]uint64{}, intents: map[chain.IntentID]uint64{}, unread: noNews(),
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -144,14 +152,10 @@ func (b *inbox) take(of chain.ID, events []event.Recorded) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range events {
-		nonce, ours := uint64(0), false
-		if id, hash, err := tx.ParseStream(r.Stream); err == nil && id == of {
-			nonce, ours = b.txs[hash], has(b.txs, hash)
-		} else if id, err := intent.ParseStream(r.Stream); err == nil {
-			nonce, ours = b.intents[id], has(b.intents, id)
-		}
-		if ours {
-			b.stale[nonce], news = true, true
+		if id, hash, err := tx.ParseStream(r.Stream); err == nil && id == of && has(b.txs, hash) {
+			b.sent[b.txs[hash]], news = true, true
+		} else if id, err := intent.ParseStream(r.Stream); err == nil && has(b.intents, id) {
+			b.wanted[b.intents[id]], news = true, true
 		}
 	}
 	return news
@@ -163,12 +167,12 @@ func has[K comparable, V any](m map[K]V, k K) bool {
 }
 
 // empty takes the news out.
-func (b *inbox) empty() (stale map[uint64]bool, all, claim bool) {
+func (b *inbox) empty() (news unread, claim bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	stale, all, claim = b.stale, b.all, b.claim
-	b.stale, b.all, b.claim = map[uint64]bool{}, false, false
-	return stale, all, claim
+	news, claim = b.unread, b.claim
+	b.unread, b.claim = noNews(), false
+	return news, claim
 }
 
 // follow asks for news of a nonce's intent, unless it has none, and of its transactions.

@@ -182,6 +182,7 @@ func TestStorms(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			s := &storm{world: newWorld(t), chance: rand.New(rand.NewPCG(seed, 7))}
 			s.settings.Budget, s.settings.Trusted, s.settings.Confirmations = 1+s.chance.IntN(8), s.chance.IntN(3), 1+s.chance.IntN(3)
+			s.hears = seed%2 == 1
 			s.weather()
 		})
 	}
@@ -193,6 +194,7 @@ func TestStormsOfPrices(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			s := &storm{world: newWorld(t), chance: rand.New(rand.NewPCG(seed, 8)), prices: true}
 			s.policy.Ceiling = chain.PriceOf(3000)
+			s.hears = seed%2 == 1
 			s.weather()
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strings"
 	"sync"
@@ -76,16 +77,22 @@ type world struct {
 	lied     *lane.Witness
 	reverts  map[chain.IntentID]error
 
+	// hears gives actors the news that there is, as processes have it, and not of
+	// everything.
+	hears bool
+	heard map[*actor]event.Position
+
 	mu      sync.Mutex
 	runs    int
 	appends map[string]int // of events, by name; lanes' and intents' streams by append
+	reads   map[string]int // of streams, by kind
 }
 
 func newWorld(t testing.TB) *world {
 	w := &world{
 		t: t, clock: &clock{at: time.Unix(1_800_000_000, 0)}, settings: DefaultSettings(),
-		fee: chain.Fee{MaxFee: chain.PriceOf(1000), MaxPriorityFee: chain.PriceOf(100)}, appends: map[string]int{},
-		policy: noHeadroom(), reverts: map[chain.IntentID]error{},
+		fee: chain.Fee{MaxFee: chain.PriceOf(1000), MaxPriorityFee: chain.PriceOf(100)}, appends: map[string]int{}, reads: map[string]int{},
+		policy: noHeadroom(), reverts: map[chain.IntentID]error{}, heard: map[*actor]event.Position{},
 	}
 	var err error
 	w.db, err = embedded.Open("", embedded.Options{Now: w.clock.now})
@@ -170,6 +177,14 @@ func (s store) Append(ctx context.Context, stream event.Stream, expected event.V
 		return err
 	})
 	return a, err
+}
+
+func (s store) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	kind, _, _ := strings.Cut(string(stream), "-")
+	s.reads[kind]++
+	return s.Store.ReadStream(ctx, stream, after)
 }
 
 func (w *world) count(stream event.Stream, events []event.Event) {
@@ -325,11 +340,15 @@ func (w *world) feed() {
 	}
 }
 
-// turns lets an actor take so many turns; it has news of everything in each.
+// turns lets an actor take so many turns; it has news of everything in each, unless it is
+// to hear.
 func (w *world) turns(a *actor, n int) error {
 	var err error
 	for range n {
-		a.box.all, a.claim, a.polled = true, true, time.Time{}
+		a.box.all, a.claim, a.polled = !w.hears, true, time.Time{}
+		if w.hears {
+			w.tell(a)
+		}
 		if err = a.turn(w.t.Context()); err != nil {
 			return err
 		}
@@ -337,13 +356,27 @@ func (w *world) turns(a *actor, n int) error {
 	return nil
 }
 
+// tell gives an actor the news since it was given some last, or was made.
+func (w *world) tell(a *actor) {
+	w.t.Helper()
+	for batch, err := range w.db.Log().ReadAll(w.t.Context(), w.heard[a], toldOf, newsMax) {
+		must(w.t, err)
+		a.News.tell(batch.Events)
+		w.heard[a] = batch.Next
+	}
+}
+
 // opened is the actor of a process that opens the lane.
 func (w *world) opened(l *Lane) (*actor, error) {
+	begun, err := w.db.Log().Head(w.t.Context())
+	must(w.t, err)
 	held, token, err := l.open(w.t.Context())
 	if err != nil {
 		return nil, err
 	}
-	return newActor(l, held, token, l.News.open()), nil
+	a := newActor(l, held, token, l.News.open())
+	w.heard[a] = begun
+	return a, nil
 }
 
 // worker is an actor that does not die.
