@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	build = sync.OnceValues(func() (string, error) { return rig.Build(context.Background(), dir) })
+	buildRelayer = sync.OnceValues(func() (string, error) { return rig.BuildProgram(context.Background(), dir, "relayer") })
 	// CI has built everything without cgo before, and nothing here is for figures.
 	if err := os.Setenv("CGO_ENABLED", "0"); err != nil {
 		panic(err)
@@ -48,8 +49,8 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"))
 }
 
-// build makes the service's program, once for all tests that need it.
-var build func() (program string, err error)
+// These make the programs, once for all tests that need them.
+var build, buildRelayer func() (program string, err error)
 
 // tiny is enough to pass through every measure.
 func tiny() scale {
@@ -59,10 +60,18 @@ func tiny() scale {
 		payments: 100, senders: 10, rate: 20, steadyFor: 1,
 		anvil: 20, fleet: 200, crew: 100,
 		crowds: []int{100}, herd: 100, idleFor: 100 * time.Millisecond,
-		trials: []trial{
-			{name: "lost", payments: 40, signers: 2, cut: 0.3},
-			{name: "killed", payments: 60, signers: 2, rate: 40, kill: 500 * time.Millisecond, down: 100 * time.Millisecond},
-			{name: "together", payments: 40, signers: 2, replicas: 1, doubled: true},
+		trials: map[string][]trial{
+			sectionPeers: {
+				{name: "lost", payments: 40, signers: 2, cut: 0.3},
+				{name: "killed", payments: 60, signers: 2, rate: 40, kill: 500 * time.Millisecond, down: 100 * time.Millisecond},
+				{name: "together", payments: 40, signers: 2, replicas: 1, doubled: true},
+			},
+			sectionRelay: {
+				{name: "lost", payments: 40, signers: 2, cut: 0.3},
+				{name: "killed", payments: 60, signers: 2, rate: 40, kill: 500 * time.Millisecond, down: 100 * time.Millisecond},
+				{name: "together", payments: 40, signers: 2, replicas: 1, doubled: true, aims: aims{against: "another"}},
+				{name: "taken over", payments: 60, signers: 2, rate: 20, replicas: 1, kill: 500 * time.Millisecond, takeover: true},
+			},
 		},
 	}
 }
@@ -80,6 +89,13 @@ func newBench(t *testing.T, o options) *bench {
 	t.Helper()
 	o.scale, o.fanout = tiny(), 1
 	b := &bench{options: o, sheet: newSheet(), dir: t.TempDir(), say: io.Discard}
+	if o.wants(sectionRelay) {
+		var err error
+		if b.relayer, err = buildRelayer(); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
 	if o.profile == "" {
 		var err error
 		if b.program, err = build(); err != nil {
@@ -109,7 +125,7 @@ func onEach(t *testing.T, test func(t *testing.T, engine string)) {
 func TestEverySection(t *testing.T) {
 	onEach(t, func(t *testing.T, engine string) {
 		for _, section := range sections() {
-			if section == sectionCrowd || section == sectionPeers || section == sectionReplicas && engine == embeddedEngine ||
+			if slices.Contains(onlyAsked(), section) || section == sectionReplicas && engine == embeddedEngine ||
 				section == sectionAnvil && os.Getenv(testenv.AnvilVar) == "" {
 				continue
 			}

@@ -3,11 +3,13 @@
 // generator and the chain on the same processors. Each figure stands beside a
 // yardstick that is named, so that ratios can be compared where rates cannot.
 //
-//	bench [-quick] [-store embedded,postgres] [-only accept,deliver] [-runs 3] [-fanout 1] [-json] [-profile DIR]
+//	bench [-quick] [-store embedded,postgres] [-only accept,deliver] [-runs 3] [-trial kill] [-fanout 1] [-json] [-profile DIR]
 //
-// The sections crowd, a million scheduled transactions, and peers, faults that others of
-// its kind were put through, run only when -only names them. After peers, the status is 1
-// if anything was lost, paid twice, never final, or an error to who did nothing wrong.
+// The sections crowd, a million scheduled transactions, and peers and relay, faults that
+// others of its kind were put through, run only when -only names them: peers has the
+// watchtower deliver what was signed beforehand, relay has the relayer sign, as the others
+// did. After these two, the status is 1 if anything was lost, paid twice, never final, or
+// an error to who did nothing wrong.
 // Postgres is measured when WATCHTOWER_TEST_POSTGRES names a server, as it does
 // under cmd/testrun. What each figure means is told in docs/performance.md.
 package main
@@ -58,14 +60,18 @@ const (
 	sectionReplicas = "replicas"
 	sectionCrowd    = "crowd" // only when it is asked for: it takes a quarter of an hour
 	sectionPeers    = "peers" // likewise: ten minutes
+	sectionRelay    = "relay" // likewise
 )
 
 func sections() []string {
 	return []string{
 		sectionLimits, sectionLog, sectionRebuild, sectionAccept, sectionEligible, sectionDeliver, sectionSteady,
-		sectionAnvil, sectionReplicas, sectionCrowd, sectionPeers,
+		sectionAnvil, sectionReplicas, sectionCrowd, sectionPeers, sectionRelay,
 	}
 }
+
+// onlyAsked are the sections that run when they are named, and not else.
+func onlyAsked() []string { return []string{sectionCrowd, sectionPeers, sectionRelay} }
 
 // options are what the flags say.
 type options struct {
@@ -75,10 +81,11 @@ type options struct {
 	json    bool
 	fanout  int    // endpoints, and how many of them each attempt asks
 	profile string // folder for profiles; empty takes none
+	trial   string // only trials whose name has this are made
 }
 
 func (o options) wants(section string) bool {
-	return len(o.only) == 0 && section != sectionCrowd && section != sectionPeers || slices.Contains(o.only, section)
+	return len(o.only) == 0 && !slices.Contains(onlyAsked(), section) || slices.Contains(o.only, section)
 }
 
 func (o options) wantsAny(sections ...string) bool { return slices.ContainsFunc(sections, o.wants) }
@@ -91,6 +98,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	only := flags.String("only", "", "of "+strings.Join(sections(), ","))
 	runs := flags.Int("runs", 0, "how often each is measured; the median is told (default 3, quick 1)")
 	flags.IntVar(&o.fanout, "fanout", 1, "how many endpoints the chain has, all of which each attempt asks")
+	flags.StringVar(&o.trial, "trial", "", "of peers and relay, make only the runs whose name has this `text`")
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of a table")
 	flags.StringVar(&o.profile, "profile", "", "run the service with a profiler and leave its CPU profiles in this `folder`")
 	if err := flags.Parse(args); err != nil {
@@ -145,9 +153,10 @@ func chooseEngines(text string) ([]string, error) {
 type bench struct {
 	options
 	sheet   *sheet
-	shown   []shown // of the section peers
+	shown   []shown // of the sections peers and relay
 	dir     string  // everything temporary
 	program string  // the built service; with a profiler, this program
+	relayer string  // the built relayer
 	say     io.Writer
 }
 
@@ -170,7 +179,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if o.json {
 		err = b.sheet.json(stdout, about, b.shown)
 	} else {
-		err = errors.Join(b.sheet.print(stdout, about), b.printPeers(stdout))
+		err = errors.Join(b.sheet.print(stdout, about), b.printTrials(stdout))
 	}
 	for _, s := range b.shown {
 		err = errors.Join(err, s.wrong())
@@ -191,6 +200,12 @@ func (b *bench) all(ctx context.Context) error {
 	}
 	if b.program == "" && b.wantsAny(sectionAccept, sectionEligible, sectionDeliver, sectionSteady, sectionAnvil, sectionReplicas, sectionCrowd, sectionPeers) {
 		if err := b.build(ctx); err != nil {
+			return err
+		}
+	}
+	if b.relayer == "" && b.wants(sectionRelay) {
+		var err error
+		if b.relayer, err = rig.BuildProgram(ctx, b.dir, "relayer"); err != nil {
 			return err
 		}
 	}
@@ -218,6 +233,7 @@ func (b *bench) once(ctx context.Context, engine string, l loads) error {
 		{b.replicas, []string{sectionReplicas}},
 		{b.crowds, []string{sectionCrowd}},
 		{b.besidePeers, []string{sectionPeers}},
+		{b.besideRelays, []string{sectionRelay}},
 	} {
 		if b.wantsAny(part.sections...) {
 			if err := part.measure(ctx, engine, l); err != nil {

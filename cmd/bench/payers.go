@@ -17,28 +17,41 @@ import (
 // plainChain is the id of a chain that anvil makes when it is told nothing.
 const plainChain chain.ID = 31337
 
-// transfer is a signed payment of 1 wei to an account that nobody else pays.
+// transferGas is the gas limit of a transfer.
+const transferGas = 25_000
+
+// transfer is a payment of 1 wei to an account that nobody else pays, which names it.
 type transfer struct {
-	rig.Payment
-	to chain.Address
+	rig.Payment // zero, when the service is to sign
+	signer      int
+	to          chain.Address
+}
+
+// payees are n transfers by several accounts in turn, of which nothing is signed.
+func payees(n, signers int) []transfer {
+	all := make([]transfer, n)
+	for i := range all {
+		to := chain.Address{0: 0x99, 1: 0x01}
+		binary.BigEndian.PutUint64(to[12:], uint64(i)) //nolint:gosec // a small number
+		all[i] = transfer{signer: i % signers, to: to}
+	}
+	return all
 }
 
 // transfers signs payments by several accounts in turn, each with its nonces in order.
 func transfers(n, signers int) []transfer {
 	const gwei = 1_000_000_000
-	all := make([]transfer, n)
+	all := payees(n, signers)
 	var signing sync.WaitGroup
 	for s := range signers {
 		signing.Go(func() {
 			key := wallet.Dev(s)
 			for i := s; i < n; i += signers {
-				to := chain.Address{0: 0x99, 1: 0x01}
-				binary.BigEndian.PutUint64(to[12:], uint64(i)) //nolint:gosec // a small number
 				raw := wallet.Ethereum{
-					Chain: plainChain, MaxPriorityFee: gwei, MaxFee: 100 * gwei, Gas: 25_000, Nonce: uint64(i / signers), //nolint:gosec // likewise
-					Call: chain.Call{To: &to, Value: uint256.NewInt(1)},
+					Chain: plainChain, MaxPriorityFee: gwei, MaxFee: 100 * gwei, Gas: transferGas, Nonce: uint64(i / signers), //nolint:gosec // a small number
+					Call: chain.Call{To: &all[i].to, Value: uint256.NewInt(1)},
 				}.Sign(key)
-				all[i] = transfer{rig.Payment{Raw: raw, Hash: chain.Keccak(raw)}, to}
+				all[i].Payment = rig.Payment{Raw: raw, Hash: chain.Keccak(raw)}
 			}
 		})
 	}
@@ -46,12 +59,12 @@ func transfers(n, signers int) []transfer {
 	return all
 }
 
-// sightings are when each transaction was first seen in a block, by one who asks the
-// chain itself all the time.
+// sightings are when each payee was first seen in a block, by one who asks the chain
+// itself all the time.
 type sightings struct {
 	url  string
 	mu   sync.Mutex
-	at   map[chain.Hash]time.Time
+	at   map[chain.Address]time.Time
 	next uint64 // block to look at
 }
 
@@ -63,15 +76,10 @@ func (s *sightings) watch(ctx context.Context) {
 	tick := time.NewTicker(sightEvery)
 	defer tick.Stop()
 	for {
-		var b struct{ Transactions []chain.Hash }
+		var b struct{ Transactions []struct{ To chain.Address } }
 		// null, while there is no such block, leaves b as it is; and trouble passes.
 		for s.block(ctx, &b) == nil && b.Transactions != nil {
-			now := time.Now()
-			s.mu.Lock()
-			for _, hash := range b.Transactions {
-				s.at[hash] = now
-			}
-			s.mu.Unlock()
+			s.see(time.Now(), b.Transactions)
 			s.next++
 			b.Transactions = nil
 		}
@@ -83,14 +91,24 @@ func (s *sightings) watch(ctx context.Context) {
 	}
 }
 
-func (s *sightings) block(ctx context.Context, into any) error {
-	return rig.Call(ctx, s.url, into, "eth_getBlockByNumber", "0x"+strconv.FormatUint(s.next, 16), false)
-}
-
-func (s *sightings) of(hash chain.Hash) (at time.Time, ok bool) {
+func (s *sightings) see(now time.Time, paid []struct{ To chain.Address }) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at, ok = s.at[hash]
+	for _, p := range paid {
+		if _, again := s.at[p.To]; !again {
+			s.at[p.To] = now
+		}
+	}
+}
+
+func (s *sightings) block(ctx context.Context, into any) error {
+	return rig.Call(ctx, s.url, into, "eth_getBlockByNumber", "0x"+strconv.FormatUint(s.next, 16), true)
+}
+
+func (s *sightings) of(t transfer) (at time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, ok = s.at[t.to]
 	return at, ok
 }
 
@@ -105,7 +123,7 @@ func (s *sightings) all(ctx context.Context, wanted []transfer) {
 	for len(open) > 0 && time.Since(since) < unseenMost {
 		var left []transfer
 		for _, t := range open {
-			if _, ok := s.of(t.Hash); !ok {
+			if _, ok := s.of(t); !ok {
 				left = append(left, t)
 			}
 		}
@@ -130,30 +148,38 @@ func quantity(ctx context.Context, url, method string, of chain.Address) (uint64
 	return strconv.ParseUint(answer, 0, 64)
 }
 
-// paid counts what was not paid of what was accepted, and what was paid twice: by what
-// the payees have, and by how many nonces the payers have used.
-func paid(ctx context.Context, url string, all []transfer, signers int, accepted func(transfer) bool) (lost, double int, err error) {
-	standing := uint64(0)
+// bill is what the chain has of payments.
+type bill struct {
+	lost   int // accepted, and not paid
+	double int // paid more than once
+	spare  int // nonces that were used, and paid none of them
+}
+
+// paid asks the chain what became of payments: by what the payees have, and by how many
+// nonces the payers have used.
+func paid(ctx context.Context, url string, all []transfer, signers int, accepted func(transfer) bool) (b bill, err error) {
+	landed := uint64(0)
 	for _, t := range all {
 		wei, err := quantity(ctx, url, "eth_getBalance", t.to)
 		if err != nil {
-			return 0, 0, err
+			return b, err
 		}
 		switch {
 		case wei == 0 && accepted(t):
-			lost++
+			b.lost++
 		case wei > 1:
-			double++
+			b.double++
 		}
-		standing += min(wei, 1)
+		landed += wei
 	}
 	used := uint64(0)
 	for s := range signers {
 		n, err := quantity(ctx, url, "eth_getTransactionCount", wallet.Dev(s).Address())
 		if err != nil {
-			return 0, 0, err
+			return b, err
 		}
 		used += n
 	}
-	return lost, max(double, int(used-standing)), nil //nolint:gosec // each payment that stands has used a nonce
+	b.spare = int(used - landed) //nolint:gosec // each wei that came has used a nonce
+	return b, nil
 }

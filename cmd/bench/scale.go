@@ -31,7 +31,7 @@ type scale struct {
 	herd    int           // becoming eligible in the same second beside each crowd
 	idleFor time.Duration // how long each crowd is left alone
 
-	trials []trial // what others were put through, too
+	trials map[string][]trial // what others were put through, too, by section
 }
 
 // full is what figures are told from.
@@ -43,7 +43,7 @@ func full() scale {
 		payments: 2000, senders: 10, rate: 20, steadyFor: 20,
 		anvil: 500, fleet: 80_000, crew: 10_000,
 		crowds: []int{10_000, 1_000_000}, herd: 100_000, idleFor: 30 * time.Second,
-		trials: trials(),
+		trials: map[string][]trial{sectionPeers: trials(), sectionRelay: relayTrials()},
 	}
 }
 
@@ -56,7 +56,7 @@ func small() scale {
 		payments: 200, senders: 10, rate: 20, steadyFor: 3,
 		anvil: 100, fleet: 2000, crew: 400,
 		crowds: []int{300, 3000}, herd: 500, idleFor: time.Second,
-		trials: fewer(trials()),
+		trials: map[string][]trial{sectionPeers: fewer(trials()), sectionRelay: fewer(relayTrials())},
 	}
 }
 

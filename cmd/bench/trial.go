@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,28 +20,30 @@ import (
 // service or several.
 type stand struct {
 	trial
+	counter  counter
 	place    *place
 	anvil    *server.Anvil
 	proxy    *rig.Proxy
 	services []*rig.Service
-	urls     []string // of the services, for good
+	urls     []string // of the services that are asked, for good
 	client   *http.Client
 	meter    meter
 	seen     *sightings
 	all      []transfer
 
-	away atomic.Bool   // while the service is not there
-	back time.Duration // from its start until it was ready
-	ends []func(context.Context) error
+	away   atomic.Bool   // while the service is not there
+	back   time.Duration // from its start until it was ready
+	killed time.Time     // for good
+	ends   []func(context.Context) error
 }
 
 // try runs one trial.
-func (b *bench) try(ctx context.Context, engine string, t trial) (s shown, err error) {
+func (b *bench) try(ctx context.Context, engine string, t trial, c counter) (s shown, err error) {
 	program := os.Getenv(testenv.AnvilVar)
 	if program == "" {
 		return s, fmt.Errorf("%s names no anvil", testenv.AnvilVar)
 	}
-	st := &stand{trial: t, all: transfers(t.payments, t.signers), client: &http.Client{
+	st := &stand{trial: t, counter: c, all: c.payments(t.payments, t.signers), client: &http.Client{
 		Transport: &http.Transport{MaxIdleConnsPerHost: peerClients},
 	}}
 	defer st.client.CloseIdleConnections()
@@ -58,26 +57,34 @@ func (b *bench) try(ctx context.Context, engine string, t trial) (s shown, err e
 	defer watcher.Wait()
 	defer stop()
 
+	idle := st.proxy.Calls()
 	before, began := st.meter.read(), time.Now()
 	l := st.load(ctx)
 	st.seen.all(ctx, l.accepted())
 	used := st.meter.read().since(before)
-	s = shown{Run: t.name, Store: engine, Samples: len(l.finals), Cuts: st.proxy.Cuts(), Back: st.back}
+	s = shown{Run: t.name, Store: engine, Samples: len(l.finals), Cuts: st.proxy.Cuts(), Back: st.back, Methods: map[string]float64{}}
 	s.Idle, s.Others = used.shares()
 	l.tell(&s, st, began)
 	s.ToFinal = quantiles(l.finals, time.Second)
 	s.CPU = milliseconds(used.service+used.server) / float64(t.payments)
+	s.Database = milliseconds(used.server) / float64(t.payments)
 	for method, count := range st.proxy.Calls() {
-		s.Calls += float64(count) / float64(t.payments)
-		if method == "eth_sendRawTransaction" {
-			s.Sends = count
+		each := float64(count-idle[method]) / float64(t.payments)
+		s.Methods[method] = each
+		s.Calls += each
+	}
+	s.Sends = st.proxy.Calls()["eth_sendRawTransaction"]
+	if t.takeover {
+		if s.Back, err = st.wentOn(); err != nil {
+			return s, err
 		}
 	}
 	if t.cut > 0 && s.Cuts == 0 || t.kill > 0 && s.Back == 0 {
 		return s, errors.New("the fault did not come: nothing was shown")
 	}
 	known := l.known()
-	s.Lost, s.Double, err = paid(ctx, st.anvil.URL(), st.all, t.signers, func(p transfer) bool { return known[p.Hash] })
+	found, err := paid(ctx, st.anvil.URL(), st.all, t.signers, func(p transfer) bool { return known[p.to] })
+	s.Lost, s.Double, s.Spare = found.lost, found.double, found.spare
 	s.NeverFinal = st.neverFinal(ctx, l.accepted())
 	return s, err
 }
@@ -101,30 +108,47 @@ func (st *stand) open(ctx context.Context, b *bench, engine, program string) (er
 		return err
 	}
 	st.ends = append(st.ends, func(context.Context) error { return st.proxy.Close() })
-	st.seen = &sightings{url: st.anvil.URL(), at: map[chain.Hash]time.Time{}}
+	st.seen = &sightings{url: st.anvil.URL(), at: map[chain.Address]time.Time{}}
 	var pids []int
-	for i := range 1 + st.replicas {
-		service := &rig.Service{
-			Program: b.program, Log: filepath.Join(st.place.dir, fmt.Sprintf("log-%d", i)),
-			Args: append([]string{
-				"--chains", fmt.Sprintf("%d=%s", plainChain, st.proxy.URL), "--confirmations", fmt.Sprintf("%d=1", plainChain),
-				"--broadcaster-fanout", "1",
-			}, st.place.flags()...),
-		}
-		if st.window > 0 {
-			service.Args = append(service.Args, "--scheduler-window", strconv.Itoa(st.window))
-		}
-		if err := service.Start(ctx); err != nil {
+	for range 1 + st.replicas {
+		if err := st.serve(ctx); err != nil {
 			return err
 		}
-		st.services, st.urls = append(st.services, service), append(st.urls, service.URL)
-		st.ends = append(st.ends, service.Stop)
-		pids = append(pids, service.Pid())
+		pids = append(pids, st.services[len(st.services)-1].Pid())
+	}
+	if st.takeover {
+		st.urls = st.urls[1:]
 	}
 	if st.meter, err = newMeter(ctx, engine, pids...); err != nil {
 		return err
 	}
 	st.proxy.Cut(st.cut)
+	return nil
+}
+
+// serve starts one more service. The first one of a takeover holds all lanes before there
+// is another.
+func (st *stand) serve(ctx context.Context) error {
+	service := st.counter.service(st)
+	if err := service.Start(ctx); err != nil {
+		return err
+	}
+	first := len(st.services) == 0
+	st.services = append(st.services, service)
+	st.ends = append(st.ends, func(ctx context.Context) error {
+		if first && !st.killed.IsZero() {
+			return nil
+		}
+		return service.Stop(ctx)
+	})
+	url, err := st.counter.at(service)
+	if err != nil {
+		return err
+	}
+	st.urls = append(st.urls, url)
+	if st.takeover && first {
+		return holdsLanes(ctx, service, st.signers)
+	}
 	return nil
 }
 
@@ -138,15 +162,20 @@ func (st *stand) end(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// killAndBack kills the service as kill -9 does and starts it again at its address.
-func (st *stand) killAndBack(ctx context.Context) error {
+// strike kills the first service as kill -9 does. Unless another is to take over, it
+// starts it again, at its address.
+func (st *stand) strike(ctx context.Context) error {
 	s := st.services[0]
-	s.Listen = strings.TrimPrefix(s.URL, "http://")
-	st.away.Store(true)
+	st.away.Store(!st.takeover)
 	if p, ok := readProcess(s.Pid()); ok {
 		st.meter.gone += p.used
 	}
 	s.Kill()
+	if st.takeover {
+		st.killed = time.Now()
+		return nil
+	}
+	st.counter.stay(s, st.urls[0])
 	select {
 	case <-time.After(st.down):
 	case <-ctx.Done():
@@ -169,9 +198,22 @@ func (st *stand) neverFinal(ctx context.Context, accepted []transfer) (n int) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, p := range accepted {
-		if _, err := rig.Await(ctx, st.urls[0], p.Hash, rig.Sealed); err != nil {
+		if !st.becomesFinal(ctx, p) {
 			n++
 		}
 	}
 	return n
+}
+
+func (st *stand) becomesFinal(ctx context.Context, p transfer) bool {
+	for {
+		if final, err := st.counter.final(ctx, st.urls[0], p); err == nil && final {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(sightEvery):
+		}
+	}
 }

@@ -3,14 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
 	"sync"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
@@ -30,8 +28,8 @@ type loaded struct {
 	finals []time.Duration // of a sample: from the wish until it was called final
 }
 
-// samples are how many payments are asked about until they are final.
-const samples = 25
+// samplesMost is how many payments are asked about until they are final.
+const samplesMost = 25
 
 // load posts all payments as the trial says, and begins to ask about a sample.
 func (st *stand) load(ctx context.Context) *loaded {
@@ -51,7 +49,7 @@ func (st *stand) load(ctx context.Context) *loaded {
 	if st.kill > 0 {
 		faults.Go(func() {
 			<-time.After(st.kill)
-			if err := st.killAndBack(ctx); err != nil {
+			if err := st.strike(ctx); err != nil {
 				l.mu.Lock()
 				l.wishes = append(l.wishes, wish{err: err})
 				l.mu.Unlock()
@@ -62,13 +60,13 @@ func (st *stand) load(ctx context.Context) *loaded {
 	if st.rate > 0 {
 		pause = time.Second / time.Duration(st.rate)
 	}
-	sampled := make(chan transfer, len(st.all))
+	samples := make(chan transfer, len(st.all))
 	var sampling sync.WaitGroup
-	sampling.Go(func() { l.finals = st.sample(ctx, sampled) })
+	sampling.Go(func() { l.finals = st.sample(ctx, samples) })
 	next := time.Now()
 	for i, t := range st.all {
-		if i%max(len(st.all)/samples, 1) == 0 {
-			sampled <- t
+		if i%max(len(st.all)/samplesMost, 1) == 0 {
+			samples <- t
 		}
 		for range 1 + st.twice(i) {
 			work <- wish{transfer: t, began: time.Now()}
@@ -77,7 +75,7 @@ func (st *stand) load(ctx context.Context) *loaded {
 			<-time.After(time.Until(next))
 		}
 	}
-	close(sampled)
+	close(samples)
 	close(work)
 	clients.Wait()
 	faults.Wait()
@@ -96,16 +94,16 @@ func (st *stand) twice(i int) int {
 // insist asks until there is an answer. While the service is away, no answer is what is
 // to be expected.
 func (st *stand) insist(ctx context.Context, w *wish) {
-	body := fmt.Appendf(nil, `{"chainId":%d,"transactions":["0x%s"]}`, plainChain, hex.EncodeToString(w.Raw))
-	url := st.urls[int(w.Hash[31])%len(st.urls)]
+	path, body := st.counter.request(w.transfer)
+	url := st.urls[int(chain.Keccak(w.to[:])[0])%len(st.urls)] + path
 	for {
 		away := st.away.Load()
-		answer, err := st.post(ctx, url, body)
+		status, answer, err := st.post(ctx, url, body)
 		if err == nil {
-			w.took, w.known = time.Since(w.began), bytes.Contains(answer, []byte(`"alreadyKnown":true`))
-			if !bytes.Contains(answer, []byte(`"ok":true`)) {
-				w.err = fmt.Errorf("answered %.300s", answer)
-			}
+			w.took = time.Since(w.began)
+			w.known, err = st.counter.read(status, answer)
+		}
+		if err == nil {
 			return
 		}
 		if !away && !st.away.Load() || ctx.Err() != nil {
@@ -116,23 +114,26 @@ func (st *stand) insist(ctx context.Context, w *wish) {
 	}
 }
 
-// post sends a submission. An answer other than 200 is an error.
-func (st *stand) post(ctx context.Context, url string, body []byte) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/transactions", bytes.NewReader(body))
+// post asks, and reads the answer whole.
+func (st *stand) post(ctx context.Context, url string, body []byte) (status int, answer []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	res, err := st.client.Do(req)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer res.Body.Close() //nolint:errcheck // read to its end
-	answer, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %.300s", res.Status, answer)
-	}
-	return answer, err
+	answer, err = io.ReadAll(res.Body)
+	return res.StatusCode, answer, err
+}
+
+// sampled is a payment that is asked about, and when it was handed over for posting.
+type sampled struct {
+	transfer
+	began time.Time
 }
 
 // finalEvery is how exactly it is known when the service calls a payment final.
@@ -141,29 +142,29 @@ const finalEvery = 50 * time.Millisecond
 // sample asks about payments, once they are seen in a block, until the service calls them
 // final, and says how long that took since they were handed over for posting.
 func (st *stand) sample(ctx context.Context, payments <-chan transfer) (all []time.Duration) {
-	began := map[chain.Hash]time.Time{}
+	waiting := map[chain.Address]sampled{}
 	tick := time.NewTicker(finalEvery)
 	defer tick.Stop()
-	for last := time.Now(); payments != nil || len(began) > 0 && time.Since(last) < unseenMost; {
+	for last := time.Now(); payments != nil || len(waiting) > 0 && time.Since(last) < unseenMost; {
 		select {
 		case t, ok := <-payments:
 			if !ok {
 				payments = nil
 				continue
 			}
-			began[t.Hash], last = time.Now(), time.Now()
+			waiting[t.to], last = sampled{t, time.Now()}, time.Now()
 			continue
 		case <-tick.C:
 		case <-ctx.Done():
 			return all
 		}
-		for hash, at := range began {
-			if _, seen := st.seen.of(hash); !seen || st.away.Load() {
+		for to, t := range waiting {
+			if _, seen := st.seen.of(t.transfer); !seen || st.away.Load() {
 				continue
 			}
-			if t, err := rig.Get(ctx, st.urls[0], hash); err == nil && rig.Sealed(t) {
-				all, last = append(all, time.Since(at)), time.Now()
-				delete(began, hash)
+			if final, err := st.counter.final(ctx, st.urls[0], t.transfer); err == nil && final {
+				all, last = append(all, time.Since(t.began)), time.Now()
+				delete(waiting, to)
 			}
 		}
 	}
@@ -171,13 +172,13 @@ func (st *stand) sample(ctx context.Context, payments <-chan transfer) (all []ti
 }
 
 // known are the payments that a client was told to be accepted.
-func (l *loaded) known() map[chain.Hash]bool {
+func (l *loaded) known() map[chain.Address]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := map[chain.Hash]bool{}
+	all := map[chain.Address]bool{}
 	for _, w := range l.wishes {
 		if w.err == nil {
-			all[w.Hash] = true
+			all[w.to] = true
 		}
 	}
 	return all
@@ -189,9 +190,9 @@ func (l *loaded) accepted() (all []transfer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range l.wishes {
-		if known[w.Hash] {
+		if known[w.to] {
 			all = append(all, w.transfer)
-			delete(known, w.Hash)
+			delete(known, w.to)
 		}
 	}
 	return all
@@ -203,7 +204,7 @@ func (l *loaded) tell(s *shown, st *stand, began time.Time) {
 	defer l.mu.Unlock()
 	var accept, mined []time.Duration
 	var answered, last time.Time
-	accepted, first := 0, map[chain.Hash]int{}
+	accepted, first := 0, map[chain.Address]int{}
 	for _, w := range l.wishes {
 		if w.err != nil {
 			s.Errors++
@@ -216,21 +217,21 @@ func (l *loaded) tell(s *shown, st *stand, began time.Time) {
 		if at := w.began.Add(w.took); at.After(answered) {
 			answered = at
 		}
-		if first[w.Hash] += 0; !w.known {
-			first[w.Hash]++
+		if first[w.to] += 0; !w.known {
+			first[w.to]++
 		}
 	}
-	for hash, times := range first {
+	for to, times := range first {
 		accepted++
 		// Exactly one of those who asked for it was the first; unless that one's answer
 		// was lost with the service.
 		if times > 1 || times == 0 && st.kill == 0 {
 			s.Errors++
-			s.firstErrors = append(s.firstErrors, fmt.Errorf("%s: %d clients were told that they were the first", hash, times))
+			s.firstErrors = append(s.firstErrors, fmt.Errorf("%s: %d clients were told that they were the first", to, times))
 		}
 	}
 	for _, w := range l.wishes {
-		if at, ok := st.seen.of(w.Hash); ok && w.err == nil {
+		if at, ok := st.seen.of(w.transfer); ok && w.err == nil {
 			mined = append(mined, at.Sub(w.began))
 			if at.After(last) {
 				last = at

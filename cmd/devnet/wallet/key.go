@@ -57,6 +57,9 @@ func Dev(i int) Secp256k1 {
 	return key
 }
 
+// DevSecret is the key of [Dev] in hex, for a program that is given keys.
+func DevSecret(i int) string { return devKeys[i] }
+
 // Secp256k1 is the kind of key that Ethereum accounts have.
 type Secp256k1 struct{ key *ecdsa.PrivateKey }
 

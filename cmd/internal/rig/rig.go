@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"os"
 	"os/exec"
@@ -117,17 +118,35 @@ func (s *Service) Ready(ctx context.Context) error {
 
 // listening reads the addresses off the log of this start.
 func (s *Service) listening() (api, metrics string) {
-	log, err := os.ReadFile(s.Log)
-	if err != nil {
-		return "", ""
-	}
-	for line := range bytes.Lines(log[min(int(s.from), len(log)):]) {
-		var entry struct{ Msg, API, Metrics string }
-		if json.Unmarshal(line, &entry) == nil && entry.Msg == "listening" {
-			return entry.API, entry.Metrics
+	var entry struct{ API, Metrics string }
+	s.Said("listening", &entry)
+	return entry.API, entry.Metrics
+}
+
+// Said reads what this start has said first with a message of the log, if it has.
+func (s *Service) Said(msg string, into any) (said bool) {
+	for line := range s.Logged(msg) {
+		if said = json.Unmarshal(line, into) == nil; said {
+			break
 		}
 	}
-	return "", ""
+	return said
+}
+
+// Logged are the lines that this start has logged with a message, so far.
+func (s *Service) Logged(msg string) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		log, err := os.ReadFile(s.Log)
+		if err != nil {
+			return
+		}
+		for line := range bytes.Lines(log[min(int(s.from), len(log)):]) {
+			var entry struct{ Msg string }
+			if json.Unmarshal(line, &entry) == nil && entry.Msg == msg && !yield(line) {
+				return
+			}
+		}
+	}
 }
 
 // Pid is the process's number while it runs.

@@ -1,0 +1,15 @@
+package rig
+
+import (
+	"context"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// IntentStatus asks a relayer how an intent stands.
+func IntentStatus(ctx context.Context, url string, id chain.IntentID) (intent.Status, error) {
+	var shown struct{ Status intent.Status }
+	_, err := getJSON(ctx, url+"/v1/intents/"+id.String(), &shown)
+	return shown.Status, err
+}
