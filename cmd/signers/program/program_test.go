@@ -140,7 +140,9 @@ func TestArguments(t *testing.T) {
 		{secured(papers.Certificate, papers.Key, nonsense), "no certificate in PEM"},
 		{secured(papers.Certificate, papers.Key, "/none"), "no such file"},
 	} {
-		err := d.program().Run(t.Context(), strings.Fields(c.args), io.Discard, func(net.Addr) { t.Errorf("with %s it starts", c.args) })
+		ctx, stop := context.WithCancel(t.Context())
+		err := d.program().Run(ctx, strings.Fields(c.args), io.Discard, func(net.Addr) { stop() }) // should it start
+		stop()
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", c.args, err, c.says)
 		}
