@@ -87,22 +87,6 @@ func TestReplicasAskedAtOnce(t *testing.T) {
 	w.unbroken(t, signer, from)
 }
 
-// Payments of one signer that are asked for at once get nonces that rise in the order of
-// asking, none twice and without a hole.
-func TestOneSignerAskedAtOnce(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, kinds()[0], inPostgres, "--scheduler-window=300", "--lane-budget=300")
-	signer := wallet.Dev(0).Address()
-	from := w.wants(t, signer)
-	s := w.relayer(t)
-	check(t, s.Start(w.ctx))
-	w.create(t, []client{w.client(t, s)}, w.payments(creates)...)
-	w.done(t, s)
-	check(t, s.Stop(w.ctx))
-	w.judge(t)
-	w.unbroken(t, signer, from)
-}
-
 // Intents are withdrawn before anybody has taken them and after nodes have them, and made
 // to pay more; and are found by what names them.
 func TestWishes(t *testing.T) {

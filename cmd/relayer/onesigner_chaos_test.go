@@ -1,0 +1,30 @@
+//go:build chaos
+
+package main_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+)
+
+// A thousand payments of one signer that are asked for at once get nonces that rise in the
+// order of asking, none twice and without a hole.
+func TestOneSignerAskedAtOnce(t *testing.T) {
+	w := newWorld(t, kinds()[0], inPostgres, "--scheduler-window=300", "--lane-budget=300")
+	// Nobody is killed here: leases and claims may last.
+	w.flags = slices.DeleteFunc(w.flags, func(flag string) bool {
+		return strings.HasPrefix(flag, "--owner-lease") || strings.HasPrefix(flag, "--lane-claim")
+	})
+	signer := wallet.Dev(0).Address()
+	from := w.wants(t, signer)
+	s := w.relayer(t)
+	check(t, s.Start(w.ctx))
+	w.create(t, []client{w.client(t, s)}, w.payments(1000)...)
+	w.done(t, s)
+	check(t, s.Stop(w.ctx))
+	w.judge(t)
+	w.unbroken(t, signer, from)
+}
