@@ -88,6 +88,8 @@ func newStack(t testing.TB, log commands.Store, view *sql.DB, change ...func(*Co
 	t.Helper()
 	guard, err := hooks.NewGuard(hooks.Rules{Hosts: []string{"127.0.0.1"}, Development: true})
 	check(t, err)
+	seal, err := intent.NewSealer(bytes.Repeat([]byte{5}, intent.SealKeyBytes))
+	check(t, err)
 	s := &stack{t: t, log: new(logged)}
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	now := func() time.Time { return epoch }
@@ -97,7 +99,7 @@ func newStack(t testing.TB, log commands.Store, view *sql.DB, change ...func(*Co
 		},
 		Intake: &intake.Desk{
 			Intents: intake.Intents{Store: log, Codec: intent.Codec()}, Chains: map[chain.ID]func(intent.Request) error{testChain: nil},
-			Webhooks: guard, AtOnce: 16, Now: now, Random: rand.Reader,
+			Webhooks: guard, Seal: &seal, AtOnce: 16, Now: now, Random: rand.Reader,
 		},
 		Query: intents.Query{DB: view}, Tail: tailOf(t, log),
 	}
@@ -199,7 +201,10 @@ func (s *stack) send(method, target, body string, header ...string) (res respons
 	return res, err
 }
 
-var pathOfIntent = regexp.MustCompile(`^(/v1/intents/)[^/]+(.*)$`)
+var (
+	pathOfIntent  = regexp.MustCompile(`^(/v1/intents/)[^/]+(.*)$`)
+	pathOfWebhook = regexp.MustCompile(`^(/v1/webhooks/)([0-9a-fA-F]+)(.*)$`)
+)
 
 // do sends a request, and holds the answer to the contract.
 func (s *stack) do(method, target, body string, header ...string) response {
@@ -208,6 +213,7 @@ func (s *stack) do(method, target, body string, header ...string) response {
 	check(s.t, err)
 	path, _, _ := strings.Cut(target, "?")
 	path = pathOfIntent.ReplaceAllString(path, "${1}{id}$2")
+	path = pathOfWebhook.ReplaceAllString(path, "${1}{endpoint}$3")
 	if err := conforms(strings.ToLower(method), path, res); err != nil {
 		s.t.Errorf("%s %s answered %d %s: %v", method, target, res.status, res.body, err)
 	}

@@ -34,8 +34,11 @@ type Desk struct {
 	Intents Intents
 	// Chains are those that are served, each with what refuses requests that the chain
 	// can never carry out; nil refuses none.
-	Chains   map[chain.ID]func(intent.Request) error
+	Chains map[chain.ID]func(intent.Request) error
+	// Webhooks says which may be called, and Seal hides what of their URLs must not be
+	// recorded. Without the two no request may have webhooks.
 	Webhooks Guard
+	Seal     *intent.Sealer
 	// Allow, when set, may refuse a request by what operators allow now. What has been
 	// taken on before is not asked about again for its outcome: a refusal only keeps an
 	// intent from coming into being.
@@ -69,6 +72,9 @@ func (d *Desk) Create(ctx context.Context, requests []intent.Request, meta event
 
 func (d *Desk) create(ctx context.Context, r intent.Request, meta event.Meta) Answer {
 	wish := intent.Create{Request: r, At: d.Now()}
+	if d.Seal != nil {
+		wish.Request = d.Seal.Request(r)
+	}
 	err := d.check(ctx, r)
 	if err == nil {
 		var done commands.Result[intent.State]
@@ -109,7 +115,23 @@ func (d *Desk) check(ctx context.Context, r intent.Request) error {
 			return err
 		}
 	}
-	for i, w := range r.Webhooks {
+	if err := d.checkWebhooks(ctx, r.Webhooks); err != nil {
+		return err
+	}
+	if d.Allow == nil {
+		return nil
+	}
+	return d.Allow(ctx, r)
+}
+
+func (d *Desk) checkWebhooks(ctx context.Context, all []intent.Webhook) error {
+	if len(all) > 0 && (d.Webhooks == nil || d.Seal == nil) {
+		return intent.ErrWebhookURL.Because("no webhooks are called from here")
+	}
+	for i, w := range all {
+		if len(w.URL) > intent.GivenURLMax {
+			return intent.ErrWebhookURL.Because("webhook %d: the URL has more than %d bytes", i, intent.GivenURLMax)
+		}
 		if err := d.Webhooks.CheckNow(ctx, w.URL); err != nil {
 			if ctx.Err() != nil {
 				return fmt.Errorf("look at webhook %d: %w", i, ctx.Err())
@@ -117,10 +139,7 @@ func (d *Desk) check(ctx context.Context, r intent.Request) error {
 			return intent.ErrWebhookURL.Because("webhook %d: %v", i, err)
 		}
 	}
-	if d.Allow == nil {
-		return nil
-	}
-	return d.Allow(ctx, r)
+	return nil
 }
 
 // Cancel withdraws an intent of a client's: at once where nothing can have been signed

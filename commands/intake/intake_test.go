@@ -1,6 +1,7 @@
 package intake_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -53,7 +54,7 @@ func newDesk(t *testing.T) *intake.Desk {
 			}
 			return nil
 		}, 2: nil},
-		Webhooks: guard("internal"), AtOnce: 4, Now: func() time.Time { return epoch }, Random: rand.Reader,
+		Webhooks: guard("internal"), Seal: sealer(t, 1), AtOnce: 4, Now: func() time.Time { return epoch }, Random: rand.Reader,
 	}
 }
 
@@ -81,8 +82,11 @@ func TestRefusals(t *testing.T) {
 		change func(*intent.Request)
 		want   event.Refusal
 	}{
-		"no such chain":      {func(r *intent.Request) { r.Chain = 3 }, commands.ErrUnsupportedChain},
-		"not on this chain":  {func(r *intent.Request) { r.Chain, r.Calls = 1, append(r.Calls, r.Calls...) }, intent.ErrInvalid},
+		"no such chain":     {func(r *intent.Request) { r.Chain = 3 }, commands.ErrUnsupportedChain},
+		"not on this chain": {func(r *intent.Request) { r.Chain, r.Calls = 1, append(r.Calls, r.Calls...) }, intent.ErrInvalid},
+		"a long webhook": {func(r *intent.Request) {
+			r.Webhooks[0].URL += strings.Repeat("a", intent.GivenURLMax)
+		}, intent.ErrWebhookURL},
 		"a webhook inside":   {func(r *intent.Request) { r.Webhooks[0].URL = "https://internal.example.com/secret" }, intent.ErrWebhookURL},
 		"not allowed":        {func(r *intent.Request) { r.Subject = "banned" }, "halted"},
 		"nothing to be done": {func(r *intent.Request) { r.Calls = nil }, intent.ErrInvalid},
@@ -95,6 +99,42 @@ func TestRefusals(t *testing.T) {
 	}
 	if head, err := d.Intents.Store.Head(t.Context()); head != 0 || err != nil {
 		t.Errorf("%d events are recorded, %v", head, err)
+	}
+}
+
+func sealer(t *testing.T, secret byte) *intent.Sealer {
+	t.Helper()
+	s, err := intent.NewSealer(bytes.Repeat([]byte{secret}, intent.SealKeyBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &s
+}
+
+// What may be a secret of a webhook's URL stands nowhere in the log, and whoever has the
+// key finds it there. Without one no webhook is taken.
+func TestSealed(t *testing.T) {
+	d := newDesk(t)
+	if a := d.Create(t.Context(), []intent.Request{asked()}, event.Meta{})[0]; a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	for r, err := range d.Intents.Store.ReadStream(t.Context(), intent.Stream(asked().ID()), 0) {
+		if err != nil || strings.Contains(string(r.Data), "secret") || !strings.Contains(string(r.Data), "https://hooks.example.com/") {
+			t.Errorf("%s, %v", r.Data, err)
+		}
+		e, err := d.Intents.Codec.Decode(r.Name, r.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		url := e.(intent.Requested).Request.Webhooks[0].URL
+		if opened, err := d.Seal.Open(url); err != nil || opened != asked().Webhooks[0].URL {
+			t.Errorf("%s, %v", opened, err)
+		}
+	}
+	d.Seal = nil
+	other := asked(func(r *intent.Request) { r.Key = "order-2" })
+	if a := d.Create(t.Context(), []intent.Request{other}, event.Meta{})[0]; !errors.Is(a.Err, intent.ErrWebhookURL) {
+		t.Errorf("without a key: %v", a.Err)
 	}
 }
 
