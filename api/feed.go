@@ -71,15 +71,15 @@ func (f *feed) begin(at event.Position) error {
 	return f.mark(at)
 }
 
-// event writes one event.
-func (f *feed) event(e followed) error {
+// event writes the event at a position, as it is shown.
+func (f *feed) event(at event.Position, shown any) error {
 	if !f.lines {
-		fmt.Fprintf(&f.buf, "id: %s\ndata: ", positionText(e.Position))
+		fmt.Fprintf(&f.buf, "id: %s\ndata: ", positionText(at))
 	}
 	encoder := json.NewEncoder(&f.buf) // ends with one newline, and holds no other
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(e); err != nil {
-		return fmt.Errorf("encode event %s: %w", e.ID, err)
+	if err := encoder.Encode(shown); err != nil {
+		return fmt.Errorf("encode the event at %d: %w", at, err)
 	}
 	if !f.lines {
 		f.buf.WriteByte('\n')

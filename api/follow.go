@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -19,27 +20,60 @@ import (
 const followBatch = 100
 
 // follow answers GET /v1/events: what is recorded, as it is recorded, for as long
-// as the client listens. It holds nothing for a client but a position: what is
-// new comes from the memory that all streams share, what is not from the store.
+// as the client listens.
 func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
-	asked, err := readFollow(r)
+	wanted, span, err := readFollow(r)
 	if err != nil {
 		return err
 	}
-	wanted, after := asked.filter, asked.after
+	if on := exchangeOf(r); on.key != nil && len(on.key.Senders) > 0 {
+		wanted.sees = on.key.Sees
+	}
+	return a.streamed(w, r, Stream{
+		Span: span, Tail: a.Tail, Head: a.Submit.Transactions.Store.Head, Stored: wanted.stored(),
+		Show: func(ctx context.Context, e event.Recorded) (any, error) {
+			if passes, err := a.passes(ctx, wanted, e); err != nil || !passes {
+				return nil, err
+			}
+			return followedOf(e), nil
+		},
+	})
+}
+
+// Stream is a part of the log that one client is shown, for as long as it listens.
+type Stream struct {
+	Span
+	Tail *tail.Tail
+	Head func(ctx context.Context) (event.Position, error)
+	// Stored is what the store can spare us; what it lets through may not be wanted.
+	Stored event.Filter
+	// Show is what the client is shown of an event; nil when it is none of the client's.
+	Show func(ctx context.Context, e event.Recorded) (any, error)
+}
+
+// Span is where a stream begins and ends.
+type Span struct {
+	After     *event.Position // nil: the end of the log
+	Until     *event.Position // nil: never
+	UntilHead bool            // Until is the end of the log as it is
+}
+
+// streamed shows a stream. It holds nothing for a client but a position: what is new
+// comes from the memory that all streams share, what is not from the store.
+func (a *api) streamed(w http.ResponseWriter, r *http.Request, s Stream) error {
 	ctx, cancel := a.work(r)
 	defer cancel()
-	head, err := a.Submit.Transactions.Store.Head(ctx)
+	head, err := s.Head(ctx)
 	switch {
 	case err != nil:
 		return err
-	case after == nil:
-		after = &head
-	case *after > head:
+	case s.After == nil:
+		s.After = &head
+	case *s.After > head:
 		return ErrInvalidFilter.Because("the log ends at position %d", head)
 	}
-	if asked.untilHead {
-		asked.until = &head
+	if s.UntilHead {
+		s.Until = &head
 	}
 	on := exchangeOf(r)
 	leave, ok := a.streaming.rest(on.payer, cap(a.follows))
@@ -54,10 +88,7 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
 		return ErrTooManyStreams.Because("%d are open", cap(a.follows))
 	}
 	defer a.idle(w, r)()
-	if on.key != nil && len(on.key.Senders) > 0 {
-		wanted.sees = on.key.Sees
-	}
-	f := &following{api: a, on: on, filter: wanted, at: *after, until: asked.until, out: newFeed(w, r, a.Limits.StreamWrite)}
+	f := &following{api: a, on: on, Stream: s, at: *s.After, out: newFeed(w, r, a.Limits.StreamWrite)}
 	if r.Method == http.MethodHead {
 		f.out.header()
 		return nil
@@ -77,12 +108,11 @@ var errShutOut = errors.New("the client may not come in any more")
 // following is one client's way along the log.
 type following struct {
 	*api
-	on     *exchange
-	filter eventFilter
-	at     event.Position  // everything up to here was sent or did not pass
-	until  *event.Position // what lies after it is not wanted; nil has no end
-	out    *feed
-	sent   int
+	Stream
+	on   *exchange
+	at   event.Position // everything up to here was sent or did not pass
+	out  *feed
+	sent int
 }
 
 // run sends until the client has gone, the process is about to stop, the client may
@@ -91,12 +121,12 @@ type following struct {
 // anything, so that a log which cannot be read is still answered with a problem.
 func (f *following) run(ctx context.Context) (ended string, err error) {
 	const gone, slow, unread = "client has gone", "client is too slow", "log cannot be read"
-	defer f.Tail.Listen()()
+	defer f.Stream.Tail.Listen()()
 	heartbeat := time.NewTicker(f.Limits.StreamSilence)
 	defer heartbeat.Stop()
 	more := make(chan struct{}) // always says go
 	close(more)
-	grown := f.Tail.Grown()
+	grown := f.Stream.Tail.Grown()
 	next, err := f.read(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -136,7 +166,7 @@ func (f *following) run(ctx context.Context) (ended string, err error) {
 		select {
 		case <-ctx.Done():
 			return gone, nil
-		case <-f.Tail.Leaving():
+		case <-f.Stream.Tail.Leaving():
 			_ = f.out.mark(f.at) // the client learns it anyhow
 			return "stopping", nil
 		case <-heartbeat.C:
@@ -148,19 +178,25 @@ func (f *following) run(ctx context.Context) (ended string, err error) {
 			}
 		case <-grown:
 		}
-		grown = f.Tail.Grown()
+		grown = f.Stream.Tail.Grown()
 		next, err = f.read(ctx)
 	}
 }
 
 // over is said of a stream that has come to the end that was asked for.
-func (f *following) over() bool { return f.until != nil && f.at >= *f.until }
+func (f *following) over() bool { return f.Until != nil && f.at >= *f.Until }
 
 // stretch is what a part of the log holds for a client.
 type stretch struct {
-	events []event.Recorded
+	events []shownEvent
 	next   event.Position // with them, everything up to here is told
 	live   bool           // it has come to the end of what there is
+}
+
+// shownEvent is an event as a client is shown it.
+type shownEvent struct {
+	at    event.Position
+	shown any
 }
 
 // read finds the next stretch. What comes before an event of which it cannot be said
@@ -172,25 +208,25 @@ func (f *following) read(ctx context.Context) (stretch, error) {
 	}
 	reading, cancel := context.WithTimeout(ctx, f.Limits.WorkTimeout)
 	defer cancel()
-	batch, err := f.Tail.Read(reading, f.at, f.filter.stored(), followBatch)
+	batch, err := f.Stream.Tail.Read(reading, f.at, f.Stored, followBatch)
 	if err != nil {
 		return stretch{}, err
 	}
 	found, at := stretch{next: batch.Next, live: batch.Live}, f.at
 	for _, e := range batch.Events {
-		if f.until != nil && e.Position > *f.until {
-			found.next = *f.until
+		if f.Until != nil && e.Position > *f.Until {
+			found.next = *f.Until
 			break
 		}
-		passes, err := f.passes(reading, f.filter, e)
+		shown, err := f.Show(reading, e)
 		switch {
 		case err != nil && at > f.at:
 			found.next, found.live = at, false
 			return found, nil
 		case err != nil:
 			return stretch{}, err
-		case passes:
-			found.events = append(found.events, e)
+		case shown != nil:
+			found.events = append(found.events, shownEvent{e.Position, shown})
 		}
 		at = e.Position
 	}
@@ -203,10 +239,10 @@ func (f *following) send(s stretch) error {
 		if !f.still(f.on, access.Read) {
 			return errShutOut
 		}
-		if err := f.out.event(followedOf(e)); err != nil {
+		if err := f.out.event(e.at, e.shown); err != nil {
 			return err
 		}
-		f.at = e.Position
+		f.at = e.at
 		f.sent++
 	}
 	f.at = s.next
@@ -237,36 +273,34 @@ func followedOf(e event.Recorded) followed {
 	return shown
 }
 
-// followRequest is where a stream begins and ends, and what it shows.
-type followRequest struct {
-	filter    eventFilter
-	after     *event.Position // nil: the end of the log
-	until     *event.Position // nil: never
-	untilHead bool            // until is the end of the log as it is
-}
-
-// readFollow reads what is asked for. The header is what a client that was cut sends
-// beside its first request.
-func readFollow(r *http.Request) (f followRequest, err error) {
+// readFollow reads what is asked for.
+func readFollow(r *http.Request) (f eventFilter, s Span, err error) {
 	q, err := readParameters(r, "chainId", "sender", "groupId", "hash", "name", "stream", "after", "until")
 	if err != nil {
-		return f, err
+		return f, s, err
 	}
-	if f.filter, err = q.eventFilter(); err != nil {
-		return f, err
+	if f, err = q.eventFilter(); err != nil {
+		return f, s, err
 	}
-	if f.untilHead = q.one("until") == "head"; !f.untilHead && q.values.Has("until") {
-		if f.until, err = readPosition("until", q.one("until")); err != nil {
-			return f, err
+	s, err = q.span(r)
+	return f, s, err
+}
+
+// span reads where a stream begins and ends. The header is what a client that was cut
+// sends beside its first request.
+func (q parameters) span(r *http.Request) (s Span, err error) {
+	if s.UntilHead = q.one("until") == "head"; !s.UntilHead && q.values.Has("until") {
+		if s.Until, err = readPosition("until", q.one("until")); err != nil {
+			return s, err
 		}
 	}
 	switch last := r.Header.Values("Last-Event-ID"); {
 	case len(last) > 0:
-		f.after, err = readPosition("Last-Event-ID", last[0])
+		s.After, err = readPosition("Last-Event-ID", last[0])
 	case q.values.Has("after"):
-		f.after, err = readPosition("after", q.one("after"))
+		s.After, err = readPosition("after", q.one("after"))
 	}
-	return f, err
+	return s, err
 }
 
 func readPosition(what, text string) (*event.Position, error) {

@@ -41,7 +41,8 @@ func NewFront(c Config, rows ...Kind) *Front {
 	if len(c.CursorKey) < CursorKeyBytes {
 		panic("api: the cursor key is too short")
 	}
-	if c.Limits.BodyBytes <= 0 || c.Limits.BatchItems <= 0 || c.Limits.WorkTimeout <= 0 {
+	if c.Limits.BodyBytes <= 0 || c.Limits.BatchItems <= 0 || c.Limits.WorkTimeout <= 0 ||
+		c.Limits.Streams <= 0 || c.Limits.StreamSilence <= 0 || c.Limits.StreamWrite <= 0 {
 		panic("api: a limit is not set")
 	}
 	a := newAPI(c)
@@ -108,6 +109,13 @@ func (r Request) Rest() (wake func(), room bool) {
 	leave, room := r.on.api.waiting.rest(r.on.payer, r.on.api.Limits.Connections)
 	return func() { leave(); awake() }, room
 }
+
+// Span reads where the stream begins and ends that a request asks for: by after and until
+// in its query, which know of them, or by where the client was cut.
+func (r Request) Span(q url.Values) (Span, error) { return parameters{q}.span(r.Request) }
+
+// Stream answers with a stream of events, for as long as the client listens.
+func (r Request) Stream(s Stream) error { return r.on.api.streamed(r.w, r.Request, s) }
 
 // Problem is what an error comes to.
 func (r Request) Problem(err error) Problem {

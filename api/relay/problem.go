@@ -8,6 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
@@ -35,6 +36,10 @@ func kinds() []api.Kind {
 		{Code: signer.ErrPool, Status: http.StatusUnprocessableEntity, Title: "The signer is not one of the pool"},
 		{Code: signer.ErrTarget, Status: http.StatusForbidden, Title: "The signer may not call this"},
 		{Code: intake.ErrNotServed, Status: http.StatusUnprocessableEntity, Title: "Nobody here would carry this out"},
+		{Code: notice.ErrEndpoint, Status: http.StatusNotFound, Title: "The webhook is not known"},
+		{Code: notice.ErrDisabled, Status: http.StatusConflict, Title: "The webhook is disabled"},
+		{Code: notice.ErrRedeliver, Status: http.StatusRequestEntityTooLarge, Title: "Too many notices are named"},
+		{Code: ErrInvalidWebhookID, Status: http.StatusBadRequest, Title: "This is not the id of a webhook"},
 		{Code: ErrInvalidIntentID, Status: http.StatusBadRequest, Title: "This is not the id of an intent"},
 	}
 }

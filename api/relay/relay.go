@@ -30,6 +30,8 @@ type Config struct {
 	// key's id. Whoever gets a new key and is to find the intents of the old one, and to
 	// repeat none of them, needs one name for both.
 	Client func(access.Key) string
+	// Webhooks is nil where none are called.
+	Webhooks *Webhooks
 }
 
 // contractYAML is the contract as it is written.
@@ -38,7 +40,10 @@ type Config struct {
 var contractYAML []byte
 
 // desk is the configuration with the routes' methods.
-type desk struct{ Config }
+type desk struct {
+	Config
+	owners owners
+}
 
 // New makes the handler of the relay's listener. A configuration that cannot work
 // panics.
@@ -49,21 +54,22 @@ func New(c Config) http.Handler {
 	if c.Client == nil {
 		c.Client = func(k access.Key) string { return k.ID.String() }
 	}
-	return api.NewFront(c.API, kinds()...).Handler((&desk{c}).routes())
+	return api.NewFront(c.API, kinds()...).Handler((&desk{Config: c}).routes())
 }
 
 func (d *desk) routes() []api.Route {
-	return []api.Route{
+	return append(d.webhookRoutes(), []api.Route{
 		{Method: http.MethodPost, Path: "/v1/intents", Scope: access.Submit, Answer: d.create},
 		{Method: http.MethodGet, Path: "/v1/intents", Scope: access.Read, Answer: d.list},
 		{Method: http.MethodGet, Path: "/v1/intents/{id}", Scope: access.Read, Answer: d.intent},
 		{Method: http.MethodGet, Path: "/v1/intents/{id}/events", Scope: access.Read, Answer: d.events},
 		{Method: http.MethodPost, Path: "/v1/intents/{id}/cancel", Scope: access.Cancel, Answer: d.cancel},
 		{Method: http.MethodPost, Path: "/v1/intents/{id}/speed-up", Scope: access.Submit, Answer: d.speedUp},
+		{Method: http.MethodGet, Path: "/v1/events", Scope: access.Read, Answer: d.follow},
 		{Method: http.MethodGet, Path: "/openapi.yaml", Scope: api.Public, Answer: func(r api.Request) error {
 			return r.Document("application/yaml", contractYAML)
 		}},
-	}
+	}...)
 }
 
 // client is whose intents a request is about. All who need no key are one client.

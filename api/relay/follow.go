@@ -1,0 +1,142 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// told is an event of an intent, as webhooks are told of it, with its place in the log.
+type told struct {
+	Position event.Position  `json:"position"`
+	Intent   chain.IntentID  `json:"intent"`
+	Sequence uint64          `json:"sequence"`
+	Type     string          `json:"type"`
+	At       time.Time       `json:"at"`
+	Data     json.RawMessage `json:"data"`
+}
+
+// follow answers GET /v1/events: what webhooks are told, of all intents that the client
+// sees, as it happens.
+func (d *desk) follow(r api.Request) error {
+	q, err := r.Query("intent", "client", "after", "until")
+	if err != nil {
+		return err
+	}
+	s := api.Stream{Tail: d.Tail, Head: d.Intake.Intents.Store.Head}
+	if s.Span, err = r.Span(q); err != nil {
+		return err
+	}
+	client, err := d.seen(r, q)
+	if err != nil {
+		return err
+	}
+	if s.Stored, err = wantedStream(q); err != nil {
+		return err
+	}
+	s.Show = func(ctx context.Context, e event.Recorded) (any, error) {
+		if !s.Stored.Passes(e.Stream, e.Name) {
+			return nil, nil
+		}
+		return d.told(ctx, client, e)
+	}
+	return r.Stream(s)
+}
+
+func wantedStream(q url.Values) (event.Filter, error) {
+	if !q.Has("intent") {
+		return event.Filter{Streams: []string{intent.StreamPrefix}}, nil
+	}
+	id, err := chain.ParseIntentID(q.Get("intent"))
+	if err != nil {
+		return event.Filter{}, api.ErrInvalidFilter.Because("intent: %v", err)
+	}
+	return event.Filter{Streams: []string{string(stream(id))}}, nil
+}
+
+// told is what a client is shown of an event; nil if it is not told, or is another's.
+// client nil sees everybody's.
+func (d *desk) told(ctx context.Context, client *string, r event.Recorded) (any, error) {
+	id, err := intent.ParseStream(r.Stream)
+	if err != nil {
+		return nil, err
+	}
+	e, err := d.Intake.Intents.Codec.Decode(r.Name, r.Data)
+	if err != nil {
+		return nil, err
+	}
+	said, is := intent.Tell(id, e)
+	if !is {
+		return nil, nil
+	}
+	if client != nil {
+		owner, err := d.owner(ctx, r.Stream)
+		if err != nil || owner != *client {
+			return nil, err
+		}
+	}
+	text, err := json.Marshal(said)
+	if err != nil {
+		return nil, err
+	}
+	shown := told{}
+	if err := json.Unmarshal(text, &shown); err != nil {
+		return nil, err
+	}
+	shown.Position = r.Position
+	return shown, nil
+}
+
+// ownersMax bounds of how many intents the client is remembered.
+const ownersMax = 1 << 14
+
+// owners remembers whose intents are whose. That is in the first event of each one's
+// stream and never changes.
+type owners struct {
+	mu    sync.Mutex
+	known map[event.Stream]string
+}
+
+// owner is whose intent a stream is about.
+func (d *desk) owner(ctx context.Context, stream event.Stream) (string, error) {
+	d.owners.mu.Lock()
+	client, known := d.owners.known[stream]
+	d.owners.mu.Unlock()
+	if known {
+		return client, nil
+	}
+	for r, err := range d.Intake.Intents.Store.ReadStream(ctx, stream, 0) {
+		if err != nil {
+			return "", err
+		}
+		e, err := d.Intake.Intents.Codec.Decode(r.Name, r.Data)
+		if err != nil {
+			return "", err
+		}
+		asked, ok := e.(intent.Requested)
+		if !ok {
+			return "", fmt.Errorf("%s begins with %s", stream, r.Name)
+		}
+		d.owners.remember(stream, asked.Request.Client)
+		return asked.Request.Client, nil
+	}
+	return "", fmt.Errorf("%s has no first event", stream)
+}
+
+// remember forgets all others when there is no room: they are soon known again.
+func (o *owners) remember(stream event.Stream, client string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.known == nil || len(o.known) >= ownersMax {
+		o.known = map[event.Stream]string{}
+	}
+	o.known[stream] = client
+}

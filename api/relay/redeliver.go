@@ -1,0 +1,118 @@
+package relay
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+// afterNotice reads after which notice a list begins.
+func afterNotice(q url.Values) (after notice.Key, err error) {
+	if q.Has("intent") != q.Has("sequence") {
+		return after, api.ErrInvalidFilter.Because("intent and sequence name a notice together")
+	}
+	if !q.Has("intent") {
+		return after, nil
+	}
+	if after.Intent, err = chain.ParseIntentID(q.Get("intent")); err != nil {
+		return after, api.ErrInvalidFilter.Because("intent: %v", err)
+	}
+	if after.Seq, err = strconv.ParseUint(q.Get("sequence"), 10, 63); err != nil {
+		return after, api.ErrInvalidFilter.Because("sequence must be the sequence of an event")
+	}
+	return after, nil
+}
+
+// redeliver answers POST /v1/webhooks/{endpoint}/redeliver. Without a body, or with no
+// list in it, it is all that is dead.
+func (d *desk) redeliver(r api.Request) error {
+	body := []byte("{}")
+	if r.HasBody() {
+		var err error
+		if body, err = r.ReadBody(); err != nil {
+			return err
+		}
+	}
+	notices, err := readNotices(body)
+	if err != nil {
+		return err
+	}
+	return d.wishOf(r, func(ctx context.Context, id notice.EndpointID) error {
+		return d.Webhooks.Operator.Redeliver(ctx, id, notices, r.Meta())
+	})
+}
+
+// readNotices reads which notices are to be sent again.
+func readNotices(body []byte) (notices []notice.Ref, err error) {
+	in := reading{api.NewDocument(body)}
+	one := func(int) error {
+		var n notice.Ref
+		err := in.Object(
+			api.Member{Name: "intent", Read: func() error {
+				text, err := in.Text()
+				if err != nil {
+					return err
+				}
+				if n.Intent, err = chain.ParseIntentID(text); err != nil {
+					return in.Wrong("is no id of an intent: %v", err)
+				}
+				return nil
+			}},
+			api.Member{Name: "sequence", Read: func() error { return in.number(&n.Seq) }},
+		)
+		if len(notices) == notice.RedeliverMax {
+			return notice.ErrRedeliver.Because("at most %d notices are taken", notice.RedeliverMax)
+		}
+		notices = append(notices, n)
+		return err
+	}
+	err = in.Whole(func() error {
+		return in.Object(api.Member{Name: "notices", Optional: true, Read: func() error {
+			if err := in.List(one); err != nil {
+				return err
+			}
+			if len(notices) == 0 {
+				return in.Wrong("names no notice; leave it out to have all that are dead")
+			}
+			return nil
+		}})
+	})
+	return notices, err
+}
+
+// enable answers POST /v1/webhooks/{endpoint}/enable.
+func (d *desk) enable(r api.Request) error {
+	return d.wishOf(r, func(ctx context.Context, id notice.EndpointID) error {
+		return d.Webhooks.Operator.Enable(ctx, id, r.Meta())
+	})
+}
+
+// disable answers POST /v1/webhooks/{endpoint}/disable.
+func (d *desk) disable(r api.Request) error {
+	return d.wishOf(r, func(ctx context.Context, id notice.EndpointID) error {
+		return d.Webhooks.Operator.Disable(ctx, id, r.Meta())
+	})
+}
+
+// wishOf records a wish about an endpoint, which is carried out soon, and answers with how
+// the endpoint stands as yet.
+func (d *desk) wishOf(r api.Request, record func(context.Context, notice.EndpointID) error) error {
+	if _, err := r.Query(); err != nil {
+		return err
+	}
+	ctx, cancel := r.Work()
+	defer cancel()
+	e, err := d.found(ctx, r)
+	if err != nil {
+		return err
+	}
+	if err := record(ctx, e.ID); err != nil {
+		return err
+	}
+	return r.Reply(http.StatusAccepted, shownWebhookOf(e))
+}

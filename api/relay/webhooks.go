@@ -1,0 +1,283 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/gorilla/mux"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/commands/intake"
+	"github.com/tempo-watchtower/watchtower/commands/notifier"
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+// Webhooks is how clients' endpoints are looked at and looked after.
+type Webhooks struct {
+	Rows interface {
+		Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
+		Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
+		Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
+	}
+	Operator notifier.Operator
+	Guard    intake.Guard
+	// Endpoint names the endpoint of a client's URL, and Secrets are what it is signed
+	// with, the newest first.
+	Endpoint func(client, url string) notice.EndpointID
+	Secrets  func(id notice.EndpointID) []string
+	// Try sends a message that tells nothing, once. It ends in the time of one attempt.
+	Try func(ctx context.Context, id notice.EndpointID, url string) notice.Outcome
+}
+
+// ErrInvalidWebhookID refuses a path that names no endpoint.
+const ErrInvalidWebhookID = event.Refusal("invalid-webhook-id")
+
+func (d *desk) webhookRoutes() []api.Route {
+	on := func(answer func(api.Request) error) func(api.Request) error {
+		return func(r api.Request) error {
+			if d.Webhooks == nil {
+				return api.ErrNotFound.Because("no webhooks are called from here")
+			}
+			return answer(r)
+		}
+	}
+	return []api.Route{
+		{Method: http.MethodGet, Path: "/v1/webhooks", Scope: access.Admin, Answer: on(d.listWebhooks)},
+		{Method: http.MethodPost, Path: "/v1/webhooks", Scope: access.Submit, Answer: on(d.ownWebhook)},
+		{Method: http.MethodPost, Path: "/v1/webhooks/try", Scope: access.Submit, Answer: on(d.tryWebhook)},
+		{Method: http.MethodGet, Path: "/v1/webhooks/{endpoint}", Scope: access.Read, Answer: on(d.webhook)},
+		{Method: http.MethodGet, Path: "/v1/webhooks/{endpoint}/dead", Scope: access.Read, Answer: on(d.deadNotices)},
+		{Method: http.MethodPost, Path: "/v1/webhooks/{endpoint}/redeliver", Scope: access.Submit, Answer: on(d.redeliver)},
+		{Method: http.MethodPost, Path: "/v1/webhooks/{endpoint}/enable", Scope: access.Submit, Answer: on(d.enable)},
+		{Method: http.MethodPost, Path: "/v1/webhooks/{endpoint}/disable", Scope: access.Submit, Answer: on(d.disable)},
+	}
+}
+
+// shownWebhook is an endpoint as it is shown. Times are Unix seconds.
+type shownWebhook struct {
+	ID     notice.EndpointID `json:"id"`
+	Origin string            `json:"origin"`
+	// Secrets are shown to whoever gives the URL.
+	Secrets []string `json:"secrets,omitempty"`
+	// Known is false while nothing was ever to be told there.
+	Known        bool          `json:"known"`
+	Failures     int           `json:"failures"`
+	FailingSince int64         `json:"failingSince,omitempty"`
+	PausedUntil  int64         `json:"pausedUntil,omitempty"`
+	Disabled     notice.Reason `json:"disabled,omitempty"`
+	DisabledAt   int64         `json:"disabledAt,omitempty"`
+}
+
+func shownWebhookOf(e notice.Endpoint) shownWebhook {
+	return shownWebhook{
+		ID: e.ID, Origin: intent.Webhook{URL: e.URL}.Origin(), Known: true, Failures: e.Failures, FailingSince: unix(e.FailingSince),
+		PausedUntil: unix(e.PausedUntil), Disabled: e.Disabled, DisabledAt: unix(e.DisabledAt),
+	}
+}
+
+// webhooksPage is the answer to GET /v1/webhooks, by rising id.
+type webhooksPage struct {
+	Webhooks []shownWebhook `json:"webhooks"`
+	HasMore  bool           `json:"hasMore"`
+}
+
+// listWebhooks answers GET /v1/webhooks.
+func (d *desk) listWebhooks(r api.Request) error {
+	q, err := r.Query("limit", "after")
+	if err != nil {
+		return err
+	}
+	limit, err := limitOf(q)
+	if err != nil {
+		return err
+	}
+	var after notice.EndpointID
+	if q.Has("after") {
+		if after, err = notice.ParseEndpointID(q.Get("after")); err != nil {
+			return api.ErrInvalidFilter.Because("after: %v", err)
+		}
+	}
+	ctx, cancel := r.Work()
+	defer cancel()
+	found, err := d.Webhooks.Rows.Endpoints(ctx, after, limit+1)
+	if err != nil {
+		return err
+	}
+	out := webhooksPage{Webhooks: []shownWebhook{}, HasMore: len(found) > limit}
+	for _, e := range found[:min(len(found), limit)] {
+		out.Webhooks = append(out.Webhooks, shownWebhookOf(e))
+	}
+	if out.HasMore {
+		r.Answering().Set("Link", fmt.Sprintf(`</v1/webhooks?limit=%d&after=%s>; rel="next"`, limit, found[limit-1].ID))
+	}
+	return r.Reply(http.StatusOK, out)
+}
+
+// given reads the URL of a client's endpoint from the body, where it is in no log.
+func (d *desk) given(ctx context.Context, r api.Request) (id notice.EndpointID, url string, err error) {
+	if _, err := r.Query(); err != nil {
+		return id, "", err
+	}
+	body, err := r.ReadBody()
+	if err != nil {
+		return id, "", err
+	}
+	in := reading{api.NewDocument(body)}
+	err = in.Whole(func() error {
+		return in.Object(api.Member{Name: "url", Read: func() error { return in.text(&url) }})
+	})
+	switch {
+	case err != nil:
+		return id, "", err
+	case len(url) > intent.GivenURLMax || intent.Webhook{URL: url}.Origin() == "":
+		return id, "", intent.ErrWebhookURL.Because("it is no URL of https, or longer than %d bytes", intent.GivenURLMax)
+	}
+	if err := d.Webhooks.Guard.CheckNow(ctx, url); err != nil {
+		if ctx.Err() != nil {
+			return id, "", fmt.Errorf("look at a webhook: %w", ctx.Err())
+		}
+		return id, "", intent.ErrWebhookURL.Because("%v", err)
+	}
+	return d.Webhooks.Endpoint(d.client(r), url), url, nil
+}
+
+// ownWebhook answers POST /v1/webhooks: what a client has to know of its endpoint. It
+// changes nothing.
+func (d *desk) ownWebhook(r api.Request) error {
+	ctx, cancel := r.Work()
+	defer cancel()
+	id, url, err := d.given(ctx, r)
+	if err != nil {
+		return err
+	}
+	e, known, err := d.Webhooks.Rows.Endpoint(ctx, id)
+	if err != nil {
+		return err
+	}
+	out := shownWebhook{ID: id, Origin: intent.Webhook{URL: url}.Origin()}
+	if known {
+		out = shownWebhookOf(e)
+	}
+	out.Secrets = d.Webhooks.Secrets(id)
+	return r.Reply(http.StatusOK, out)
+}
+
+// tried is the answer to POST /v1/webhooks/try.
+type tried struct {
+	ID        notice.EndpointID `json:"id"`
+	Delivered bool              `json:"delivered"`
+	Cause     notice.Cause      `json:"cause,omitempty"`
+	Status    int               `json:"status,omitempty"` // that the endpoint answered with
+}
+
+// tryWebhook answers POST /v1/webhooks/try. It is an attempt like others, but for what is
+// known of the endpoint: that stays as it is.
+func (d *desk) tryWebhook(r api.Request) error {
+	ctx, cancel := r.Work()
+	defer cancel()
+	id, url, err := d.given(ctx, r)
+	if err != nil {
+		return err
+	}
+	wake, room := r.Rest()
+	defer wake()
+	if !room {
+		return api.ErrTooManyStreams.Because("too many of your requests wait")
+	}
+	o := d.Webhooks.Try(r.Context(), id, url)
+	return r.Reply(http.StatusOK, tried{id, o.Class == notice.Delivered, o.Cause, o.Status})
+}
+
+// found is the endpoint that a request names, if its client may see it: whose endpoint it
+// is follows from its name.
+func (d *desk) found(ctx context.Context, r api.Request) (notice.Endpoint, error) {
+	text, err := url.PathUnescape(mux.Vars(r.Request)["endpoint"])
+	if err != nil {
+		return notice.Endpoint{}, ErrInvalidWebhookID.Because("the path is not well escaped")
+	}
+	id, err := notice.ParseEndpointID(text)
+	if err != nil {
+		return notice.Endpoint{}, ErrInvalidWebhookID.Because("%v", err)
+	}
+	e, known, err := d.Webhooks.Rows.Endpoint(ctx, id)
+	if err != nil {
+		return e, err
+	}
+	if reach := d.reach(r); !known || reach != nil && notice.EndpointOf(*reach, e.URL) != id {
+		return e, notice.ErrEndpoint
+	}
+	return e, nil
+}
+
+// webhook answers GET /v1/webhooks/{endpoint}.
+func (d *desk) webhook(r api.Request) error {
+	if _, err := r.Query(); err != nil {
+		return err
+	}
+	ctx, cancel := r.Work()
+	defer cancel()
+	e, err := d.found(ctx, r)
+	if err != nil {
+		return err
+	}
+	return r.Reply(http.StatusOK, shownWebhookOf(e))
+}
+
+// deadNotice is a notice that was given up.
+type deadNotice struct {
+	Intent   chain.IntentID  `json:"intent"`
+	Sequence uint64          `json:"sequence"`
+	Attempts int             `json:"attempts"`
+	Cause    notice.Cause    `json:"cause"`
+	Status   int             `json:"status,omitempty"`
+	LastAt   int64           `json:"lastAt,omitempty"` // of the last attempt
+	Event    json.RawMessage `json:"event"`
+}
+
+// deadPage is the answer to GET /v1/webhooks/{endpoint}/dead, by intent and sequence.
+type deadPage struct {
+	Notices []deadNotice `json:"notices"`
+	HasMore bool         `json:"hasMore"`
+}
+
+// deadNotices answers GET /v1/webhooks/{endpoint}/dead.
+func (d *desk) deadNotices(r api.Request) error {
+	q, err := r.Query("limit", "intent", "sequence")
+	if err != nil {
+		return err
+	}
+	limit, err := limitOf(q)
+	if err != nil {
+		return err
+	}
+	after, err := afterNotice(q)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := r.Work()
+	defer cancel()
+	e, err := d.found(ctx, r)
+	if err != nil {
+		return err
+	}
+	dead, err := d.Webhooks.Rows.Dead(ctx, e.ID, after, limit+1)
+	if err != nil {
+		return err
+	}
+	out := deadPage{Notices: []deadNotice{}, HasMore: len(dead) > limit}
+	for _, n := range dead[:min(len(dead), limit)] {
+		out.Notices = append(out.Notices, deadNotice{n.Intent, n.Seq, n.Attempts, n.Last.Cause, n.Last.Status, unix(n.LastAt), n.Body})
+	}
+	if out.HasMore {
+		last := out.Notices[limit-1]
+		r.Answering().Set("Link", fmt.Sprintf(`</v1/webhooks/%s/dead?limit=%d&intent=%s&sequence=%d>; rel="next"`, e.ID, limit, last.Intent, last.Sequence))
+	}
+	return r.Reply(http.StatusOK, out)
+}
