@@ -57,7 +57,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serve(stderr), request(stderr), program(stderr).Keys(), configuration(), versionCommand())
+	root.AddCommand(serve(stderr), request(stderr), forward(stderr), program(stderr).Keys(), configuration(), versionCommand())
 	return root
 }
 

@@ -48,10 +48,14 @@ func put(ctx context.Context, s settings.Settings, o delivery.StorageOptions, in
 	}
 	defer func() { err = errors.Join(err, storage.Close(context.WithoutCancel(ctx))) }()
 	// A vault's key is made for a store that holds nothing: before the first intent.
-	if _, err := delivery.OpenMaster(ctx, s.Delivery.VaultKeyFile, storage.Log); err != nil {
+	master, err := delivery.OpenMaster(ctx, s.Delivery.VaultKeyFile, storage.Log)
+	if err != nil {
 		return err
 	}
 	desk := app.Desk(s, relayer.Intents{Store: storage.Log, Codec: intent.Codec()}, time.Now, rand.Reader)
+	if err := app.TakeWebhooks(desk, s.Webhooks, master); err != nil {
+		return err
+	}
 	limited := &io.LimitedReader{R: in}
 	decoder := json.NewDecoder(limited)
 	decoder.DisallowUnknownFields()

@@ -4,9 +4,9 @@
 //
 // What it does today: it serves the API of intents on a listener of its own; signs with
 // keys from files, the environment and a remote signer; gives every signer a lane on
-// every chain, and lanes under other nonce keys when intents ask for them. It asks no
-// switch before it signs, counts no budgets, watches no balances and calls no webhooks:
-// who wants to know what has become of an intent asks, or waits, at the API.
+// every chain, and lanes under other nonce keys when intents ask for them. It tells
+// the webhooks that intents were asked for with what becomes of them. It asks no switch
+// before it signs, counts no budgets and watches no balances.
 package app
 
 import (
@@ -77,6 +77,7 @@ type relay struct {
 	ring     *keys.Ring
 	owner    commands.Owner // of lanes
 	chains   []*served
+	notices  *notices // nil when no webhooks are called
 	close    func() error
 	log      *slog.Logger
 }
@@ -91,6 +92,9 @@ func newRelay(s settings.Settings, in delivery.Inside, ring *keys.Ring) (*relay,
 		intents: relayer.Intents{Store: in.Store, Codec: intent.Codec(), Crash: in.Ports.Crash},
 		lanes:   relayer.Lanes{Store: in.Store, Codec: lane.Codec(), Crash: in.Ports.Crash},
 		owner:   in.Owner(), close: func() error { return nil },
+	}
+	if r.notices, err = newNotices(s.Webhooks, in); err != nil {
+		return nil, err
 	}
 	for i, c := range s.Delivery.Chains {
 		r.chains = append(r.chains, r.serve(c.ID, in.Pools[i]))
@@ -123,6 +127,7 @@ func (r *relay) run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { r.in.Owner().Own(ctx, relayer.Reader, r.feeder().Run) })
 	running.Go(func() { r.project(ctx) })
+	running.Go(func() { r.notices.run(ctx) })
 	for _, c := range r.chains {
 		running.Go(func() { r.news(ctx, c.News) })
 		for _, signer := range c.signers {

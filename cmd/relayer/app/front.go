@@ -8,7 +8,6 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api"
 	rest "github.com/tempo-watchtower/watchtower/api/relay"
-	"github.com/tempo-watchtower/watchtower/commands/intake"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
@@ -20,20 +19,19 @@ func (r *relay) front(ctx context.Context) (net.Listener, *http.Server, error) {
 		return nil, nil, err
 	}
 	common.Rates.Address = api.Rate(r.settings.Front.Address)
+	desk := Desk(r.settings, r.intents, r.in.Ports.Now, r.in.Ports.Random)
+	if err := TakeWebhooks(desk, r.settings.Webhooks, r.in.Ports.Master); err != nil {
+		return nil, nil, err
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.settings.Front.Listen)
 	if err != nil {
 		return nil, nil, fmt.Errorf("relay.listen: %w", err)
 	}
 	r.log.Info("listening for intents", "relay", "http://"+listener.Addr().String())
 	handler := rest.New(rest.Config{
-		API: common, Intake: r.desk(), Query: intents.Query{DB: r.in.Ports.Storage.View}, Tail: r.in.Tail,
+		API: common, Intake: desk, Query: intents.Query{DB: r.in.Ports.Storage.View}, Tail: r.in.Tail, Webhooks: r.notices.routes(),
 	})
 	return listener, api.Server(handler, common.Limits, r.log), nil
-}
-
-// desk is where clients are served.
-func (r *relay) desk() *intake.Desk {
-	return Desk(r.settings, r.intents, r.in.Ports.Now, r.in.Ports.Random)
 }
 
 // project keeps the read model of intents.

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"context"
-	"errors"
 	"io"
 	"slices"
 	"time"
@@ -21,7 +19,7 @@ const batchAtOnce = 64
 // what nobody with these settings ever would.
 func Desk(s settings.Settings, intents relayer.Intents, now func() time.Time, random io.Reader) *intake.Desk {
 	d := &intake.Desk{
-		Intents: intents, Chains: map[chain.ID]func(intent.Request) error{}, Webhooks: uncalled{},
+		Intents: intents, Chains: map[chain.ID]func(intent.Request) error{},
 		AtOnce: batchAtOnce, Now: now, Random: random,
 	}
 	for _, c := range s.Delivery.Chains {
@@ -46,11 +44,4 @@ func serves(s settings.Settings, r intent.Request) error {
 		return intake.ErrNotServed.Because("nobody pays for others here")
 	}
 	return nil
-}
-
-// uncalled refuses every webhook: nobody here calls any.
-type uncalled struct{}
-
-func (uncalled) CheckNow(context.Context, string) error {
-	return errors.New("this relayer calls no webhooks")
 }

@@ -19,7 +19,7 @@ type draft struct {
 
 // rows declares every setting that the relay adds, bound to d.
 func (d *draft) rows() []config.Row {
-	return slices.Concat(d.front(), d.signers(), d.lanes(), d.fees())
+	return slices.Concat(d.front(), d.signers(), d.lanes(), d.fees(), d.webhooks())
 }
 
 // finish turns numbers into what they are. All of them are positive.

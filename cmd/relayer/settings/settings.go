@@ -26,6 +26,7 @@ type Settings struct {
 	Formats  Formats
 	Fee      fee.Policy
 	Lane     Lane
+	Webhooks Webhooks
 }
 
 // Signers says where the keys are.
@@ -180,6 +181,9 @@ func (s *Settings) check(shown []config.Setting) (problems config.Problems) {
 	}
 	if err := s.Fee.Check(); err != nil {
 		refuse("fee.ceiling", "%v", err)
+	}
+	if err := s.checkWebhooks(); err != nil {
+		refuse("webhooks.hosts", "%v", err)
 	}
 	for id := range s.Formats {
 		if !slices.ContainsFunc(s.Delivery.Chains, func(c config.Chain) bool { return c.ID == id }) {

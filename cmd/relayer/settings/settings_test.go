@@ -131,6 +131,11 @@ func TestProblems(t *testing.T) {
 		"a bump no pool takes":    {[]string{"--fee-bump=9"}, "not within 10 to 1000"},
 		"the API's address":       {[]string{"--relay-listen=:8420"}, "is taken by listen, 127.0.0.1:8420"},
 		"the metrics' address":    {[]string{"--relay-listen=127.0.0.1:8421"}, "is taken by metrics-listen"},
+		"a key as a file":         {[]string{"--webhooks-secrets-file=" + secret}, "is a key"},
+		"a host that is none":     {[]string{"--webhooks-hosts=a b"}, "neither a name nor an address"},
+		"a port that is none":     {[]string{"--webhooks-ports=443,0"}, "entry 2 is not a port"},
+		"a network that is none":  {[]string{"--webhooks-networks=10.0.0.1/8"}, "bits behind its prefix"},
+		"a network of nothing":    {[]string{"--webhooks-networks=" + secret}, "is not a network"},
 		"a setting that is none":  {[]string{"--lane-budget=x"}, "not a decimal number"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,229 @@
+package app
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	rest "github.com/tempo-watchtower/watchtower/api/relay"
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/intake"
+	"github.com/tempo-watchtower/watchtower/commands/notifier"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
+	"github.com/tempo-watchtower/watchtower/infra/webhook"
+)
+
+// NoticeRows is the queue of notices, in the database that delivery's due queue is in.
+// All replicas share it.
+type NoticeRows interface {
+	notifier.Queue
+	notifier.Rows
+	Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
+	Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
+	Forget(ctx context.Context, before time.Time, limit int) (int, error)
+}
+
+func noticeRows(database any, p notice.Policy) (NoticeRows, error) {
+	switch db := database.(type) {
+	case *postgres.DB:
+		return db.Notices(p), nil
+	case *embedded.DB:
+		return db.Notices(p), nil
+	}
+	return nil, fmt.Errorf("a %T has no queue of notices", database)
+}
+
+// Sealer hides in the log what may be a secret of webhooks' URLs, by a key that follows
+// from the vault's.
+func Sealer(m payload.Master) (intent.Sealer, error) {
+	return intent.NewSealer(m.Derive("webhook URLs"))
+}
+
+// TakeWebhooks has a desk take on intents with webhooks, if any are called.
+func TakeWebhooks(d *intake.Desk, s settings.Webhooks, m payload.Master) error {
+	if s.SecretsFile == "" {
+		return nil
+	}
+	guard, err := webhook.NewGuard(s.Rules)
+	if err != nil {
+		return err
+	}
+	seal, err := Sealer(m)
+	if err != nil {
+		return err
+	}
+	d.Webhooks, d.Seal = guard, &seal
+	return nil
+}
+
+// notices is what tells clients' endpoints of their intents.
+type notices struct {
+	settings settings.Webhooks
+	in       delivery.Inside
+	rows     NoticeRows
+	guard    *webhook.Guard
+	caller   webhook.Caller
+	operator notifier.Operator
+}
+
+// newNotices is nil when no webhook is to be called.
+func newNotices(s settings.Webhooks, in delivery.Inside) (*notices, error) {
+	if s.SecretsFile == "" {
+		return nil, nil
+	}
+	seeds, err := readSecrets(s.SecretsFile)
+	if err != nil {
+		return nil, fmt.Errorf("webhooks.secrets-file: %w", err)
+	}
+	roots, err := readAuthorities(s.Authorities)
+	if err != nil {
+		return nil, fmt.Errorf("webhooks.authorities: %w", err)
+	}
+	n := &notices{settings: s, in: in}
+	if n.guard, err = webhook.NewGuard(s.Rules); err != nil {
+		return nil, err
+	}
+	sender, err := webhook.New(webhook.Options{Guard: n.guard, Timeout: s.Timeout, Roots: roots, Agent: "watchtower-relayer", Now: in.Ports.Now})
+	if err != nil {
+		return nil, err
+	}
+	seal, err := Sealer(in.Ports.Master)
+	if err != nil {
+		return nil, err
+	}
+	n.caller = webhook.Caller{Sender: sender, Seal: seal, Seeds: seeds}
+	if n.rows, err = noticeRows(in.Ports.Storage.Database, s.Policy()); err != nil {
+		return nil, err
+	}
+	n.operator = notifier.Operator{
+		Endpoints: notifier.Endpoints{Store: in.Store, Codec: notice.Codec(), Crash: in.Ports.Crash},
+		Rows:      n.rows, Now: in.Ports.Now, Random: in.Ports.Random,
+	}
+	return n, nil
+}
+
+func readSecrets(path string) ([]webhook.Secret, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return webhook.ParseSecrets(string(text))
+}
+
+// readAuthorities is nil for the system's.
+func readAuthorities(path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, errors.New("it holds no certificate")
+	}
+	return roots, nil
+}
+
+// routes is what the API of intents has to know of webhooks; nil when none are called.
+func (n *notices) routes() *rest.Webhooks {
+	if n == nil {
+		return nil
+	}
+	return &rest.Webhooks{
+		Rows: n.rows, Operator: n.operator, Guard: n.guard, Endpoint: n.caller.Endpoint, Try: n.try,
+		Secrets: func(id notice.EndpointID) (shown []string) {
+			for _, s := range n.caller.Secrets(id) {
+				shown = append(shown, s.Reveal())
+			}
+			return shown
+		},
+	}
+}
+
+// try sends a message that tells nothing. Its id is no notice's.
+func (n *notices) try(ctx context.Context, id notice.EndpointID, url string) notice.Outcome {
+	unique := make([]byte, 8)
+	if _, err := io.ReadFull(n.in.Ports.Random, unique); err != nil {
+		return notice.Outcome{Class: notice.Failed, Cause: notice.Unfit}
+	}
+	return n.caller.Try(ctx, id, url, "try_"+hex.EncodeToString(unique), n.in.Ports.Now())
+}
+
+// run tells until ctx ends, and waits for all that it has begun.
+func (n *notices) run(ctx context.Context) {
+	if n == nil {
+		return
+	}
+	worker, feeder := n.worker(ctx), n.feeder()
+	feeder.Fed = worker.Wake
+	var running sync.WaitGroup
+	running.Go(func() { n.in.Owner().Own(ctx, notifier.Reader, feeder.Run) })
+	running.Go(func() { worker.Run(ctx) })
+	running.Go(func() { n.forget(ctx) })
+	running.Wait()
+	n.caller.Sender.Close()
+}
+
+func (n *notices) feeder() *notifier.Feeder {
+	return &notifier.Feeder{
+		Store: n.in.Store, Rows: n.rows, Checkpoints: n.in.Ports.Storage.Checkpoints,
+		Intents: intent.Codec(), Wishes: notice.Codec(), Crash: n.in.Ports.Crash, Log: n.in.Ports.Log,
+	}
+}
+
+// An attempt ends within its time and a second, and nine tenths of its lease.
+const (
+	leaseSpare = 5 * time.Second
+	leaseParts = 4 // a part of an attempt's time is added for the tenth
+)
+
+func (n *notices) worker(ctx context.Context) *notifier.Worker {
+	return &notifier.Worker{
+		Queue: n.rows, Holder: n.in.Settings.Holder, Send: n.send,
+		Disabled: func(e notice.Endpoint) { n.operator.Record(ctx, e, n.in.Ports.Log) },
+		Lease:    n.settings.Timeout + n.settings.Timeout/leaseParts + leaseSpare, Poll: n.settings.Poll, Slots: n.settings.Slots, Log: n.in.Ports.Log,
+	}
+}
+
+func (n *notices) send(ctx context.Context, s notice.Sending) notice.Outcome {
+	o := n.caller.Call(ctx, s)
+	if n.in.Ports.Crash != nil {
+		n.in.Ports.Crash("notices.sent")
+	}
+	return o
+}
+
+// How old notices are forgotten: some in one go, and a look every so often.
+const (
+	forgetMost  = 1000
+	forgetEvery = 10 * time.Minute
+)
+
+// forget forgets what was settled long ago. Two replicas that do so hinder nobody.
+func (n *notices) forget(ctx context.Context) {
+	for commands.Pause(ctx, forgetEvery) == nil {
+		for ctx.Err() == nil {
+			gone, err := n.rows.Forget(ctx, n.in.Ports.Now().Add(-n.settings.Keep), forgetMost)
+			if err != nil {
+				n.in.Ports.Log.Warn("old notices not forgotten", "err", err)
+			}
+			if err != nil || gone < forgetMost {
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/infra/webhook"
+)
+
+// Webhooks says whether and how clients' endpoints are told of their intents. Without
+// secrets none is.
+type Webhooks struct {
+	SecretsFile  string
+	Rules        webhook.Rules
+	Authorities  string
+	Timeout      time.Duration // of one attempt
+	Slots        int           // attempts at once
+	AtOnce       int           // of them at one endpoint
+	Poll         time.Duration
+	DisableAfter time.Duration
+	Keep         time.Duration // what was delivered or given up
+}
+
+// Policy is when is sent, and to whom no more.
+func (w Webhooks) Policy() notice.Policy {
+	p := notice.DefaultPolicy()
+	p.Concurrency, p.DisableAfter = w.AtOnce, w.DisableAfter
+	return p
+}
+
+func (d *draft) webhooks() []config.Row {
+	const sec, m, day = time.Second, time.Minute, 24 * time.Hour
+	w := &d.Webhooks
+	return []config.Row{
+		paths("webhooks.secrets-file", &w.SecretsFile, "none: no webhook is called, and no intent with webhooks taken on",
+			"A file of secrets, `whsec_` and base64, one in a line and the newest first, at most four. What each endpoint is signed with follows from them and is its own. A line that is put before the others is what new secrets follow from; receivers are to know both until the old line is taken out."),
+		entries("webhooks.hosts", &w.Rules.Hosts, "any host of the public Internet", "`hooks.example.com,.example.org`",
+			"The hosts that alone may be called. A name that begins with a dot stands for all below it.",
+			func(text string) (string, error) { return text, nil }),
+		entries("webhooks.ports", &w.Rules.Ports, "443", "`443,8443`", "The ports that may be called.",
+			func(text string) (uint16, error) {
+				n, err := strconv.ParseUint(text, 10, 16)
+				if err != nil || n == 0 {
+					return 0, errors.New("is not a port")
+				}
+				return uint16(n), nil
+			}),
+		entries("webhooks.networks", &w.Rules.Networks, "none", "`10.1.0.0/16,fd00:1::/32`",
+			"Networks that may be called though they are not public. Link-local and multicast addresses, and those where clouds keep the credentials of their machines, stay refused.",
+			func(text string) (netip.Prefix, error) {
+				p, err := netip.ParsePrefix(text)
+				if err != nil {
+					return p, errors.New("is not a network such as 10.1.0.0/16")
+				}
+				return p, nil
+			}),
+		config.ToggleRow("webhooks.development", &w.Rules.Development, false,
+			"Whether this machine's own loopback may be called, also by `http` and at any port: for development only."),
+		paths("webhooks.authorities", &w.Authorities, "the system's",
+			"A PEM file with those who may have signed the endpoints' certificates."),
+		config.DurationRow("webhooks.timeout", &w.Timeout, 15*sec, webhook.TimeoutMin, webhook.TimeoutMax,
+			"How long one attempt may take."),
+		config.NumberRow("webhooks.slots", &w.Slots, 64, 1, 1000,
+			"How many attempts are under way at once in this process."),
+		config.NumberRow("webhooks.at-once", &w.AtOnce, 4, 1, notice.ConcurrencyMax,
+			"How many of them, in all replicas together, at one endpoint; while it fails, one."),
+		config.DurationRow("webhooks.poll", &w.Poll, sec, 10*time.Millisecond, m,
+			"How often the queue of notices is looked at, if nothing wakes this process."),
+		config.DurationRow("webhooks.disable-after", &w.DisableAfter, notice.DefaultPolicy().DisableAfter, m, 90*day,
+			"An endpoint that has only failed for so long is disabled, until somebody enables it."),
+		config.DurationRow("webhooks.keep", &w.Keep, 30*day, time.Hour, 3650*day,
+			"How long a notice that was delivered, or given up, can still be listed and redelivered."),
+	}
+}
+
+const entriesMax = 1000
+
+// entries is a setting that is a list, whose entries must show nothing that is a key.
+func entries[E any](path string, value *[]E, absent, allowed, doc string, parse func(string) (E, error)) config.Row {
+	w := config.Words{Path: path, Absent: absent, Allowed: allowed, Doc: doc}
+	shown := ""
+	return config.TextRow(w, func(text string) error {
+		*value, shown = nil, text
+		for i, part := range strings.Split(text, ",") {
+			e, err := parse(strings.TrimSpace(part))
+			if err != nil {
+				return fmt.Errorf("entry %d %w", i+1, err)
+			}
+			*value = append(*value, e)
+		}
+		if len(*value) > entriesMax {
+			return fmt.Errorf("has %d entries, more than %d", len(*value), entriesMax)
+		}
+		return nil
+	}, func() string { return shown })
+}
+
+// checkWebhooks says what is wrong with the rules together.
+func (s *Settings) checkWebhooks() error {
+	if _, err := webhook.NewGuard(s.Webhooks.Rules); err != nil {
+		return err
+	}
+	return s.Webhooks.Policy().Check()
+}
