@@ -18,6 +18,7 @@ type Register struct {
 	Pools   []string // whose intents it takes; of none, only those that name it
 	Targets chain.Targets
 	Actor   string
+	Reason  string // of an operator; a configuration has none
 	At      time.Time
 }
 

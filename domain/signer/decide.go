@@ -32,10 +32,13 @@ func (s State) register(c Register) ([]Event, error) {
 	if err := checkActor(c.Actor); err != nil {
 		return nil, err
 	}
+	if !isText(c.Reason) {
+		return nil, ErrInvalid.Because("a reason has at most %d bytes of printable text", TextMax)
+	}
 	if s.Known && slices.Equal(s.Pools, pools) && sameTargets(s.Targets, c.Targets) {
 		return nil, nil
 	}
-	return []Event{Registered{pools, c.Targets, c.Actor, c.At}}, nil
+	return []Event{Registered{pools, c.Targets, c.Actor, c.Reason, c.At}}, nil
 }
 
 // sameTargets reports whether lists say the same; none and an empty one do.

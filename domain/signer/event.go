@@ -20,6 +20,7 @@ type Registered struct {
 	Pools   []string      `json:"pools,omitempty"`
 	Targets chain.Targets `json:"targets,omitempty"` // none is all
 	Actor   string        `json:"actor"`
+	Reason  string        `json:"reason,omitempty"`
 	At      time.Time     `json:"at"`
 }
 

@@ -23,7 +23,7 @@ func drawCommand(t *rapid.T) Command {
 	who := rapid.SampledFrom([]string{"ada", "ada", "bob", ""}).Draw(t, "actor")
 	switch rapid.SampledFrom(wishes).Draw(t, "command") {
 	case "register":
-		return Register{rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 0, 2).Draw(t, "pools"), nil, who, epoch}
+		return Register{rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 0, 2).Draw(t, "pools"), nil, who, "", epoch}
 	case "pause":
 		return Pause{who, "moving", epoch}
 	case "drain":

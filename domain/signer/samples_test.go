@@ -20,7 +20,7 @@ func samples() []Event {
 		Registered{
 			Pools:   []string{"payroll", "refunds"},
 			Targets: chain.Targets{{To: &chain.Address{1, 2}, Selectors: []chain.Selector{{0xa9, 0x05, 0x9c, 0xbb}}}, {}},
-			Actor:   "operator:ada", At: at,
+			Actor:   "operator:ada", Reason: "as agreed", At: at,
 		},
 		Paused{"operator:ada", "the key is being moved", at},
 		Draining{"operator:ada", "the key is to be retired", at},
