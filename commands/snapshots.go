@@ -87,7 +87,7 @@ func (k *Snapshots[S]) open(s event.Snapshot, at event.Recorded) (state S, ok bo
 // keep makes a snapshot of a state, if so many events had to be read for it. It cannot
 // fail: what is not kept is read again.
 func (k *Snapshots[S]) keep(ctx context.Context, state S, at event.Recorded, read int) {
-	if k.Every <= 0 || read < max(k.Every, int(at.Version/snapshotShare)) {
+	if !k.due(at.Version, read) {
 		return
 	}
 	data := k.Encode(state)
@@ -99,6 +99,27 @@ func (k *Snapshots[S]) keep(ctx context.Context, state S, at event.Recorded, rea
 	if err := k.Rows.KeepSnapshot(ctx, s); err != nil && ctx.Err() == nil {
 		k.failed(at.Stream, err)
 	}
+}
+
+// due reports whether so many events are enough for a snapshot of a stream of this length.
+func (k *Snapshots[S]) due(at event.Version, read int) bool {
+	return k.Every > 0 && read >= max(k.Every, int(at/snapshotShare))
+}
+
+// Keep is for a caller that has followed a stream by itself, so many events since a
+// snapshot was kept last: it keeps one, if that is enough. It cannot fail: what is not kept
+// is read again.
+func (h Handler[S, C, E]) Keep(ctx context.Context, stream event.Stream, r Result[S], since int) (kept bool) {
+	if h.Snapshots == nil || !h.Snapshots.due(r.Version, since) {
+		return false
+	}
+	for last, err := range h.Store.ReadStream(ctx, stream, r.Version-1) {
+		if err == nil {
+			h.Snapshots.keep(ctx, r.State, last, since)
+		}
+		return err == nil
+	}
+	return false
 }
 
 func (k *Snapshots[S]) failed(stream event.Stream, err error) {
