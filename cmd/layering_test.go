@@ -88,6 +88,7 @@ var mustNotLink = map[string]map[string]string{
 		module + "infra/keys":                      "delivery never sees a private key",
 		module + "commands/relayer":                "delivery is complete without the relay",
 		module + "commands/intake":                 "delivery is complete without the relay",
+		module + "commands/guard":                  "delivery is complete without the relay",
 		module + "projections/intents":             "delivery is complete without the relay",
 		module + "api/relay":                       "delivery is complete without the relay",
 		module + "commands/notifier":               "delivery is complete without the relay",

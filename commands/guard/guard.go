@@ -1,0 +1,276 @@
+// Package guard keeps the relay from doing harm. It asks what operators allow and what
+// is left of budgets before an intent is taken on, and again before anything is signed
+// for it; and it keeps account of how signers do.
+//
+// What it heeds stands in the log: in one stream for safeguards, one for each signer on
+// a chain, one for each chain's budget. Before anything is signed these are read as they
+// stand, so what an operator does on one replica holds on all of them from the next
+// signature on. Where intents are taken on the state may be as old as [Settings.Fresh]:
+// what slips through is not signed.
+//
+// Budgets are reserved before a lane hands out a nonce, and settled before it hears that
+// a landing is final. All of it can be said again: after a crash whoever holds the lane
+// next goes on with what stands.
+package guard
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/budget"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/safeguard"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
+)
+
+// Safeguards, Signers and Budgets handle the commands of domain/safeguard, domain/signer
+// and domain/budget.
+type (
+	Safeguards = commands.Handler[safeguard.State, safeguard.Command, safeguard.Event]
+	Signers    = commands.Handler[signer.State, signer.Command, signer.Event]
+	Budgets    = commands.Handler[budget.State, budget.Command, budget.Event]
+)
+
+// ErrStopped refuses to sign with a key that is paused, drained or disabled, or that
+// nobody has registered.
+const ErrStopped = event.Refusal("signer-stopped")
+
+// Config is what a guard is made from.
+type Config struct {
+	Safeguards Safeguards
+	Signers    Signers
+	Budgets    Budgets
+	// Members are the signers of a pool; nil is that none is known.
+	Members  func(pool string) []chain.Address
+	Settings Settings
+	Now      func() time.Time
+	Random   io.Reader
+	Log      *slog.Logger
+}
+
+// Settings are the numbers that may differ.
+type Settings struct {
+	// Fresh is how old what is known may be when an intent is taken on.
+	Fresh time.Duration
+	// Watched is how old it may be when news of a signer comes, which mostly adds nothing.
+	Watched time.Duration
+	// Failures is how many in a row disable a signer, at most signer.FailuresMax. Of
+	// those within Apart of each other one counts: whatever is to be signed meanwhile
+	// fails likewise.
+	Failures int
+	Apart    time.Duration
+}
+
+// DefaultSettings disable a signer that has failed for about a minute.
+func DefaultSettings() Settings {
+	return Settings{Fresh: 250 * time.Millisecond, Watched: 5 * time.Second, Failures: 12, Apart: 5 * time.Second}
+}
+
+// Guard is one for all chains and lanes of a process. It is safe for concurrent use.
+type Guard struct {
+	Config
+	switches *view[safeguard.State, safeguard.Command, safeguard.Event]
+	rates    rates
+
+	mu      sync.Mutex
+	signers map[account]*key
+	budgets map[chain.ID]*purse
+}
+
+type (
+	account struct {
+		chain   chain.ID
+		address chain.Address
+	}
+	purse = view[budget.State, budget.Command, budget.Event]
+)
+
+// key is one signer on one chain.
+type key struct {
+	view[signer.State, signer.Command, signer.Event]
+
+	seen    sync.Mutex
+	failed  time.Time     // when a failure was counted last
+	balance *chain.Amount // as it was seen last
+	lanes   followed
+}
+
+// New makes a guard.
+func New(c Config) *Guard {
+	if c.Settings.Failures < 1 || c.Settings.Failures > signer.FailuresMax {
+		panic(fmt.Sprintf("guard: a signer is disabled after %d failures", c.Settings.Failures))
+	}
+	g := &Guard{Config: c, signers: map[account]*key{}, budgets: map[chain.ID]*purse{}}
+	g.switches = &view[safeguard.State, safeguard.Command, safeguard.Event]{handler: c.Safeguards, stream: safeguard.Stream}
+	return g
+}
+
+func (g *Guard) signer(on chain.ID, a chain.Address) *key {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	k := g.signers[account{on, a}]
+	if k == nil {
+		k = new(key)
+		k.handler, k.stream = g.Signers, signer.Stream(on, a)
+		g.signers[account{on, a}] = k
+	}
+	return k
+}
+
+func (g *Guard) budget(on chain.ID) *purse {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := g.budgets[on]
+	if p == nil {
+		p = &purse{handler: g.Budgets, stream: budget.Stream(on)}
+		g.budgets[on] = p
+	}
+	return p
+}
+
+// origin makes the origin of a command that nobody has asked for.
+func (g *Guard) origin() (commands.Origin, error) {
+	return commands.Begin(g.Random, event.Meta{Actor: "relayer"})
+}
+
+// Room is how many more intents a lane may be given: none while its signer does not
+// serve, everything is halted there, or nothing is left for fees.
+func (g *Guard) Room(ctx context.Context, id chain.Sequence, load signer.Load) (int, error) {
+	now := g.Now()
+	key, err := g.signer(id.Chain, id.Sender).now(ctx, now)
+	if err != nil || !key.Takes() {
+		return 0, err
+	}
+	switches, err := g.switches.now(ctx, now)
+	if err != nil {
+		return 0, err
+	}
+	purse, err := g.budget(id.Chain).now(ctx, now)
+	if err != nil {
+		return 0, err
+	}
+	load.Barred = switches.CheckNoOp(id.Chain) != nil || purse.Exhausted(budget.DayOf(now), id.Sender)
+	return key.Room(load), nil
+}
+
+// Allow answers for each request, nil of which is a no-op, whether it may be signed for
+// in a lane, and sets aside what it may cost, if that is limited. The answers are nil or
+// refusals of the domain packages and of this one.
+func (g *Guard) Allow(ctx context.Context, id chain.Sequence, token lane.Token, requests []*intent.Request, charges []budget.Charge) ([]error, error) {
+	now := g.Now()
+	switches, err := g.switches.now(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	key, err := g.signer(id.Chain, id.Sender).now(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]error, len(requests))
+	var asked []int
+	for i, r := range requests {
+		if answers[i] = may(switches, key, id, r); answers[i] == nil {
+			asked = append(asked, i)
+		}
+	}
+	for some := range slices.Chunk(asked, budget.BatchMax) {
+		if err := g.reserve(ctx, id, token, some, charges, answers); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+// may refuses what is not to be signed for, whatever it costs.
+func may(switches safeguard.State, key signer.State, id chain.Sequence, r *intent.Request) error {
+	if !key.Signs() {
+		status := string(key.Status())
+		if !key.Known {
+			status = "not registered"
+		}
+		return ErrStopped.Because("%s is %s", id.Sender, status)
+	}
+	if r == nil {
+		return switches.CheckNoOp(id.Chain)
+	}
+	calls := callsOf(*r)
+	if err := switches.Check(safeguard.Request{Client: r.Client, Chain: id.Chain, Calls: calls}); err != nil {
+		return err
+	}
+	return key.Serves(r.Pool, calls)
+}
+
+func callsOf(r intent.Request) []chain.Call {
+	calls := make([]chain.Call, len(r.Calls))
+	for i, c := range r.Calls {
+		calls[i] = chain.Call{To: c.To, Value: c.Value.Int(), Input: c.Data}
+	}
+	return calls
+}
+
+// reserve sets aside some charges, and answers for those that find no room.
+func (g *Guard) reserve(ctx context.Context, id chain.Sequence, token lane.Token, some []int, charges []budget.Charge, answers []error) error {
+	now := g.Now()
+	purse := g.budget(id.Chain)
+	state, err := purse.now(ctx, now)
+	if err != nil || !state.Limited() {
+		return err
+	}
+	of := budget.Lane{Signer: id.Sender, NonceKey: id.Key}
+	c := budget.Reserve{Day: budget.DayOf(now), Lane: of, Token: uint64(token), Charges: make([]budget.Charge, len(some)), At: now}
+	for n, i := range some {
+		c.Charges[n] = charges[i]
+	}
+	origin, err := g.origin()
+	if err != nil {
+		return err
+	}
+	if state, err = purse.handle(ctx, c, origin, now); err != nil {
+		return fmt.Errorf("set aside for %d: %w", len(some), err)
+	}
+	for _, i := range some {
+		if !state.Covers(of, charges[i]) {
+			answers[i] = state.Check(c.Day, of, charges[i])
+			if answers[i] == nil { // there was no room when it was asked for
+				answers[i] = budget.ErrSpent
+			}
+		}
+	}
+	return nil
+}
+
+// Open lists for what something is set aside in a lane, as this process has read it last.
+func (g *Guard) Open(ctx context.Context, id chain.Sequence) ([]budget.Purpose, error) {
+	state, err := g.budget(id.Chain).at(ctx, time.Time{}, g.Now())
+	if err != nil {
+		return nil, err
+	}
+	open := state.Open(budget.Lane{Signer: id.Sender, NonceKey: id.Key})
+	all := make([]budget.Purpose, len(open))
+	for i, r := range open {
+		all[i] = r.Purpose
+	}
+	return all, nil
+}
+
+// Settle tells what purposes did cost, at most budget.BatchMax of them. What is not set
+// aside adds nothing.
+func (g *Guard) Settle(ctx context.Context, id chain.Sequence, token lane.Token, spent []budget.Spent) error {
+	now := g.Now()
+	origin, err := g.origin()
+	if err != nil {
+		return err
+	}
+	of := budget.Lane{Signer: id.Sender, NonceKey: id.Key}
+	_, err = g.budget(id.Chain).handle(ctx, budget.Settle{Day: budget.DayOf(now), Lane: of, Token: uint64(token), Spent: spent, At: now}, origin, now)
+	return err
+}

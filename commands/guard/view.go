@@ -1,0 +1,103 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// view is a stream as it was read last. It reads on from there, and not from the
+// beginning: a budget's stream has no end. It is safe for concurrent use; commands of one
+// process take turns, and so do not meet in the log.
+type view[S commands.Decider[S, C, E], C, E any] struct {
+	handler commands.Handler[S, C, E]
+	stream  event.Stream
+
+	mu    sync.Mutex
+	held  commands.Result[S]
+	read  time.Time // zero is never
+	since int       // events since there may have been a snapshot
+}
+
+// conflictsMax is how often a command is decided anew when others have appended.
+const conflictsMax = 64
+
+// at is the state as it was at a time or later.
+func (v *view[S, C, E]) at(ctx context.Context, since, now time.Time) (S, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.read.IsZero() || v.read.Before(since) {
+		if err := v.readOn(ctx, now); err != nil {
+			return v.held.State, err
+		}
+	}
+	return v.held.State, nil
+}
+
+// now is the state as it stands.
+func (v *view[S, C, E]) now(ctx context.Context, now time.Time) (S, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	err := v.readOn(ctx, now)
+	return v.held.State, err
+}
+
+// readOn reads what was recorded since. The caller has the lock.
+func (v *view[S, C, E]) readOn(ctx context.Context, now time.Time) error {
+	if v.held.Version == 0 {
+		held, err := v.handler.Load(ctx, v.stream)
+		if err != nil {
+			return err
+		}
+		v.held, v.read = held, now
+		return nil
+	}
+	for r, err := range v.handler.Store.ReadStream(ctx, v.stream, v.held.Version) {
+		if err != nil {
+			return fmt.Errorf("read %s: %w", v.stream, err)
+		}
+		e, err := v.handler.Codec.Decode(r.Name, r.Data)
+		if err != nil {
+			return fmt.Errorf("%s version %d: %w", v.stream, r.Version, err)
+		}
+		v.held = commands.Result[S]{State: v.held.State.Evolve(e), Version: r.Version, Link: r.Linked()}
+		v.since++
+	}
+	v.read = now
+	v.keep(ctx)
+	return nil
+}
+
+// keep spares who reads the stream next, after a restart, the reading of all of it.
+func (v *view[S, C, E]) keep(ctx context.Context) {
+	if v.handler.Keep(ctx, v.stream, v.held, v.since) {
+		v.since = 0
+	}
+}
+
+// handle carries a command out on the stream as it stands. A refusal comes back with the
+// state that refused.
+func (v *view[S, C, E]) handle(ctx context.Context, c C, o commands.Origin, now time.Time) (S, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for range conflictsMax {
+		if err := v.readOn(ctx, now); err != nil {
+			return v.held.State, err
+		}
+		next, err := v.handler.HandleOnce(ctx, v.stream, v.held, c, o)
+		if err == nil {
+			v.held, v.since = next, v.since+next.Added
+			return next.State, nil
+		}
+		var conflict *event.ConflictError
+		if !errors.As(err, &conflict) {
+			return v.held.State, err
+		}
+	}
+	return v.held.State, fmt.Errorf("%s moved on %d times while it was decided upon", v.stream, conflictsMax)
+}
