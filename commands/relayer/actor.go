@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
@@ -24,15 +25,16 @@ type actor struct {
 	jobs  map[uint64]*job             // of the open nonces
 	box   *inbox
 
-	ready  []*job    // claimed, to be given a nonce in this turn
-	claim  bool      // there may be more to claim
-	looked time.Time // when the chain was last asked for the nonce it wants
-	polled time.Time
-	blocks []chain.Block // as of polled
-	final  uint64        // the last block that is known to be, when that mattered
-	front  front
-	fresh  map[chain.Hash][]byte // signed here, and not handed to delivery yet
-	told   string                // the trouble that the log was told of
+	ready   []*job    // claimed, to be given a nonce in this turn
+	claim   bool      // there may be more to claim
+	looked  time.Time // when the chain was last asked for the nonce it wants
+	polled  time.Time
+	blocks  []chain.Block // as of polled
+	final   uint64        // the last block that is known to be, when that mattered
+	front   front
+	fresh   map[chain.Hash][]byte // signed here, and not handed to delivery yet
+	told    string                // the trouble that the log was told of
+	failing time.Time             // when the signer failed last
 }
 
 // job is what is known of an open nonce beside what the lane knows.
@@ -42,7 +44,9 @@ type job struct {
 	txs    map[chain.Hash]delivered
 	stale  bool // to be read again: its transactions, and if unread the intent too
 	unread bool
-	gas    uint64 // that the intent needs; 0 is not known
+	news   bool          // it was read since the guard was last told
+	gas    uint64        // that the intent needs; 0 is not known
+	worst  budget.Charge // that its first attempt may cost
 	// follows means that others of the intent's row are open in the lane.
 	follows bool
 	// halted is why nothing more is done with the nonce: the chain contradicts itself.
@@ -53,6 +57,7 @@ type job struct {
 type delivered struct {
 	tx.State
 	was, now chain.Block
+	lacks    bool // nodes have refused it last for want of funds
 }
 
 // front is the first nonce that waits for the chain.
@@ -126,7 +131,7 @@ func (a *actor) tell(trouble error) {
 func (a *actor) turn(ctx context.Context) error {
 	var trouble error
 	for _, step := range []func(context.Context) error{
-		a.poll, a.look, a.refresh, a.settle, a.expire, a.take, a.place, a.fill, a.sign, a.record, a.hand,
+		a.poll, a.look, a.refresh, a.warn, a.settle, a.expire, a.take, a.place, a.fill, a.square, a.sign, a.record, a.hand,
 	} {
 		err := step(ctx)
 		if over := (overError{}); errors.As(err, &over) || ctx.Err() != nil {
@@ -273,7 +278,7 @@ func (a *actor) read(ctx context.Context, s standing) (err error) {
 			return err
 		}
 	}
-	s.stale, s.unread = false, false
+	s.stale, s.unread, s.news = false, false, true
 	return nil
 }
 
@@ -288,8 +293,13 @@ func (a *actor) readTx(ctx context.Context, hash chain.Hash) (d delivered, err e
 		if err != nil {
 			return d, fmt.Errorf("%s version %d: %w", stream, r.Version, err)
 		}
-		if left, ok := e.(tx.Reorged); ok {
-			d.was, d.now = left.Was, left.Now
+		switch e := e.(type) {
+		case tx.Reorged:
+			d.was, d.now = e.Was, e.Now
+		case tx.Rejected:
+			d.lacks = e.Cause == tx.Funds
+		case tx.Broadcast:
+			d.lacks = false
 		}
 		d.State = d.State.Evolve(e)
 	}

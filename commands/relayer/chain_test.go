@@ -15,12 +15,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
 	"github.com/tempo-watchtower/watchtower/domain/promise/lanes"
+	"github.com/tempo-watchtower/watchtower/domain/promise/safeguards"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
@@ -194,12 +196,13 @@ func (w *world) ended(status intent.Status, ids ...chain.IntentID) func() bool {
 // judge holds the whole history against what is promised.
 func (w *world) judge() {
 	w.t.Helper()
-	nonces, wishes := lanes.New(lanes.Settings{Hole: time.Minute}), intents.New()
+	nonces, wishes := lanes.New(lanes.Settings{Hole: w.hole}), intents.New()
+	kept := safeguards.New(safeguards.Settings{Grace: time.Second, Gas: fee.GasMin})
 	var found []promise.Violation
 	for batch, err := range w.db.Log().ReadAll(w.t.Context(), 0, event.Filter{}, 1000) {
 		must(w.t, err)
 		for _, r := range batch.Events {
-			found = slices.Concat(found, nonces.Event(r), wishes.Event(r))
+			found = slices.Concat(found, nonces.Event(r), wishes.Event(r), kept.Event(r))
 		}
 	}
 	found = append(found, nonces.Finish(w.clock.now())...)
@@ -208,6 +211,7 @@ func (w *world) judge() {
 		w.t.Error(v)
 	}
 	w.executedOnce()
+	w.squared()
 }
 
 // executedOnce is P10 as the chain shows it: each call of an intent was made once.

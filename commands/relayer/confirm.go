@@ -165,6 +165,9 @@ func (a *actor) land(ctx context.Context, mined []standing) error {
 		return trouble
 	}
 	a.crash("intents.settled")
+	if err := a.paid(ctx, mined, landings); err != nil {
+		return errors.Join(trouble, err)
+	}
 	for some := range slices.Chunk(landings, lane.BatchMax) {
 		if err := a.command(ctx, lane.Land{Token: a.token, Landings: some, At: a.Now()}); err != nil {
 			return errors.Join(trouble, err)

@@ -41,7 +41,7 @@ const every = 40 * time.Millisecond // a block
 
 func newReal(t *testing.T) *real {
 	w := &world{
-		t: t, clock: &clock{}, settings: DefaultSettings(), appends: map[string]int{}, reads: map[string]int{}, policy: noHeadroom(),
+		t: t, clock: &clock{}, settings: DefaultSettings(), appends: map[string]int{}, reads: map[string]int{}, policy: noHeadroom(), hole: time.Minute,
 		fee: chain.Fee{MaxFee: chain.PriceOf(1000), MaxPriorityFee: chain.PriceOf(100)},
 	}
 	var err error
@@ -57,6 +57,7 @@ func newReal(t *testing.T) *real {
 	w.signer, w.queue = signers[0], w.db.Intents()
 	w.lane = chain.Sequence{Chain: moderato, Sender: w.signer.Address(), Key: chain.NonceKey{31: 5}}
 	w.settings.Budget, w.settings.Poll = 300, 20*time.Millisecond
+	w.permit()
 	r := &real{world: w}
 	config := rpc.Config{Chain: moderato, Fanout: 2, Agree: 2, Poll: every / 2, Probe: time.Second, SendTimeout: time.Second}
 	for _, name := range []string{"a", "b", "c"} {

@@ -59,7 +59,6 @@ func TestTooDearInARow(t *testing.T) {
 func TestBecomesTooDear(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
-	w.may = func(chain.Sequence) error { return nil }
 	ids := w.ask(w.request(1, func(r *intent.Request) { r.Gas.MaxFee = intent.NewAmount(1200) }), w.request(2))
 	for _, step := range []func() error{
 		func() error { return a.poll(t.Context()) }, func() error { return a.look(t.Context()) },

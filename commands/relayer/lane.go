@@ -36,9 +36,9 @@ type Relayer struct {
 	Delivery     Delivery
 	News         *News
 	Settings     Settings
-	// May is asked before anything is signed; an error, which says why, keeps it from
-	// being signed now. What may be live is delivered all the same. nil always allows.
-	May func(chain.Sequence) error
+	// Guard is asked before anything is signed. What may be live is delivered all the
+	// same, whatever it says. nil allows everything, and counts nothing.
+	Guard Guard
 	// Holder names this run of this process, and no other ever: a random value.
 	Holder string
 	Now    func() time.Time
@@ -92,6 +92,7 @@ func (l *Lane) LeaseName() string { return "relayer-" + string(lane.Stream(l.ID)
 func CrashPoints() []string {
 	return []string{
 		"lane.opened",      // the lane is this holder's
+		"budget.reserved",  // money is set aside, and no nonce is reserved
 		"lane.reserved",    // intents have nonces, and do not know it
 		"intents.assigned", // nothing is signed
 		"attempts.signed",  // nothing is kept
@@ -100,6 +101,7 @@ func CrashPoints() []string {
 		"intents.told",     // that there are attempts; nothing is handed to delivery
 		"attempts.handed",  // delivery has them
 		"intents.settled",  // they know what became of them, the lane does not
+		"budget.settled",   // what it did cost is recorded, and the lane does not know
 		"lane.settled",     // it does
 	}
 }

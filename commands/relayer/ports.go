@@ -6,11 +6,13 @@ import (
 	"context"
 
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
 // Queue is the work queue of intents, in the work schema: rebuildable from the log,
@@ -43,10 +45,49 @@ type Queue interface {
 }
 
 // Signer signs in one account's name. What it gives is a signature of the Keccak-256
-// of the payload. An event.Refusal says that asking again is of no use.
+// of the payload. [ErrWrongKey] and [ErrUnknownKey] are the signer's own failures, as is
+// any error that is bad luck; another event.Refusal is about what was to be signed, and
+// says that asking again is of no use.
 type Signer interface {
 	Address() chain.Address
 	Sign(ctx context.Context, payload []byte) ([]byte, error)
+}
+
+const (
+	// ErrWrongKey says that what came is not of the account's key.
+	ErrWrongKey = event.Refusal("signer-wrong-key")
+	// ErrUnknownKey says that whoever had the key has it no more.
+	ErrUnknownKey = event.Refusal("signer-unknown-key")
+)
+
+// Guard keeps the relay from doing harm: it says what a lane may be given, and what may
+// be signed for, and hears what became of it. What every guard promises:
+//
+//   - Whatever operators have recorded before it is asked, on any replica, it heeds.
+//   - It allows nothing before the worst that it may cost is recorded as set aside, where
+//     that is limited. To be asked again sets aside no more than the difference.
+//   - What was settled once is settled: telling it again adds nothing, nor does telling
+//     of what was never set aside.
+type Guard interface {
+	// Room is how many more intents a lane may be given.
+	Room(ctx context.Context, id chain.Sequence, load signer.Load) (int, error)
+	// Allow answers for each request, nil of which is a no-op, whether it may be signed
+	// for in the lane, at the charge in its place: nil, or the event.Refusal why not. An
+	// error beside says that nothing is known; budget.ErrFenced, that the lane is somebody
+	// else's.
+	Allow(ctx context.Context, id chain.Sequence, token lane.Token, requests []*intent.Request, charges []budget.Charge) ([]error, error)
+	// Open lists for what something is set aside in a lane, as far as this process has
+	// heard.
+	Open(ctx context.Context, id chain.Sequence) ([]budget.Purpose, error)
+	// Settle tells what purposes did cost, for good.
+	Settle(ctx context.Context, id chain.Sequence, token lane.Token, spent []budget.Spent) error
+	// Failed tells that the lane's signer did not do what it is for, Succeeded that the
+	// chain has what it signed.
+	Failed(ctx context.Context, id chain.Sequence, kind signer.FailureKind, detail string) error
+	Succeeded(ctx context.Context, id chain.Sequence) error
+	// Lacks tells that a node would not take what the signer cannot pay. Needed is what
+	// fees may cost of all that it has in flight in the lane.
+	Lacks(ctx context.Context, id chain.Sequence, needed chain.Amount) error
 }
 
 // Format is how transactions of a chain are written and read. An error of the first

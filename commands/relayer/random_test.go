@@ -22,6 +22,8 @@ type storm struct {
 	life   *life
 	asleep []*actor // that believe to hold the lane
 	prices bool     // they move
+	acts   bool     // operators do
+	told   error    // by the last turn
 }
 
 func (s *storm) takeOver() {
@@ -43,6 +45,9 @@ func (s *storm) step(trouble bool) {
 	s.t.Helper()
 	if s.prices && trouble && s.chance.IntN(6) == 0 {
 		s.move()
+	}
+	if s.acts && trouble && s.chance.IntN(5) == 0 {
+		s.act()
 	}
 	switch n := s.chance.IntN(20); {
 	case n < 8:
@@ -79,7 +84,7 @@ func (s *storm) change() {
 	case 1:
 		s.may = nil
 		if s.chance.IntN(3) == 0 {
-			s.may = func(chain.Sequence) error { return errOff }
+			s.may = errOff
 		}
 	case 2:
 		s.away = nil
@@ -115,8 +120,10 @@ func (s *storm) turn() {
 		return
 	}
 	err := s.turns(s.actor, 1)
+	s.told = err
 	switch {
 	case err == nil || s.life.gone() || errors.Is(err, fee.ErrCeiling) || errors.Is(err, fee.ErrMarket) || errors.Is(err, errOff) || errors.Is(err, errAway):
+	case s.acts && isKept(err):
 	case errors.As(err, new(overError)):
 		s.takeOver()
 	default:
@@ -130,6 +137,10 @@ func (s *storm) askMore() {
 	s.ids = append(s.ids, s.ask(s.request(n, func(r *intent.Request) {
 		if s.chance.IntN(3) == 0 {
 			r.Order = "row"
+		}
+		if s.acts {
+			r.Client = []string{"ann", "bob"}[s.chance.IntN(2)]
+			r.Subject = []string{"", "cat"}[s.chance.IntN(2)]
 		}
 		if s.prices && s.chance.IntN(2) == 0 {
 			r.Gas.MaxFee = intent.NewAmount(1500 + uint64(s.chance.IntN(1000)))
@@ -172,7 +183,12 @@ func (s *storm) over() bool {
 			return false
 		}
 	}
-	return s.state().Open() == 0
+	for slot := range s.state().Slots() {
+		if !slot.IsFree() || len(slot.Attempts) > 0 { // else it waits for an intent, and nothing for it
+			return false
+		}
+	}
+	return true
 }
 
 // Whatever happens, each nonce is used once, each intent is carried out once or not at
@@ -200,6 +216,19 @@ func TestStormsOfPrices(t *testing.T) {
 	}
 }
 
+// So it is when operators halt, pause, drain and limit at any time, balances fall, and days
+// pass: and what they say is heeded.
+func TestStormsOfOperators(t *testing.T) {
+	for seed := range uint64(stormsShort) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			s := &storm{world: newWorld(t), chance: rand.New(rand.NewPCG(seed, 9)), acts: true}
+			s.hole = 0 // who pauses a signer has others wait
+			s.settings.Budget, s.settings.Trusted, s.settings.Confirmations = 1+s.chance.IntN(8), s.chance.IntN(3), 1+s.chance.IntN(3)
+			s.weather()
+		})
+	}
+}
+
 // weather lets the storm rage, and come to an end.
 func (s *storm) weather() {
 	s.t.Helper()
@@ -210,15 +239,25 @@ func (s *storm) weather() {
 		s.step(true)
 	}
 	s.hold, s.may, s.away, s.fee = false, nil, nil, asking(500, 100)
+	s.allow()
 	s.chain.SetBaseFee(0)
 	for n := 0; !s.over(); n++ {
 		if n > 1000 {
-			s.t.Fatal("it does not come to an end")
+			for slot := range s.state().Slots() {
+				s.t.Logf("nonce %d of %s: filled %t, %d attempts, landed %v", slot.Nonce, slot.Intent, slot.Filled, len(slot.Attempts), slot.Landed)
+			}
+			for _, id := range s.ids {
+				if it := s.intent(id); it.End == nil {
+					s.t.Logf("%s is %s at %v, %+v, %v", id, it.Status(), it.Place, it.Stop, it.Requested.Request)
+				}
+			}
+			s.t.Fatalf("it does not come to an end: %v", s.told)
 		}
 		if n%100 == 0 {
 			s.clock.pass(s.settings.Stall)
 		}
 		s.step(false)
 	}
+	must(s.t, s.turns(s.worker(), 2)) // whoever had the lane last may have died at the end
 	s.judge()
 }

@@ -20,6 +20,7 @@ const (
 	reasonElsewhere = "the intent is not to be carried out here"
 	reasonStopped   = "the intent was stopped"
 	reasonMarket    = "the intent may not pay what gas costs"
+	reasonGuard     = "the intent may not be signed for here and now"
 )
 
 // place tells intents which nonces they have, and takes back those for which nothing was
@@ -51,7 +52,7 @@ func (a *actor) place(ctx context.Context) error {
 	if len(rows) > 0 {
 		a.crash("intents.assigned")
 	}
-	return errors.Join(trouble, a.release(ctx, append(back, slices.Concat(refused...)...)))
+	return errors.Join(trouble, a.release(ctx, reasonElsewhere, append(back, slices.Concat(refused...)...)))
 }
 
 // assign tells the intents of a row, one after the other, which nonces they have. One
@@ -73,10 +74,11 @@ func (a *actor) assign(ctx context.Context, row []standing) (refused []standing,
 	return refused, nil
 }
 
-// release takes nonces back. Those whose intents take them for their place hear it first:
-// an attempt at a place that its intent does not have is handed to nobody.
-func (a *actor) release(ctx context.Context, back []standing) error {
-	var elsewhere, stopped, poor []chain.IntentID
+// release takes nonces back, for that reason from intents that are to be carried out all
+// the same. Those whose intents take them for their place hear it first: an attempt at a
+// place that its intent does not have is handed to nobody.
+func (a *actor) release(ctx context.Context, why string, back []standing) error {
+	var elsewhere, stopped, later []chain.IntentID
 	var trouble error
 	for _, s := range back {
 		if !a.placed(s) {
@@ -90,17 +92,17 @@ func (a *actor) release(ctx context.Context, back []standing) error {
 			continue
 		}
 		if goesOn {
-			poor = append(poor, s.id)
+			later = append(later, s.id)
 		} else {
 			stopped = append(stopped, s.id)
 		}
 	}
 	for _, given := range []struct {
-		ids []chain.IntentID
-		why string
-	}{{elsewhere, reasonElsewhere}, {stopped, reasonStopped}, {poor, reasonMarket}} {
+		ids    []chain.IntentID
+		reason string
+	}{{elsewhere, reasonElsewhere}, {stopped, reasonStopped}, {later, why}} {
 		for some := range slices.Chunk(given.ids, lane.BatchMax) {
-			if err := a.command(ctx, lane.Release{Token: a.token, Intents: some, Reason: given.why, At: a.Now()}); err != nil {
+			if err := a.command(ctx, lane.Release{Token: a.token, Intents: some, Reason: given.reason, At: a.Now()}); err != nil {
 				return errors.Join(trouble, err)
 			}
 		}

@@ -18,19 +18,15 @@ import (
 // claimMax bounds how many intents are claimed at once.
 const claimMax = 500
 
-// may asks whether anything may be signed now.
-func (a *actor) may() error {
-	if a.May == nil {
+// take claims as many intents as there is room for, and reserves nonces for those that
+// may be signed for.
+func (a *actor) take(ctx context.Context) error {
+	if !a.claim || !a.held.State.Known {
 		return nil
 	}
-	return a.May(a.ID)
-}
-
-// take claims as many intents as there is room for, and reserves nonces for them.
-func (a *actor) take(ctx context.Context) error {
-	room := min(a.Settings.Budget-a.held.State.InFlight(), claimMax)
-	if !a.claim || room <= 0 || !a.held.State.Known || a.may() != nil {
-		return nil
+	room, err := a.room(ctx)
+	if err != nil || room == 0 {
+		return err
 	}
 	claimed, err := a.Queue.Claim(ctx, intent.Claim{
 		Lane: a.ID, Pools: a.Pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: room,
@@ -40,7 +36,11 @@ func (a *actor) take(ctx context.Context) error {
 	}
 	a.claim = len(claimed) == room
 	trouble := a.prepare(ctx, claimed)
-	return errors.Join(trouble, a.reserve(ctx))
+	err = a.admit(ctx)
+	if over := (overError{}); errors.As(err, &over) {
+		return err
+	}
+	return errors.Join(trouble, err, a.reserve(ctx))
 }
 
 // holder is who claims: this run of this process, for this lane.
@@ -109,12 +109,14 @@ func (a *actor) inspect(ctx context.Context, c intent.Claimed) (*job, error) {
 		return nil, err
 	}
 	j.gas = gas
-	switch _, err := a.Fees.Offer(ctx, a.termsOf(it)); {
+	offer, err := a.Fees.Offer(ctx, a.termsOf(it))
+	switch {
 	case commands.IsRefusal(err) && !errors.Is(err, fee.ErrMarket):
 		return nil, a.fail(ctx, j, err)
 	case err != nil:
 		return nil, err
 	}
+	j.worst = a.chargeOf(j, offer.Fee)
 	return j, nil
 }
 
@@ -205,7 +207,7 @@ func (a *actor) orders(ctx context.Context) ([]order, error) {
 			trouble = errors.Join(trouble, fmt.Errorf("nonce %d: %w", s.Nonce, err))
 		}
 	}
-	return orders, errors.Join(trouble, a.release(ctx, back))
+	return orders, errors.Join(trouble, a.release(ctx, reasonMarket, back))
 }
 
 // wanted is what is to be signed for a nonce, if anything is. A no-op takes the place of

@@ -31,22 +31,21 @@ type signature struct {
 	hash chain.Hash
 }
 
-// sign signs for all nonces that want it, and records that the lane has attempts, once
-// their bytes are kept.
+// sign signs for all nonces that want it and may have it, and records that the lane has
+// attempts, once their bytes are kept.
 func (a *actor) sign(ctx context.Context) error {
-	orders, trouble := a.orders(ctx)
-	if len(orders) == 0 {
+	wanted, trouble := a.orders(ctx)
+	orders, err := a.allowed(ctx, wanted)
+	trouble = errors.Join(trouble, err)
+	if over := (overError{}); len(orders) == 0 || errors.As(err, &over) {
 		return trouble
 	}
-	if err := a.may(); err != nil {
-		return errors.Join(trouble, fmt.Errorf("nothing is signed: %w", err))
-	}
 	signed := make([]signature, len(orders))
-	err := commands.Each(len(orders), a.Settings.AtOnce, func(i int) (err error) {
+	err = commands.Each(len(orders), a.Settings.AtOnce, func(i int) (err error) {
 		signed[i], err = a.signOne(ctx, orders[i])
 		return err
 	})
-	trouble = errors.Join(trouble, err)
+	trouble = errors.Join(trouble, err, a.failed(ctx, err))
 	signed = slices.DeleteFunc(signed, func(s signature) bool { return s.raw == nil })
 	if len(signed) == 0 {
 		return trouble
@@ -108,7 +107,7 @@ func (a *actor) termsOf(it intent.State) fee.Terms {
 // signOne signs for a nonce. What can never be signed ends its intent.
 func (a *actor) signOne(ctx context.Context, o order) (signature, error) {
 	raw, signed, err := a.make(ctx, o)
-	if commands.IsRefusal(err) && !o.intent.IsZero() {
+	if failure := (&signerError{}); !errors.As(err, &failure) && commands.IsRefusal(err) && !o.intent.IsZero() {
 		return signature{}, a.fail(ctx, o.job, err)
 	}
 	if err != nil {
@@ -121,7 +120,7 @@ func (a *actor) signOne(ctx context.Context, o order) (signature, error) {
 // decoder finds in the bytes.
 func (a *actor) make(ctx context.Context, o order) ([]byte, chain.Signed, error) {
 	var none chain.Signed
-	unsigned, err := a.unsigned(ctx, o)
+	unsigned, err := a.unsigned(o)
 	if err != nil {
 		return nil, none, err
 	}
@@ -131,7 +130,7 @@ func (a *actor) make(ctx context.Context, o order) ([]byte, chain.Signed, error)
 	}
 	mark, err := a.Signer.Sign(ctx, toSign)
 	if err != nil {
-		return nil, none, err
+		return nil, none, signerFailed(err)
 	}
 	var payer []byte
 	if unsigned.Sponsored {
@@ -157,7 +156,7 @@ func (a *actor) make(ctx context.Context, o order) ([]byte, chain.Signed, error)
 }
 
 // unsigned is the transaction that an order asks for.
-func (a *actor) unsigned(ctx context.Context, o order) (chain.Unsigned, error) {
+func (a *actor) unsigned(o order) (chain.Unsigned, error) {
 	u := chain.Unsigned{
 		Type: a.Format.Type, Chain: a.Chain, NonceKey: a.ID.Key, Nonce: o.Nonce, Gas: a.Settings.NoOpGas,
 		Calls: []chain.Call{{To: &a.ID.Sender, Value: new(uint256.Int)}},
@@ -169,14 +168,7 @@ func (a *actor) unsigned(ctx context.Context, o order) (chain.Unsigned, error) {
 	if o.intent.IsZero() {
 		return u, nil
 	}
-	request := o.job.intent.State.Requested.Request
-	if o.gas == 0 {
-		var err error
-		if o.gas, err = a.Node.Gas(ctx, a.ID, request); err != nil {
-			return u, err
-		}
-	}
-	u.Gas, u.Calls = o.gas, callsOf(request)
+	u.Gas, u.Calls = o.gas, callsOf(o.job.intent.State.Requested.Request)
 	return u, nil
 }
 

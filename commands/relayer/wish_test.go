@@ -29,13 +29,10 @@ func TestCancel(t *testing.T) {
 	}{
 		{"while it waits", func(w *world, _ *actor, id chain.IntentID) { cancel(w, id) }, intent.StatusCanceled, 0, 1},
 		{"before it is signed", func(w *world, a *actor, id chain.IntentID) {
-			w.may = func(chain.Sequence) error { return errors.New("switched off") }
-			a.May = nil // intents are claimed
 			for _, step := range []func(context.Context) error{a.poll, a.look, a.take, a.place} {
 				must(w.t, step(w.t.Context()))
 			}
 			cancel(w, id)
-			w.may = nil
 		}, intent.StatusCanceled, 0, 2}, // a no-op of nobody's uses the nonce
 		{"after it is signed", func(w *world, a *actor, id chain.IntentID) {
 			w.hold = true
@@ -153,7 +150,7 @@ func TestSwitchedOff(t *testing.T) {
 	a := w.worker()
 	first := w.ask(w.request(1))
 	must(t, w.turns(a, 1))
-	w.may = func(chain.Sequence) error { return errors.New("switched off") }
+	w.may = errOff
 	second := w.ask(w.request(2))
 	for range 3 {
 		w.clock.pass(w.settings.Stall)

@@ -71,9 +71,10 @@ type world struct {
 	settings Settings
 	fee      chain.Fee // that the market asks for
 	policy   fee.Policy
-	hold     bool // delivery sends nothing
-	may      func(chain.Sequence) error
-	away     error // of the chain, when it is asked
+	hold     bool          // delivery sends nothing
+	hole     time.Duration // for so long nothing may be signed for a nonce that others wait for; 0 is for ever
+	may      error         // what the guard says when it is asked anything
+	away     error         // of the chain, when it is asked
 	lied     *lane.Witness
 	reverts  map[chain.IntentID]error
 
@@ -92,7 +93,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{
 		t: t, clock: &clock{at: time.Unix(1_800_000_000, 0)}, settings: DefaultSettings(),
 		fee: chain.Fee{MaxFee: chain.PriceOf(1000), MaxPriorityFee: chain.PriceOf(100)}, appends: map[string]int{}, reads: map[string]int{},
-		policy: noHeadroom(), reverts: map[chain.IntentID]error{}, heard: map[*actor]event.Position{},
+		policy: noHeadroom(), hole: time.Minute, reverts: map[chain.IntentID]error{}, heard: map[*actor]event.Position{},
 	}
 	var err error
 	w.db, err = embedded.Open("", embedded.Options{Now: w.clock.now})
@@ -106,6 +107,7 @@ func newWorld(t testing.TB) *world {
 	must(t, err)
 	w.signer = signers[0]
 	w.lane = chain.Sequence{Chain: moderato, Sender: w.signer.Address(), Key: chain.NonceKey{31: 5}}
+	w.permit()
 	w.block()
 	return w
 }
@@ -226,13 +228,8 @@ func (w *world) live(effects int, after bool) (*life, *Lane) {
 			Transactions: transactions, Vault: vault, Slots: make(chan struct{}, 2), Now: w.clock.now, Random: rand.Reader,
 			Decoders: map[chain.ID]func([]byte) (chain.Signed, error){moderato: tempo.Decode},
 		},
-		News: &News{Chain: moderato, Store: log, Log: slog.New(slog.DiscardHandler)},
-		May: func(s chain.Sequence) error {
-			if w.may == nil {
-				return nil
-			}
-			return w.may(s)
-		},
+		News:     &News{Chain: moderato, Store: log, Log: slog.New(slog.DiscardHandler)},
+		Guard:    keeper{w.guard(log), w},
 		Settings: w.settings, Holder: fmt.Sprintf("process %d", w.runs), Now: w.clock.now, Random: rand.Reader,
 		Crash: l.crash, Log: slog.New(slog.DiscardHandler),
 	}

@@ -1,0 +1,376 @@
+package relayer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holiman/uint256"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/budget"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/safeguard"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
+)
+
+// room is how many intents may be claimed now.
+func (a *actor) room(ctx context.Context) (int, error) {
+	load := signer.Load{InFlight: a.held.State.InFlight(), Capacity: a.Settings.Budget}
+	room := load.Capacity - load.InFlight
+	if room > 0 && a.Guard != nil {
+		var err error
+		if room, err = a.Guard.Room(ctx, a.ID, load); err != nil {
+			return 0, fmt.Errorf("how much may be claimed: %w", err)
+		}
+	}
+	return min(max(room, 0), claimMax), nil
+}
+
+// chargeOf is the worst that an attempt for an intent can cost, at this fee.
+func (a *actor) chargeOf(j *job, offered chain.Fee) budget.Charge {
+	r := j.intent.State.Requested.Request
+	return budget.Charge{
+		Purpose: budget.Purpose{Intent: j.id}, Client: r.Client, Subject: r.Subject,
+		Sum: budget.Sum{Fee: chain.Amount(offered.MaxFee).Times(j.gas), Value: valueOf(r)},
+	}
+}
+
+// valueOf is what a request's calls move.
+func valueOf(r intent.Request) (sum chain.Amount) {
+	for _, c := range r.Calls {
+		sum = sum.Plus(c.Value)
+	}
+	return sum
+}
+
+// purposeOf is what is set aside for at a nonce: what its intent wants, and the no-op that
+// may take its place; or the no-op that no intent has asked for.
+func purposeOf(s standing) budget.Purpose {
+	if s.id.IsZero() {
+		return budget.Purpose{Nonce: s.Nonce}
+	}
+	return budget.Purpose{Intent: s.id}
+}
+
+// lasting reports whether an intent is refused for good, as far as operators have said.
+// What another signer of a pool may do is not.
+func lasting(why error, r intent.Request) bool {
+	return errors.Is(why, safeguard.ErrTarget) || errors.Is(why, budget.ErrImpossible) ||
+		errors.Is(why, signer.ErrTarget) && r.Signer != nil
+}
+
+// admit leaves those ready that may be signed for, once what they may cost is set aside.
+// What never may ends. What may not now is looked at again when its claim lapses, and
+// keeps nobody from being claimed meanwhile; in a row it is given back, and so is what
+// stands behind it.
+func (a *actor) admit(ctx context.Context) error {
+	if a.Guard == nil || len(a.ready) == 0 {
+		return nil
+	}
+	requests, charges := make([]*intent.Request, len(a.ready)), make([]budget.Charge, len(a.ready))
+	for i, j := range a.ready {
+		requests[i], charges[i] = &j.intent.State.Requested.Request, j.worst
+	}
+	answers, err := a.ask(ctx, requests, charges)
+	if err != nil {
+		all := a.ready
+		a.ready = nil
+		return errors.Join(err, a.giveBack(ctx, idsOf(all)))
+	}
+	a.crash("budget.reserved")
+	var admitted, back []*job
+	var trouble, first error
+	waiting := 0
+	held := map[intent.Row]bool{} // rows of which one has to wait
+	for i, j := range a.ready {
+		row := requests[i].Waiting(0).Row
+		switch why := answers[i]; {
+		case why == nil && !held[row]:
+			admitted = append(admitted, j)
+		case lasting(why, *requests[i]):
+			trouble = errors.Join(trouble, a.fail(ctx, j, why))
+		default:
+			if row.Order != "" {
+				held[row], back = true, append(back, j)
+			}
+			waiting, first = waiting+1, cmp.Or(first, why)
+		}
+	}
+	if waiting > 0 {
+		trouble = errors.Join(trouble, fmt.Errorf("%d intents have to wait, one because %w", waiting, first))
+	}
+	a.ready = admitted
+	return errors.Join(trouble, a.giveBack(ctx, idsOf(back)))
+}
+
+func idsOf(jobs []*job) []chain.IntentID {
+	ids := make([]chain.IntentID, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.id
+	}
+	return ids
+}
+
+// ask asks the guard. Whoever has no right to set anything aside does not hold the lane.
+func (a *actor) ask(ctx context.Context, requests []*intent.Request, charges []budget.Charge) ([]error, error) {
+	answers, err := a.Guard.Allow(ctx, a.ID, a.token, requests, charges)
+	if errors.Is(err, budget.ErrFenced) {
+		return nil, overError{err}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("whether anything may be signed: %w", err)
+	}
+	return answers, nil
+}
+
+// allowed are the orders that may be signed for. An intent that was not signed for, and
+// may not be now, gives its nonce back, and keeps no others waiting.
+func (a *actor) allowed(ctx context.Context, orders []order) (allowed []order, trouble error) {
+	orders, trouble = a.measured(ctx, orders)
+	if a.Guard == nil || len(orders) == 0 {
+		return orders, trouble
+	}
+	requests, charges := make([]*intent.Request, len(orders)), make([]budget.Charge, len(orders))
+	for i, o := range orders {
+		requests[i], charges[i] = a.asked(o)
+	}
+	answers, err := a.ask(ctx, requests, charges)
+	if err != nil {
+		return nil, errors.Join(trouble, err)
+	}
+	var back []standing
+	given := map[uint64]bool{}
+	for i, o := range orders {
+		if answers[i] == nil {
+			continue
+		}
+		trouble = errors.Join(trouble, fmt.Errorf("nonce %d: %w", o.Nonce, answers[i]))
+		for _, s := range a.unsignedFrom(o) {
+			if !given[s.Nonce] {
+				given[s.Nonce], back = true, append(back, s)
+			}
+		}
+	}
+	for i, o := range orders {
+		if answers[i] == nil && !given[o.Nonce] {
+			allowed = append(allowed, o)
+		}
+	}
+	return allowed, errors.Join(trouble, a.release(ctx, reasonGuard, back))
+}
+
+// asked is what the guard is asked about an order.
+func (a *actor) asked(o order) (*intent.Request, budget.Charge) {
+	r := o.job.intent.State.Requested.Request
+	if !o.intent.IsZero() {
+		return &r, a.chargeOf(o.job, o.offer.Fee)
+	}
+	fee := chain.Amount(o.offer.Fee.MaxFee).Times(a.Settings.NoOpGas)
+	c := budget.Charge{Purpose: purposeOf(o.standing), Sum: budget.Sum{Fee: fee}}
+	if !o.id.IsZero() {
+		c.Client, c.Subject = r.Client, r.Subject
+	}
+	return nil, c
+}
+
+// unsignedFrom are the nonces to be given back when an order may not be carried out: its
+// own, if nothing was signed for it, and those of its row above. There are none while one
+// of these was signed for: the row would land in another order.
+func (a *actor) unsignedFrom(o order) (back []standing) {
+	if o.intent.IsZero() || len(o.Attempts) > 0 {
+		return nil
+	}
+	row := o.job.intent.State.Requested.Request.Waiting(0).Row
+	if row.Order == "" {
+		return []standing{o.standing}
+	}
+	for _, s := range a.slots() {
+		switch {
+		case s.Nonce < o.Nonce || s.id.IsZero():
+		case s.stale:
+			return nil
+		case s.job.intent.State.Requested.Request.Waiting(0).Row != row:
+		case len(s.Attempts) > 0:
+			return nil
+		default:
+			back = append(back, s)
+		}
+	}
+	return back
+}
+
+// measured are the orders of which it is known how much gas they need. What can never be
+// carried out ends.
+func (a *actor) measured(ctx context.Context, orders []order) ([]order, error) {
+	known := make([]bool, len(orders))
+	err := commands.Each(len(orders), a.Settings.AtOnce, func(i int) error {
+		o := orders[i]
+		if o.intent.IsZero() || o.gas != 0 {
+			known[i] = true
+			return nil
+		}
+		gas, err := a.Node.Gas(ctx, a.ID, o.job.intent.State.Requested.Request)
+		if commands.IsRefusal(err) {
+			return a.fail(ctx, o.job, err)
+		}
+		if err != nil {
+			return fmt.Errorf("nonce %d: %w", o.Nonce, err)
+		}
+		o.job.gas, known[i] = gas, true
+		return nil
+	})
+	var all []order
+	for i, o := range orders {
+		if known[i] {
+			all = append(all, o)
+		}
+	}
+	return all, err
+}
+
+// square settles at nothing what was set aside, and has no nonce any more: nothing was
+// signed for it, or the final chain has used the nonce otherwise. What did cost something
+// was settled before its nonce was closed.
+func (a *actor) square(ctx context.Context) error {
+	if a.Guard == nil {
+		return nil
+	}
+	open, err := a.Guard.Open(ctx, a.ID)
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	wanted := map[budget.Purpose]bool{}
+	for _, s := range a.slots() {
+		wanted[purposeOf(s)] = true
+	}
+	var spent []budget.Spent
+	for _, p := range open {
+		if !wanted[p] {
+			spent = append(spent, budget.Spent{Purpose: p})
+		}
+	}
+	return a.spend(ctx, spent)
+}
+
+// paid settles what final landings did cost.
+func (a *actor) paid(ctx context.Context, mined []standing, landings []lane.Landing) error {
+	if a.Guard == nil {
+		return nil
+	}
+	told := map[uint64]lane.Landing{}
+	for _, l := range landings {
+		told[l.Nonce] = l
+	}
+	var spent []budget.Spent
+	signed := false // since the signer failed last
+	for _, s := range mined {
+		landing, is := told[s.Nonce]
+		made, d, _ := s.executed()
+		if landing.Final {
+			spent = append(spent, budget.Spent{Purpose: purposeOf(s), Sum: costOf(s, made, *d.Receipt)})
+		}
+		signed = signed || is && made.At.After(a.failing)
+	}
+	if signed {
+		if err := a.Guard.Succeeded(ctx, a.ID); err != nil {
+			return err
+		}
+	}
+	if len(spent) == 0 {
+		return nil
+	}
+	err := a.spend(ctx, spent)
+	a.crash("budget.settled")
+	return err
+}
+
+// costOf is what an attempt did cost that is in a block: at most what it offered, and all
+// of that if the node does not say.
+func costOf(s standing, made lane.Made, r chain.Receipt) (sum budget.Sum) {
+	price := made.Fee.MaxFee.Int()
+	if paid, err := uint256.FromDecimal(r.EffectiveGasPrice); err == nil && paid.Lt(price) {
+		price = paid
+	}
+	sum.Fee = chain.AmountOf(price).Times(r.GasUsed)
+	if !made.Intent.IsZero() && r.Status == 1 {
+		sum.Value = valueOf(s.job.intent.State.Requested.Request)
+	}
+	return sum
+}
+
+func (a *actor) spend(ctx context.Context, spent []budget.Spent) error {
+	for some := range slices.Chunk(spent, budget.BatchMax) {
+		err := a.Guard.Settle(ctx, a.ID, a.token, some)
+		if errors.Is(err, budget.ErrFenced) {
+			return overError{err}
+		}
+		if err != nil {
+			return fmt.Errorf("settle what was spent: %w", err)
+		}
+	}
+	return nil
+}
+
+// signerError is a failure of who signs, whatever was to be signed.
+type signerError struct{ error }
+
+func (e *signerError) Unwrap() error { return e.error }
+
+// signerFailed tells whether an error of a signer is its own failure.
+func signerFailed(err error) error {
+	if !commands.IsRefusal(err) || errors.Is(err, ErrWrongKey) || errors.Is(err, ErrUnknownKey) {
+		return &signerError{err}
+	}
+	return err
+}
+
+// failed tells the guard if the lane's signer has failed: once, of all that it was to sign.
+func (a *actor) failed(ctx context.Context, trouble error) error {
+	var failure *signerError
+	if a.Guard == nil || ctx.Err() != nil || !errors.As(trouble, &failure) {
+		return nil
+	}
+	a.failing = a.Now()
+	kind := signer.NoSignature
+	if errors.Is(trouble, ErrWrongKey) {
+		kind = signer.WrongSignature
+	}
+	return a.Guard.Failed(ctx, a.ID, kind, failure.Error())
+}
+
+// warn tells the guard when nodes have said that the signer cannot pay for what it has
+// signed: of fees, in what it usually pays them in.
+func (a *actor) warn(ctx context.Context) error {
+	if a.Guard == nil {
+		return nil
+	}
+	lacking := false
+	var needed chain.Amount
+	for _, s := range a.slots() {
+		if len(s.Attempts) == 0 || s.stale || s.Landed != nil || s.seen() {
+			continue
+		}
+		last := s.Attempts[len(s.Attempts)-1]
+		told := s.news
+		s.news = false
+		gas := a.Settings.NoOpGas
+		if !last.Intent.IsZero() {
+			wish := s.job.intent.State.Requested.Request.Gas
+			if wish.Sponsored || wish.FeeToken != nil {
+				continue
+			}
+			gas = max(s.gas, wish.Limit)
+		}
+		needed = needed.Plus(chain.Amount(last.Fee.MaxFee).Times(gas))
+		lacking = lacking || told && s.txs[last.Hash].lacks
+	}
+	if !lacking {
+		return nil
+	}
+	return a.Guard.Lacks(ctx, a.ID, needed)
+}
