@@ -26,6 +26,10 @@ type Admin struct {
 	// Exposed says that other machines reach the listener: then a key is needed
 	// even before there is one.
 	Exposed bool
+	// Routes are those of operators that another package brings, and Kinds what these are
+	// refused with: see [NewFront].
+	Routes []Route
+	Kinds  []Kind
 }
 
 func (a *api) adminRoutes() []route {
@@ -39,6 +43,9 @@ func (a *api) adminRoutes() []route {
 	}
 	if a.Admin.Profiles {
 		routes = append(routes, route{http.MethodGet, "/debug/pprof/{profile}", access.Admin, a.profile})
+	}
+	for _, r := range a.Admin.Routes {
+		routes = append(routes, r.route())
 	}
 	for i := range routes {
 		routes[i].endpoint = withoutBrowsers(routes[i].endpoint)

@@ -194,6 +194,7 @@ func Internal(c Config, exposition http.Handler) http.Handler {
 	routes := []route{{http.MethodGet, "/metrics", probing, metrics}}
 	if c.Admin.Level != nil {
 		a.Access = Access{Keys: c.Access.Keys, Always: c.Admin.Exposed}
+		a.add(c.Admin.Kinds)
 		routes = append(routes, a.adminRoutes()...)
 	}
 	return a.requests(router(routes))

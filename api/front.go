@@ -46,19 +46,28 @@ func NewFront(c Config, rows ...Kind) *Front {
 		panic("api: a limit is not set")
 	}
 	a := newAPI(c)
+	a.add(rows)
+	return &Front{a}
+}
+
+// add takes rows into the table from refusals to HTTP, after the API's own.
+func (a *api) add(rows []Kind) {
 	for _, r := range rows {
 		a.more = append(a.more, kind{r.Code, r.Status, r.Title})
 	}
-	return &Front{a}
+}
+
+func (r Route) route() route {
+	return route{r.Method, r.Path, r.Scope, func(w http.ResponseWriter, hr *http.Request) error {
+		return r.Answer(Request{hr, w, exchangeOf(hr)})
+	}}
 }
 
 // Handler answers the routes' requests.
 func (f *Front) Handler(all []Route) http.Handler {
 	routes := make([]route, len(all))
 	for i, r := range all {
-		routes[i] = route{r.Method, r.Path, r.Scope, func(w http.ResponseWriter, hr *http.Request) error {
-			return r.Answer(Request{hr, w, exchangeOf(hr)})
-		}}
+		routes[i] = r.route()
 	}
 	return f.a.requests(crossOrigin(f.a.Origins, router(routes)))
 }

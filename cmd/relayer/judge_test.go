@@ -11,10 +11,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
 	"github.com/tempo-watchtower/watchtower/domain/promise/lanes"
+	"github.com/tempo-watchtower/watchtower/domain/promise/safeguards"
 )
 
 // judge holds the history against what is promised, and against the chain: each intent
@@ -25,10 +27,11 @@ func (w *world) judge(t *testing.T) {
 	ledger := promise.NewLedger()
 	check(t, rig.Observe(w.ctx, ledger, w.node.URL(), 2))
 	nonces, wishes := lanes.New(lanes.Settings{}), intents.New()
+	kept := safeguards.New(safeguards.Settings{Grace: 5 * time.Second, Gas: fee.GasMin})
 	var found []promise.Violation
 	all := w.events(t)
 	for _, r := range all {
-		found = slices.Concat(found, nonces.Event(r), wishes.Event(r))
+		found = slices.Concat(found, nonces.Event(r), wishes.Event(r), kept.Event(r))
 	}
 	states := statesOf(t, all)
 	found = append(found, nonces.Finish(time.Now())...)

@@ -56,6 +56,9 @@ func TestKilledAtEveryPoint(t *testing.T) {
 			for n := range 2 {
 				w.ask(t, w.pool(fmt.Sprintf("pool-%d-%d", i, n)), w.one(0, fmt.Sprintf("one-%d-%d", i, n)))
 			}
+			if i == 0 {
+				w.limit(t)
+			}
 			s := w.relayer(t, "WATCHTOWER_CRASH_AT="+point)
 			check(t, s.Launch())
 			select {

@@ -56,6 +56,7 @@ func put(ctx context.Context, s settings.Settings, o delivery.StorageOptions, in
 	if err := app.TakeWebhooks(desk, s.Webhooks, master); err != nil {
 		return err
 	}
+	desk.Allow = app.Guard(s, storage.Log, nil, nil, time.Now, rand.Reader, o.Log).Accept
 	limited := &io.LimitedReader{R: in}
 	decoder := json.NewDecoder(limited)
 	decoder.DisallowUnknownFields()

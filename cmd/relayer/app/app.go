@@ -4,9 +4,10 @@
 //
 // What it does today: it serves the API of intents on a listener of its own; signs with
 // keys from files, the environment and a remote signer; gives every signer a lane on
-// every chain, and lanes under other nonce keys when intents ask for them. It tells
-// the webhooks that intents were asked for with what becomes of them. It asks no switch
-// before it signs, counts no budgets and watches no balances.
+// every chain, and lanes under other nonce keys when intents ask for them. It asks
+// safeguards, budgets and signers before it takes an intent on and before it signs, and
+// watches what signers have; operators act on the internal listener. It tells the webhooks
+// that intents were asked for with what becomes of them.
 package app
 
 import (
@@ -19,6 +20,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relayer"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
@@ -62,7 +64,8 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 		if err != nil {
 			return delivery.Part{}, errors.Join(err, r.close())
 		}
-		return delivery.Part{Run: r.run, Listener: listener, Server: server}, nil
+		routes, kinds := r.admin()
+		return delivery.Part{Run: r.run, Listener: listener, Server: server, Admin: routes, Kinds: kinds}, nil
 	}
 	return delivery.Serve(ctx, s.Delivery, o.Options)
 }
@@ -74,6 +77,7 @@ type relay struct {
 	queue    relayer.Queue
 	intents  relayer.Intents
 	lanes    relayer.Lanes
+	guard    *guard.Guard
 	ring     *keys.Ring
 	owner    commands.Owner // of lanes
 	chains   []*served
@@ -96,6 +100,7 @@ func newRelay(s settings.Settings, in delivery.Inside, ring *keys.Ring) (*relay,
 	if r.notices, err = newNotices(s.Webhooks, in); err != nil {
 		return nil, err
 	}
+	r.guard = Guard(s, in.Store, r.snapshots(), in.Ports.Crash, in.Ports.Now, in.Ports.Random, in.Ports.Log)
 	for i, c := range s.Delivery.Chains {
 		r.chains = append(r.chains, r.serve(c.ID, in.Pools[i]))
 	}
@@ -130,14 +135,24 @@ func (r *relay) run(ctx context.Context) {
 	running.Go(func() { r.notices.run(ctx) })
 	for _, c := range r.chains {
 		running.Go(func() { r.news(ctx, c.News) })
-		for _, signer := range c.signers {
-			running.Go(func() { r.work(ctx, c.lane(signer, protocolKey)) })
-		}
-		running.Go(func() { r.follow(ctx, c) })
+	}
+	if r.register(ctx) == nil { // else ctx has ended
+		r.carryOut(ctx, &running)
 	}
 	running.Wait()
 	if err := r.close(); err != nil {
 		r.log.Warn("leases of lanes not closed", "err", err)
+	}
+}
+
+// carryOut works on lanes, and watches who signs for them.
+func (r *relay) carryOut(ctx context.Context, running *sync.WaitGroup) {
+	running.Go(func() { r.watchSigners(ctx) })
+	for _, c := range r.chains {
+		for _, signer := range c.signers {
+			running.Go(func() { r.work(ctx, c.lane(signer, protocolKey)) })
+		}
+		running.Go(func() { r.follow(ctx, c) })
 	}
 }
 

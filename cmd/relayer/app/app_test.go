@@ -181,3 +181,13 @@ func TestKeys(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 }
+
+// What the relay calls a wrong key, and a token of Tempo's, are what others call so.
+func TestNames(t *testing.T) {
+	if relayer.ErrWrongKey != keys.ErrWrongKey || relayer.ErrUnknownKey != keys.ErrUnknownKey {
+		t.Errorf("%s and %s are %s and %s", keys.ErrWrongKey, keys.ErrUnknownKey, relayer.ErrWrongKey, relayer.ErrUnknownKey)
+	}
+	if pathUSD != wallet.PathUSD {
+		t.Errorf("PathUSD is %s, not %s", wallet.PathUSD, pathUSD)
+	}
+}

@@ -32,7 +32,7 @@ func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
 		Chain: id, Lanes: r.lanes, Intents: r.intents, Transactions: r.in.Transactions, Vault: r.in.Vault,
 		Queue: r.queue, Node: n, Blocks: r.in.Ports.Storage.Board, Fees: n.Estimator, Format: written(format),
 		Delivery: r.in.Submit, News: &relayer.News{Chain: id, Store: r.in.Store, Log: r.log},
-		Settings: s.Lane.Settings, Holder: r.in.Settings.Holder,
+		Guard: r.guard, Settings: s.Lane.Settings, Holder: r.in.Settings.Holder,
 		Now: r.in.Ports.Now, Random: r.in.Ports.Random, Crash: r.in.Ports.Crash, Log: r.log,
 	}}
 	for _, a := range r.ring.Addresses() {

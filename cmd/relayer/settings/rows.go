@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/commands/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relayer"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
 // draft is settings in the making.
@@ -61,6 +63,8 @@ func (d *draft) signers() []config.Row {
 			"How many connections to the remote signer are open at once."),
 		payer("signers.fee-payer", &k.FeePayer,
 			"Who pays for intents that want to be sponsored, on Tempo: an account with a key of secp256k1 here. Each replica that is to carry such intents out needs the key."),
+		config.NumberRow("signers.failures", &k.Failures, guard.DefaultSettings().Failures, 1, signer.FailuresMax,
+			"After how many failures in a row a signer is disabled until an operator lets it serve again; those within 5 s of each other are one. A wrong signature is enough."),
 		poolsRow("pools", &d.Pools,
 			"Groups of signers that share work: an intent that names a pool is carried out by the signer that has most room. In a pool's list each is among `signers.allowed`."),
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/relayer"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/fee"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
 // Settings are a checked configuration. docs/relayer.md says what each value means.
@@ -38,6 +39,7 @@ type Signers struct {
 	Environment    bool     // keys stand in variables: for development
 	Remote         Remote
 	FeePayer       *chain.Address // of sponsored intents; nil is nobody
+	Failures       int            // in a row disable a signer
 }
 
 // Remote says how a remote signer is reached. An empty URL is none.
@@ -174,6 +176,11 @@ func (s *Settings) check(shown []config.Setting) (problems config.Problems) {
 			if !slices.Contains(s.Signers.Allowed, signer) {
 				refuse("pools", "%s of pool %s is not among signers.allowed", signer, pool.Name)
 			}
+		}
+	}
+	for _, a := range s.Signers.Allowed {
+		if n := len(s.Pools.Of(a)); n > signer.PoolsMax {
+			refuse("pools", "%s is in %d pools; a signer is in %d at most", a, n, signer.PoolsMax)
 		}
 	}
 	if p := s.Signers.FeePayer; p != nil && !slices.Contains(s.Signers.Allowed, *p) {

@@ -38,6 +38,10 @@ type Part struct {
 	// and ends with them: with what it has begun, before the work stops.
 	Server   *http.Server
 	Listener net.Listener
+	// Admin are its operators' routes on the internal listener, and Kinds what these are
+	// refused with.
+	Admin []api.Route
+	Kinds []api.Kind
 }
 
 // Inside shows what delivery is made of. pools are those of the configuration's chains, in

@@ -26,6 +26,10 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool, level *slog.
 	internal.Admin = api.Admin{
 		Keys: Keys(a.store), Level: level, Drain: a.served.stop, Profiles: c.Profiling, Exposed: !config.IsLoopback(c.MetricsListen),
 	}
+	for _, p := range a.beside {
+		internal.Admin.Routes = append(internal.Admin.Routes, p.Admin...)
+		internal.Admin.Kinds = append(internal.Admin.Kinds, p.Kinds...)
+	}
 	return Handlers{
 		API:         api.Server(api.New(public), limits, a.ports.Log),
 		Metrics:     api.Server(api.Internal(internal, a.ports.Metrics.Handler()), limits, a.ports.Log),

@@ -133,8 +133,7 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 	}
 
 	a := New(settings, ports.Ports)
-	handlers, err := a.Open(ctx, c, o.Build, ports.pools, o.Level)
-	if err != nil {
+	if err := a.know(ctx, c, ports.pools); err != nil {
 		return err
 	}
 	if o.Beside != nil {
@@ -146,6 +145,7 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 		}
 		a.beside = append(a.beside, part)
 	}
+	handlers := a.handlers(c, o.Build, ports.pools, o.Level)
 	if o.Listening != nil {
 		o.Listening(api.Addr(), internal.Addr())
 	}
@@ -156,11 +156,19 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 // Open reads the keys and makes the servers of both listeners, for Run. pools are those
 // of the configuration's chains, in its order; level may be nil, see [Options].
 func (a *App) Open(ctx context.Context, c config.Config, b Build, pools []*rpc.Pool, level *slog.LevelVar) (Handlers, error) {
-	if err := a.knowKeys(ctx, c); err != nil {
+	if err := a.know(ctx, c, pools); err != nil {
 		return Handlers{}, err
 	}
-	a.exportEndpoints(c, pools)
 	return a.handlers(c, b, pools, level), nil
+}
+
+// know reads what has to be known before anything is served.
+func (a *App) know(ctx context.Context, c config.Config, pools []*rpc.Pool) error {
+	if err := a.knowKeys(ctx, c); err != nil {
+		return err
+	}
+	a.exportEndpoints(c, pools)
+	return nil
 }
 
 // closeTracing hands over the last spans. That a collector does not take them is no

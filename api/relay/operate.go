@@ -1,0 +1,370 @@
+package relay
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/guard"
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/budget"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/safeguard"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
+)
+
+// Operators are the routes by which operators halt, limit and pause: for the internal
+// listener, see [api.Admin]. Each change is an event with its actor, who is the API key's
+// holder, and a reason. docs/relayer.md lists them.
+type Operators struct {
+	Guard *guard.Guard
+	// Chains are those that are served, and Signers the accounts that may sign there.
+	Chains  []chain.ID
+	Signers []chain.Address
+	Now     func() time.Time
+}
+
+// Routes are all of them.
+func (o Operators) Routes() []api.Route {
+	route := func(method, path string, answer func(api.Request) error) api.Route {
+		return api.Route{Method: method, Path: path, Scope: access.Admin, Answer: answer}
+	}
+	return []api.Route{
+		route(http.MethodGet, "/admin/safeguards", o.showSafeguards),
+		route(http.MethodPost, "/admin/safeguards/halt", o.halt),
+		route(http.MethodPost, "/admin/safeguards/resume", o.resume),
+		route(http.MethodPut, "/admin/safeguards/targets", o.setTargets),
+		route(http.MethodPut, "/admin/safeguards/rate", o.setRate),
+		route(http.MethodGet, "/admin/budgets/{chain}", o.showBudget),
+		route(http.MethodPut, "/admin/budgets/{chain}", o.setLimit),
+		route(http.MethodGet, "/admin/signers", o.listSigners),
+		route(http.MethodGet, "/admin/signers/{chain}/{address}", o.showSigner),
+		route(http.MethodPost, "/admin/signers/{chain}/{address}/pause", o.order(func(w word) signer.Command {
+			return signer.Pause{Actor: w.actor, Reason: w.reason, At: o.Now()}
+		})),
+		route(http.MethodPost, "/admin/signers/{chain}/{address}/drain", o.order(func(w word) signer.Command {
+			return signer.Drain{Actor: w.actor, Reason: w.reason, At: o.Now()}
+		})),
+		route(http.MethodPost, "/admin/signers/{chain}/{address}/resume", o.order(func(w word) signer.Command {
+			return signer.Resume{Actor: w.actor, Reason: w.reason, At: o.Now()}
+		})),
+		route(http.MethodPut, "/admin/signers/{chain}/{address}/threshold", o.setThreshold),
+		route(http.MethodPut, "/admin/signers/{chain}/{address}/targets", o.setServed),
+	}
+}
+
+// Kinds are the rows of the problems that operators are answered with.
+func (Operators) Kinds() []api.Kind {
+	return append(kinds(),
+		api.Kind{Code: safeguard.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "There cannot be such a safeguard"},
+		api.Kind{Code: safeguard.ErrTooMany, Status: http.StatusConflict, Title: "There are too many safeguards"},
+		api.Kind{Code: budget.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "There cannot be such a budget"},
+		api.Kind{Code: budget.ErrTooMany, Status: http.StatusConflict, Title: "There are too many budgets"},
+		api.Kind{Code: signer.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "A signer cannot be told this"},
+	)
+}
+
+// word is who wishes something, and why.
+type word struct{ actor, reason string }
+
+// wished reads the body of a change, which has a reason beside these members, and has it
+// carried out.
+func (o Operators) wished(r api.Request, members func(in reading) []api.Member, do func(ctx context.Context, w word) (any, error)) error {
+	if _, err := r.Query(); err != nil {
+		return err
+	}
+	body, err := r.ReadBody()
+	if err != nil {
+		return err
+	}
+	in := reading{api.NewDocument(body)}
+	w := word{actor: actorOf(r)}
+	all := append(members(in), api.Member{Name: "reason", Read: func() error { return in.text(&w.reason) }})
+	if err := in.Whole(func() error { return in.Object(all...) }); err != nil {
+		return err
+	}
+	ctx, cancel := r.Work()
+	defer cancel()
+	shown, err := do(ctx, w)
+	if err != nil {
+		return err
+	}
+	return r.Reply(http.StatusOK, shown)
+}
+
+// actorOf is who acts, for the log: the holder of a key, or whoever is at this machine.
+func actorOf(r api.Request) string {
+	if _, known := r.Key(); !known {
+		return "operator"
+	}
+	return r.Meta().Actor
+}
+
+// scoped are the members that name whom a safeguard is about.
+func scoped(in reading, s *safeguard.Scope) api.Member {
+	return api.Member{Name: "scope", Read: func() error {
+		return in.Object(
+			api.Member{Name: "kind", Read: func() error { return in.text((*string)(&s.Kind)) }},
+			api.Member{Name: "chain", Optional: true, Read: func() error { return in.number((*uint64)(&s.Chain)) }},
+			api.Member{Name: "client", Optional: true, Read: func() error { return in.text(&s.Client) }},
+		)
+	}}
+}
+
+// listed are targets.
+func listed(in reading, all *chain.Targets) api.Member {
+	return api.Member{Name: "targets", Read: func() error {
+		return in.List(func(int) error {
+			var t chain.Target
+			err := in.Object(
+				api.Member{Name: "to", Optional: true, Read: func() (err error) { t.To, err = in.address(); return err }},
+				api.Member{Name: "selectors", Optional: true, Read: func() error {
+					return in.List(func(int) error {
+						var s chain.Selector
+						text, err := in.Text()
+						if err == nil && s.UnmarshalText([]byte(text)) != nil {
+							err = in.Wrong("is no selector: 0x and 8 hex digits")
+						}
+						t.Selectors = append(t.Selectors, s)
+						return err
+					})
+				}},
+			)
+			*all = append(*all, t)
+			return err
+		})
+	}}
+}
+
+func (o Operators) showSafeguards(r api.Request) error {
+	if _, err := r.Query(); err != nil {
+		return err
+	}
+	ctx, cancel := r.Work()
+	defer cancel()
+	s, err := o.Guard.Switches(ctx)
+	if err != nil {
+		return err
+	}
+	return r.Reply(http.StatusOK, safeguardsOf(s))
+}
+
+// flip carries a change of the safeguards out.
+func (o Operators) flip(ctx context.Context, r api.Request, c safeguard.Command) (any, error) {
+	s, err := o.Guard.Switch(ctx, c, r.Meta())
+	return safeguardsOf(s), err
+}
+
+func (o Operators) halt(r api.Request) error {
+	c := safeguard.Throw{At: o.Now()}
+	return o.wished(r, func(in reading) []api.Member { return []api.Member{scoped(in, &c.Scope)} },
+		func(ctx context.Context, w word) (any, error) {
+			c.Actor, c.Reason = w.actor, w.reason
+			return o.flip(ctx, r, c)
+		})
+}
+
+func (o Operators) resume(r api.Request) error {
+	c := safeguard.Resume{At: o.Now()}
+	return o.wished(r, func(in reading) []api.Member { return []api.Member{scoped(in, &c.Scope)} },
+		func(ctx context.Context, w word) (any, error) {
+			c.Actor, c.Reason = w.actor, w.reason
+			return o.flip(ctx, r, c)
+		})
+}
+
+func (o Operators) setTargets(r api.Request) error {
+	c := safeguard.SetTargets{At: o.Now()}
+	return o.wished(r, func(in reading) []api.Member { return []api.Member{scoped(in, &c.Scope), listed(in, &c.Targets)} },
+		func(ctx context.Context, w word) (any, error) {
+			c.Actor, c.Reason = w.actor, w.reason
+			return o.flip(ctx, r, c)
+		})
+}
+
+// setRate sets a rate, or takes it away when it is not given.
+func (o Operators) setRate(r api.Request) error {
+	c := safeguard.SetRate{At: o.Now()}
+	return o.wished(r, func(in reading) []api.Member {
+		return []api.Member{scoped(in, &c.Scope), {Name: "rate", Optional: true, Read: func() error {
+			c.Rate = new(safeguard.Rate)
+			count := func(into *int) func() error {
+				return func() error {
+					n, err := in.Number()
+					*into = int(min(n, safeguard.BurstMax+1)) //nolint:gosec // small
+					return err
+				}
+			}
+			return in.Object(api.Member{Name: "perSecond", Read: count(&c.Rate.PerSecond)}, api.Member{Name: "burst", Read: count(&c.Rate.Burst)})
+		}}}
+	}, func(ctx context.Context, w word) (any, error) {
+		c.Actor, c.Reason = w.actor, w.reason
+		return o.flip(ctx, r, c)
+	})
+}
+
+// on is the chain that a path names.
+func (o Operators) on(r api.Request) (chain.ID, error) {
+	text, err := url.PathUnescape(mux.Vars(r.Request)["chain"])
+	if err != nil {
+		return 0, api.ErrInvalidRequest.Because("the path is not well escaped")
+	}
+	id, err := chain.ParseID(text)
+	if err != nil || !slices.Contains(o.Chains, id) {
+		return 0, commands.ErrUnsupportedChain.Because("chain %.80q is not served here", text)
+	}
+	return id, nil
+}
+
+// of is the signer that a path names.
+func (o Operators) of(r api.Request) (on chain.ID, address chain.Address, err error) {
+	if on, err = o.on(r); err != nil {
+		return 0, address, err
+	}
+	text, err := url.PathUnescape(mux.Vars(r.Request)["address"])
+	if err == nil {
+		address, err = chain.ParseAddress(text)
+	}
+	if err != nil {
+		return 0, address, api.ErrInvalidAddress.Because("%v", err)
+	}
+	return on, address, nil
+}
+
+func (o Operators) showBudget(r api.Request) error {
+	if _, err := r.Query(); err != nil {
+		return err
+	}
+	on, err := o.on(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := r.Work()
+	defer cancel()
+	s, err := o.Guard.Budget(ctx, on)
+	if err != nil {
+		return err
+	}
+	return r.Reply(http.StatusOK, budgetOf(on, s, budget.DayOf(o.Now())))
+}
+
+// setLimit sets an account's limits: those that are not given are none.
+func (o Operators) setLimit(r api.Request) error {
+	on, err := o.on(r)
+	if err != nil {
+		return err
+	}
+	c := budget.SetLimit{At: o.Now()}
+	return o.wished(r, func(in reading) []api.Member {
+		amount := func(name string, into **chain.Amount) api.Member {
+			return api.Member{Name: name, Optional: true, Read: func() error {
+				*into = new(chain.Amount)
+				return in.amount(*into)
+			}}
+		}
+		return []api.Member{amount("fee", &c.Limit.Fee), amount("value", &c.Limit.Value), {Name: "account", Read: func() error {
+			return in.Object(
+				api.Member{Name: "kind", Read: func() error { return in.text((*string)(&c.Account.Kind)) }},
+				api.Member{Name: "client", Optional: true, Read: func() error { return in.text(&c.Account.Client) }},
+				api.Member{Name: "subject", Optional: true, Read: func() error { return in.text(&c.Account.Subject) }},
+				api.Member{Name: "signer", Optional: true, Read: func() error {
+					a, err := in.address()
+					if err == nil {
+						c.Account.Signer = *a
+					}
+					return err
+				}},
+			)
+		}}}
+	}, func(ctx context.Context, w word) (any, error) {
+		c.Actor, c.Reason = w.actor, w.reason
+		s, err := o.Guard.Limit(ctx, on, c, r.Meta())
+		return budgetOf(on, s, budget.DayOf(o.Now())), err
+	})
+}
+
+func (o Operators) listSigners(r api.Request) error {
+	if _, err := r.Query(); err != nil {
+		return err
+	}
+	ctx, cancel := r.Work()
+	defer cancel()
+	all := []signerShown{}
+	for _, on := range o.Chains {
+		for _, a := range o.Signers {
+			s, err := o.Guard.Signer(ctx, on, a)
+			if err != nil {
+				return err
+			}
+			if s.Known {
+				all = append(all, o.signerOf(on, a, s))
+			}
+		}
+	}
+	return r.Reply(http.StatusOK, map[string]any{"signers": all})
+}
+
+func (o Operators) showSigner(r api.Request) error {
+	if _, err := r.Query(); err != nil {
+		return err
+	}
+	on, address, err := o.of(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := r.Work()
+	defer cancel()
+	s, err := o.Guard.Signer(ctx, on, address)
+	if err != nil {
+		return err
+	}
+	if !s.Known {
+		return signer.ErrUnknown
+	}
+	return r.Reply(http.StatusOK, o.signerOf(on, address, s))
+}
+
+// told carries an operator's wish about the signer of a path out.
+func (o Operators) told(r api.Request, members func(in reading) []api.Member, do func(ctx context.Context, on chain.ID, a chain.Address, w word) (signer.State, error)) error {
+	on, address, err := o.of(r)
+	if err != nil {
+		return err
+	}
+	return o.wished(r, members, func(ctx context.Context, w word) (any, error) {
+		s, err := do(ctx, on, address, w)
+		return o.signerOf(on, address, s), err
+	})
+}
+
+func (o Operators) order(c func(word) signer.Command) func(api.Request) error {
+	return func(r api.Request) error {
+		return o.told(r, func(reading) []api.Member { return nil },
+			func(ctx context.Context, on chain.ID, a chain.Address, w word) (signer.State, error) {
+				return o.Guard.Order(ctx, on, a, c(w), r.Meta())
+			})
+	}
+}
+
+func (o Operators) setThreshold(r api.Request) error {
+	var threshold chain.Amount
+	return o.told(r, func(in reading) []api.Member {
+		return []api.Member{{Name: "threshold", Read: func() error { return in.amount(&threshold) }}}
+	}, func(ctx context.Context, on chain.ID, a chain.Address, w word) (signer.State, error) {
+		return o.Guard.Order(ctx, on, a, signer.SetThreshold{Threshold: threshold, Actor: w.actor, Reason: w.reason, At: o.Now()}, r.Meta())
+	})
+}
+
+// setServed says what a signer may call.
+func (o Operators) setServed(r api.Request) error {
+	var targets chain.Targets
+	return o.told(r, func(in reading) []api.Member { return []api.Member{listed(in, &targets)} },
+		func(ctx context.Context, on chain.ID, a chain.Address, w word) (signer.State, error) {
+			return o.Guard.Serve(ctx, on, a, targets, w.actor, w.reason, r.Meta())
+		})
+}

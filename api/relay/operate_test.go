@@ -1,0 +1,161 @@
+package relay
+
+import (
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/commands/guard"
+	"github.com/tempo-watchtower/watchtower/domain/budget"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/safeguard"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+)
+
+// operators are their routes, and the guard that they act on.
+func operators(t *testing.T) (*stack, *guard.Guard) {
+	t.Helper()
+	now := func() time.Time { return epoch }
+	db, err := embedded.Open("", embedded.Options{Now: now})
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
+	log := slog.New(slog.DiscardHandler)
+	g := guard.New(guard.Config{
+		Safeguards: guard.Safeguards{Store: db.Log(), Codec: safeguard.Codec()}, Signers: guard.Signers{Store: db.Log(), Codec: signer.Codec()},
+		Budgets: guard.Budgets{Store: db.Log(), Codec: budget.Codec()}, Settings: guard.DefaultSettings(), Now: now, Random: rand.Reader, Log: log,
+	})
+	o := Operators{Guard: g, Chains: []chain.ID{testChain}, Signers: []chain.Address{alice}, Now: now}
+	check(t, g.Register(t.Context(), testChain, alice, []string{"hot"}))
+	s := &stack{t: t}
+	s.config.API = api.Config{
+		Limits: api.DefaultLimits(), CursorKey: make([]byte, api.CursorKeyBytes), Now: now, Random: rand.Reader, Log: log,
+		Admin: api.Admin{Level: new(slog.LevelVar), Routes: o.Routes(), Kinds: o.Kinds()},
+	}
+	s.serve(api.Internal(s.config.API, http.NotFoundHandler()))
+	return s, g
+}
+
+var alice = chain.Address{0xa1}
+
+// act sends a change, and gives the answer.
+func (s *stack) act(method, path, body string) response {
+	s.t.Helper()
+	res, err := s.send(method, "/admin"+path, body)
+	check(s.t, err)
+	return res
+}
+
+// What an operator changes is shown, and heeded.
+func TestOperates(t *testing.T) {
+	s, g := operators(t)
+	of := fmt.Sprintf("/signers/%d/%s", testChain, alice)
+	budgets := fmt.Sprintf("/budgets/%d", testChain)
+	for _, c := range []struct{ method, path, body string }{
+		{"POST", "/safeguards/halt", `{"scope": {"kind": "chain", "chain": 42431}, "reason": "fire"}`},
+		{"POST", "/safeguards/halt", `{"scope": {"kind": "deployment"}, "reason": "fire"}`},
+		{"POST", "/safeguards/resume", `{"scope": {"kind": "deployment"}, "reason": "it is out"}`},
+		{"PUT", "/safeguards/targets", `{"scope": {"kind": "client", "client": "ann", "chain": 42431}, "targets": [{"to": "` + alice.String() + `", "selectors": ["0xa9059cbb"]}, {}], "reason": "as agreed"}`},
+		{"PUT", "/safeguards/rate", `{"scope": {"kind": "each-client"}, "rate": {"perSecond": 5, "burst": 10}, "reason": "as agreed"}`},
+		{"PUT", "/safeguards/rate", `{"scope": {"kind": "deployment"}, "rate": {"perSecond": 50, "burst": 100}, "reason": "as agreed"}`},
+		{"PUT", "/safeguards/rate", `{"scope": {"kind": "deployment"}, "reason": "no longer"}`},
+		{"PUT", budgets, `{"account": {"kind": "each-client"}, "fee": "1000", "value": "0", "reason": "as agreed"}`},
+		{"PUT", budgets, `{"account": {"kind": "chain"}, "fee": "5000", "reason": "as agreed"}`},
+		{"PUT", budgets, `{"account": {"kind": "signer", "signer": "` + alice.String() + `"}, "reason": "as agreed"}`},
+		{"PUT", of + "/threshold", `{"threshold": "77", "reason": "as it takes"}`},
+		{"PUT", of + "/targets", `{"targets": [{"to": "` + alice.String() + `"}], "reason": "as agreed"}`},
+		{"POST", of + "/drain", `{"reason": "to rotate"}`},
+		{"POST", of + "/resume", `{"reason": "it is well"}`},
+		{"POST", of + "/pause", `{"reason": "to look"}`},
+	} {
+		if res := s.act(c.method, c.path, c.body); res.status != http.StatusOK {
+			t.Errorf("%s %s: %d %s", c.method, c.path, res.status, res.body)
+		}
+	}
+	shown := func(path string) string { return string(s.act("GET", path, "").body) }
+	signerText := `{"chain":42431,"address":"` + alice.String() + `","status":"paused","pools":["hot"],"targets":[{"to":"` + alice.String() + `"}],` +
+		`"actor":"operator","reason":"to look","since":"2027-01-15T08:00:00Z","threshold":"77","failures":0}`
+	for path, want := range map[string]string{
+		"/safeguards": `{"halts":[{"scope":{"kind":"chain","chain":42431},"actor":"operator","reason":"fire","since":"2027-01-15T08:00:00Z"}],` +
+			`"targets":[{"scope":{"kind":"client","chain":42431,"client":"ann"},"targets":[{"to":"` + alice.String() + `","selectors":["0xa9059cbb"]},{}]}],` +
+			`"rates":[{"scope":{"kind":"each-client"},"perSecond":5,"burst":10}]}`,
+		budgets: `{"chain":42431,"day":"2027-01-15","used":{"fee":"0","value":"0"},"limits":[` +
+			`{"account":{"kind":"chain"},"limit":{"fee":"5000"},"used":{"fee":"0","value":"0"}},{"account":{"kind":"each-client"},"limit":{"fee":"1000","value":"0"}}]}`,
+		of:         signerText,
+		"/signers": `{"signers":[` + signerText + `]}`,
+	} {
+		if diff := cmp.Diff(want, strings.TrimSpace(shown(path))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
+		}
+	}
+	state, err := g.Switches(t.Context())
+	check(t, err)
+	if state.CheckNoOp(testChain) == nil {
+		t.Error("what was halted goes on")
+	}
+	// Each change is an event with who and why; what changes nothing is none.
+	head := 0
+	for batch, err := range g.Signers.Store.ReadAll(t.Context(), 0, event.Filter{}, 100) {
+		check(t, err)
+		for _, r := range batch.Events {
+			head++
+			if !strings.Contains(string(r.Data), `"actor":"`) || r.Version > 1 && !strings.Contains(string(r.Data), `"reason":"`) {
+				t.Errorf("%s %s", r.Name, r.Data)
+			}
+		}
+	}
+	s.act("POST", of+"/pause", `{"reason": "again"}`)
+	if now, err := g.Signers.Store.Head(t.Context()); err != nil || int(now) != head {
+		t.Errorf("%d events, and then %d, %v", head, now, err)
+	}
+}
+
+func TestOperatesWrongly(t *testing.T) {
+	s, g := operators(t)
+	of := fmt.Sprintf("/signers/%d/%s", testChain, alice)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		code               string
+	}{
+		{"POST", "/safeguards/halt", `{"scope": {"kind": "chain", "chain": 42431}}`, 400, "invalid-request"},
+		{"POST", "/safeguards/halt", `{"scope": {"kind": "chain", "chain": 42431}, "reason": ""}`, 422, "invalid-safeguard"},
+		{"POST", "/safeguards/halt", `{"scope": {"kind": "signer"}, "reason": "fire"}`, 422, "invalid-safeguard"},
+		{"POST", "/safeguards/halt", `{"scope": {"kind": "deployment"}, "reason": "fire", "actor": "me"}`, 400, "invalid-request"},
+		{"POST", "/safeguards/halt?now=1", `{"scope": {"kind": "deployment"}, "reason": "fire"}`, 400, "invalid-filter"},
+		{"POST", "/safeguards/halt", ``, 415, "unsupported-media-type"},
+		{"GET", "/safeguards/halt", ``, 405, "method-not-allowed"},
+		{"PUT", "/safeguards/targets", `{"scope": {"kind": "chain", "chain": 42431}, "targets": [{"selectors": ["0xa9"]}], "reason": "x"}`, 400, "invalid-request"},
+		{"PUT", "/safeguards/targets", `{"scope": {"kind": "deployment"}, "targets": [], "reason": "x"}`, 422, "invalid-safeguard"},
+		{"PUT", "/safeguards/rate", `{"scope": {"kind": "deployment"}, "rate": {"perSecond": 0, "burst": 1}, "reason": "x"}`, 422, "invalid-safeguard"},
+		{"PUT", "/safeguards/rate", `{"scope": {"kind": "deployment"}, "rate": {"perSecond": 1, "burst": 18446744073709551615}, "reason": "x"}`, 422, "invalid-safeguard"},
+		{"GET", "/budgets/1", ``, 422, "unsupported-chain"},
+		{"PUT", "/budgets/01", `{}`, 422, "unsupported-chain"},
+		{"PUT", "/budgets/42431", `{"account": {"kind": "everybody"}, "fee": "1", "reason": "x"}`, 422, "invalid-budget"},
+		{"PUT", "/budgets/42431", `{"account": {"kind": "chain"}, "fee": 1, "reason": "x"}`, 400, "invalid-request"},
+		{"GET", "/signers/42431/0x12", ``, 400, "invalid-address"},
+		{"GET", fmt.Sprintf("/signers/42431/%s", chain.Address{9}), ``, 422, "unknown-signer"},
+		{"POST", fmt.Sprintf("/signers/42431/%s/pause", chain.Address{9}), `{"reason": "x"}`, 422, "unknown-signer"},
+		{"POST", of + "/pause", `{"reason": ""}`, 422, "invalid-signer"},
+		{"PUT", of + "/targets", `{"targets": [], "reason": ""}`, 422, "invalid-signer"},
+		{"PUT", of + "/threshold", `{"threshold": "-1", "reason": "x"}`, 400, "invalid-request"},
+		{"POST", of + "/stop", `{"reason": "x"}`, 404, "not-found"},
+	} {
+		s.problem(s.act(c.method, c.path, c.body), c.status, c.code)
+	}
+	if head, err := g.Signers.Store.Head(t.Context()); err != nil || head != 1 {
+		t.Errorf("the log is at %d, %v", head, err)
+	}
+	// A page's script is not let in.
+	res, err := s.send("POST", "/admin/safeguards/halt", `{"scope": {"kind": "deployment"}, "reason": "fire"}`, "Origin", "http://evil.example")
+	check(t, err)
+	s.problem(res, http.StatusForbidden, "forbidden")
+}

@@ -1,0 +1,159 @@
+package main_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/domain/budget"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
+)
+
+// limit has everything counted, up to more than there is, while no relayer runs.
+func (w *world) limit(t *testing.T) {
+	t.Helper()
+	ctx := context.WithoutCancel(w.ctx)
+	log := slog.New(slog.DiscardHandler)
+	storage, err := delivery.OpenStorage(ctx, w.settings.Delivery, delivery.StorageOptions{Log: log})
+	check(t, err)
+	plenty := chain.NewAmount(1 << 63).Times(1 << 62)
+	_, err = app.Guard(w.settings, storage.Log, nil, nil, time.Now, rand.Reader, log).Limit(ctx, w.id, budget.SetLimit{
+		Account: budget.Account{Kind: budget.EachClient}, Limit: budget.Limit{Fee: &plenty, Value: &plenty}, Actor: "ada", Reason: "as agreed", At: time.Now(),
+	}, event.Meta{Actor: "ada"})
+	check(t, errors.Join(err, storage.Close(ctx)))
+}
+
+// operator is at the internal listener of a relayer.
+func (w *world) operator(s *rig.Service) client { return client{w.ctx, s.Metrics} }
+
+// order has an operator change something.
+func (c client) order(t *testing.T, method, path string, body map[string]any) {
+	t.Helper()
+	body["reason"] = "as agreed"
+	var answer map[string]any
+	if status, err := c.do(method, "/admin"+path, body, &answer); err != nil || status != http.StatusOK {
+		t.Fatalf("%s answers %d %v, %v", path, status, answer, err)
+	}
+}
+
+// signerShown is a signer as operators are shown it.
+type signerShown struct {
+	Status  signer.Status
+	Balance *chain.Amount
+}
+
+// What operators say is heeded, and survives a kill: a paused signer gets nothing signed,
+// and others go on; what is halted is not taken on; what a budget has no room for is
+// refused; a signer whose balance is too low, or that has drained, takes nothing.
+func TestOperators(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, k, inFiles)
+			s := w.relayer(t)
+			check(t, s.Start(w.ctx))
+			w.heeds(t, s)
+			s.Kill()
+			s = w.relayer(t)
+			check(t, s.Start(w.ctx))
+			w.goesOn(t, s)
+			w.done(t, s)
+			check(t, s.Stop(w.ctx))
+			w.judge(t)
+		})
+	}
+}
+
+// key is the path of a signer.
+func (w *world) key(n int) string {
+	return fmt.Sprintf("/signers/%d/%s", w.id, wallet.Dev(n).Address())
+}
+
+func (w *world) signer(t *testing.T, s *rig.Service, n int) (shown signerShown) {
+	t.Helper()
+	if status, err := w.operator(s).do(http.MethodGet, "/admin"+w.key(n), nil, &shown); err != nil || status != http.StatusOK {
+		t.Fatalf("a signer is answered with %d, %v", status, err)
+	}
+	return shown
+}
+
+func (w *world) status(t *testing.T, c client, r intent.Request) intent.Status {
+	t.Helper()
+	return c.must(t, http.StatusOK, http.MethodGet, at(r), nil).Status
+}
+
+// heeds leaves a signer paused, another one low and a third that drains.
+func (w *world) heeds(t *testing.T, s *rig.Service) {
+	t.Helper()
+	c, operator := w.client(t, s), w.operator(s)
+	for n := range keys {
+		w.becomes(t, "it is registered, and its balance is seen", func() bool {
+			var shown signerShown
+			status, err := w.operator(s).do(http.MethodGet, "/admin"+w.key(n), nil, &shown)
+			return err == nil && status == http.StatusOK && shown.Balance != nil
+		})
+	}
+	operator.order(t, http.MethodPost, w.key(0)+"/pause", map[string]any{})
+	operator.order(t, http.MethodPut, w.key(1)+"/threshold", map[string]any{"threshold": w.signer(t, s, 1).Balance.Times(2)})
+	w.becomes(t, "the second is low", func() bool { return w.signer(t, s, 1).Status == signer.StatusLow })
+	paused, low, good := w.one(0, "paused"), w.one(1, "low"), w.one(2, "good")
+	w.create(t, []client{c}, paused, low, good)
+	w.becomes(t, "the third serves", func() bool { return w.status(t, c, good) == intent.StatusCompleted })
+	for _, r := range []intent.Request{paused, low} {
+		if got := w.status(t, c, r); got != intent.StatusWaiting {
+			t.Errorf("%s is %s", r.Key, got)
+		}
+	}
+	operator.order(t, http.MethodPost, w.key(2)+"/drain", map[string]any{})
+	w.becomes(t, "the third is drained", func() bool { return w.signer(t, s, 2).Status == signer.StatusDrained })
+
+	refused := func(what string, want int, code string) {
+		t.Helper()
+		var p struct{ Code string }
+		if status, err := c.do(http.MethodPost, "/v1/intents", wish(w.one(0, what)), &p); err != nil || status != want || p.Code != code {
+			t.Errorf("%s: %d %s, %v", what, status, p.Code, err)
+		}
+	}
+	everything := map[string]any{"kind": "deployment"}
+	operator.order(t, http.MethodPost, "/safeguards/halt", map[string]any{"scope": everything})
+	refused("halted", http.StatusServiceUnavailable, "halted")
+	operator.order(t, http.MethodPost, "/safeguards/resume", map[string]any{"scope": everything})
+	here := map[string]any{"kind": "chain", "chain": w.id}
+	operator.order(t, http.MethodPut, "/safeguards/targets", map[string]any{"scope": here, "targets": []any{map[string]any{"to": wallet.Dev(5).Address()}}})
+	refused("not-allowed", http.StatusForbidden, "target-not-allowed")
+	operator.order(t, http.MethodPut, "/safeguards/targets", map[string]any{"scope": here, "targets": []any{}})
+	budgets := fmt.Sprintf("/budgets/%d", w.id)
+	each := map[string]any{"kind": "each-client"}
+	operator.order(t, http.MethodPut, budgets, map[string]any{"account": each, "fee": "0"})
+	refused("no-budget", http.StatusUnprocessableEntity, "budget-over-limit")
+	operator.order(t, http.MethodPut, budgets, map[string]any{"account": each, "fee": chain.NewAmount(1 << 63).Times(1 << 62)})
+}
+
+// goesOn finds all as it was left, and lets it go on.
+func (w *world) goesOn(t *testing.T, s *rig.Service) {
+	t.Helper()
+	operator := w.operator(s)
+	for n, want := range []signer.Status{signer.StatusPaused, signer.StatusLow, signer.StatusDrained} {
+		if got := w.signer(t, s, n).Status; got != want {
+			t.Errorf("signer %d is %s, not %s", n, got, want)
+		}
+	}
+	operator.order(t, http.MethodPost, w.key(0)+"/resume", map[string]any{})
+	operator.order(t, http.MethodPost, w.key(2)+"/resume", map[string]any{})
+	operator.order(t, http.MethodPut, w.key(1)+"/threshold", map[string]any{"threshold": "1"})
+	w.becomes(t, "the second serves", func() bool { return w.signer(t, s, 1).Status == signer.StatusServing })
+	w.create(t, []client{w.client(t, s)}, w.pool("after"))
+}
