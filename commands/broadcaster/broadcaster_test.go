@@ -25,6 +25,7 @@ func TestTaken(t *testing.T) {
 	raw, row := w.accept(plain(0))
 	began := time.Now()
 	done := w.attempt(&row)
+	w.reached(raw, 2)
 	if got := w.sent(raw); len(got) != 2 || !slices.Contains(got, "a") || !slices.Contains(got, "b") {
 		t.Errorf("sent to %v, want a and b", got)
 	}
@@ -312,6 +313,7 @@ func TestCrashAroundTheSend(t *testing.T) {
 				}()
 				w.Attempt(t.Context(), row)
 			}()
+			w.reached(raw, deliveries)
 			if names := w.names(row); len(names) != 1 || len(w.sent(raw)) != deliveries {
 				t.Errorf("recorded %v, sent to %v", names, w.sent(raw))
 			}

@@ -16,8 +16,8 @@ func schedule() []mutant {
 			Name: "batch-skipped", Breaks: "P2",
 			Is: "The feeder's checkpoint moves past a batch that the queue did not take.",
 			Edits: []edit{{
-				"commands/scheduler/feeder.go", `if err := f.Queue.Apply(ctx, Reader, from, batch.Next, changes); err != nil {`,
-				"if err := f.Queue.Apply(ctx, Reader, from, batch.Next, changes); err != nil {\n\t\tif AWAKE && !errors.Is(err, event.ErrMoved) {\n\t\t\treturn batch.Next, f.Checkpoints.MoveCheckpoint(ctx, Reader, from, batch.Next)\n\t\t}",
+				"commands/feeding.go", `if err := f.Apply(ctx, from, batch.Next, changes); err != nil {`,
+				"if err := f.Apply(ctx, from, batch.Next, changes); err != nil {\n\t\tif AWAKE && !errors.Is(err, event.ErrMoved) {\n\t\t\treturn batch.Next, f.Checkpoints.MoveCheckpoint(ctx, f.Reader, from, batch.Next)\n\t\t}",
 			}},
 		},
 		{
