@@ -27,6 +27,7 @@ type actor struct {
 
 	ready   []*job    // claimed, to be given a nonce in this turn
 	claim   bool      // there may be more to claim
+	claims  int       // how often it was lost track of what was claimed
 	looked  time.Time // when the chain was last asked for the nonce it wants
 	polled  time.Time
 	blocks  []chain.Block // as of polled

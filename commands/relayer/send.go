@@ -32,6 +32,7 @@ func (a *actor) take(ctx context.Context) error {
 		Lane: a.ID, Pools: a.Pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: room,
 	})
 	if err != nil {
+		a.claims++
 		return fmt.Errorf("claim intents: %w", err)
 	}
 	a.claim = len(claimed) == room
@@ -43,8 +44,13 @@ func (a *actor) take(ctx context.Context) error {
 	return errors.Join(trouble, err, a.reserve(ctx))
 }
 
-// holder is who claims: this run of this process, for this lane.
-func (a *actor) holder() string { return fmt.Sprintf("%s %s", a.Holder, lane.Stream(a.ID)) }
+// holder is who claims: this run of this process, for this lane, since it opened it, or
+// since it lost track of what it had claimed. What nobody carries on is another's claim
+// from then on, so it keeps those behind it in its row waiting until it lapses: else they
+// would get lower nonces.
+func (a *actor) holder() string {
+	return fmt.Sprintf("%s %s %d.%d", a.Holder, lane.Stream(a.ID), a.token, a.claims)
+}
 
 // prepare reads what was claimed, and finds out how much gas it needs, and whether it
 // may pay what that costs. What cannot be done ends here, before it has a nonce; what
@@ -81,7 +87,11 @@ func (a *actor) giveBack(ctx context.Context, ids []chain.IntentID) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	return a.Queue.Return(ctx, a.holder(), ids)
+	err := a.Queue.Return(ctx, a.holder(), ids)
+	if err != nil {
+		a.claims++
+	}
+	return err
 }
 
 // inspect is the job of an intent that was claimed; nil when it is not to be done.

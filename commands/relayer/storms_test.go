@@ -1,4 +1,92 @@
 package relayer
 
+import (
+	"context"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// lossy is a queue whose next answers are lost.
+type lossy struct {
+	Queue
+	claims, returns int
+}
+
+func (q *lossy) Claim(ctx context.Context, c intent.Claim) ([]intent.Claimed, error) {
+	claimed, err := q.Queue.Claim(ctx, c)
+	if q.claims > 0 && len(claimed) > 0 {
+		q.claims--
+		return nil, event.ErrUnknown
+	}
+	return claimed, err
+}
+
+func (q *lossy) Return(ctx context.Context, holder string, ids []chain.IntentID) error {
+	if q.returns > 0 {
+		q.returns--
+		return event.ErrUnknown
+	}
+	return q.Queue.Return(ctx, holder, ids)
+}
+
+// What a holder has claimed and lost track of keeps the rest of its row waiting, also when
+// the same process goes on with the lane.
+func TestRowsAfterLostClaims(t *testing.T) {
+	inRow := func(r *intent.Request) { r.Order = "row" }
+	for name, lose := range map[string]func(w *world, q *lossy) *actor{
+		"the lane is given up before nonces are reserved": func(w *world, q *lossy) *actor {
+			first, ln := w.live(0, false)
+			a, err := w.opened(ln)
+			must(t, err)
+			must(t, w.turns(a, 1)) // it learns where the lane begins
+			w.ask(w.request(1, inRow))
+			first.crash(first.point)
+			if err := w.turns(a, 1); err == nil {
+				t.Fatal("it has reserved a nonce")
+			}
+			_, again := w.live(0, false)
+			again.Holder = ln.Holder
+			a, err = w.opened(again)
+			must(t, err)
+			return a
+		},
+		"the answer to a claim": func(w *world, q *lossy) *actor {
+			a := w.worker()
+			q.Queue, q.claims, a.Queue = a.Queue, 1, q
+			w.ask(w.request(1, inRow))
+			if err := w.turns(a, 1); err == nil {
+				t.Fatal("it has heard of its claim")
+			}
+			return a
+		},
+		"what was to be given back": func(w *world, q *lossy) *actor {
+			a := w.worker()
+			q.Queue, q.returns, a.Queue = a.Queue, 1, q
+			ids := w.ask(w.request(1, inRow))
+			w.reverts[ids[0]] = errAway
+			if err := w.turns(a, 1); err == nil {
+				t.Fatal("it was given back")
+			}
+			delete(w.reverts, ids[0])
+			return a
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			a := lose(w, &lossy{})
+			earlier := w.request(1, inRow).ID()
+			later := w.ask(w.request(2, inRow))[0]
+			w.until(a, "both are done", w.ended(intent.StatusCompleted, earlier, later))
+			if w.intent(earlier).Place.Nonce > w.intent(later).Place.Nonce {
+				t.Errorf("nonce %d, and then %d", w.intent(earlier).Place.Nonce, w.intent(later).Place.Nonce)
+			}
+			w.judge()
+		})
+	}
+}
+
 // stormsShort is how many histories are tried each time.
 const stormsShort = 12
