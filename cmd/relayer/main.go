@@ -22,6 +22,8 @@ import (
 	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
 
 // Set at build time by -ldflags "-X main.version=…".
@@ -39,11 +41,13 @@ func main() {
 
 const (
 	exitFailed = 1
-	exitUsage  = 2
+	exitUsage  = 2 // or something could not be told
 )
 
 func exitCode(err error) int {
-	if problems := (config.Problems{}); errors.As(err, &problems) {
+	var problems config.Problems
+	var unchecked operator.Unchecked
+	if errors.As(err, &problems) || errors.As(err, &unchecked) {
 		return exitUsage
 	}
 	return exitFailed
@@ -57,7 +61,8 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serve(stderr), request(stderr), forward(stderr), program(stderr).Keys(), configuration(), versionCommand())
+	p := program(stderr)
+	root.AddCommand(serve(stderr), request(stderr), forward(stderr), p.Keys(), p.Projections(), p.Archive(), p.Audit(), configuration(), versionCommand())
 	return root
 }
 
@@ -68,7 +73,8 @@ func resolve(cmd *cobra.Command) (settings.Settings, []config.Setting, error) {
 // program is what this one's operators use.
 func program(stderr io.Writer) operator.Program {
 	return operator.Program{
-		Name: "relayer", Settings: func(cmd *cobra.Command) { settings.Flags(cmd.Flags()) }, Stderr: stderr,
+		Name: "relayer", Models: append(delivery.Models(), intents.Model(intent.Codec())), Stderr: stderr,
+		Settings: func(cmd *cobra.Command) { operator.Settings(cmd, "relayer", "docs/relayer.md", settings.Flags) },
 		Resolve: func(cmd *cobra.Command) (config.Config, error) {
 			s, _, err := resolve(cmd)
 			return s.Delivery, err

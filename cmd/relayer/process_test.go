@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -185,18 +184,17 @@ func (w *world) one(signer int, key string) intent.Request {
 // ask puts intents into the log, by the program.
 func (w *world) ask(t *testing.T, requests ...intent.Request) {
 	t.Helper()
-	var in, errs bytes.Buffer
+	var in bytes.Buffer
 	for _, r := range requests {
 		check(t, json.NewEncoder(&in).Encode(r))
 		w.asked[r.ID()] = r
 	}
-	cmd := exec.CommandContext(w.ctx, program, append([]string{"request"}, w.flags...)...)
-	cmd.Stdin, cmd.Stderr = &in, &errs
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("relayer request: %v\n%s", err, &errs)
+	c, err := rig.Run(w.ctx, &in, nil, program, append([]string{"request"}, w.flags...)...)
+	check(t, err)
+	if c.Status != 0 {
+		t.Fatalf("relayer request ends with %d: %s", c.Status, c.Stderr)
 	}
-	for i, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+	for i, line := range strings.Split(strings.TrimSpace(c.Stdout), "\n") {
 		if id, _, _ := strings.Cut(line, " "); i >= len(requests) || id != requests[i].ID().String() {
 			t.Errorf("it answers %q", line)
 		}

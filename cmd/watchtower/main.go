@@ -15,6 +15,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
@@ -41,7 +42,7 @@ const (
 
 func exitCode(err error) int {
 	var problems config.Problems
-	var unchecked errUnchecked
+	var unchecked operator.Unchecked
 	if errors.As(err, &problems) || errors.As(err, &unchecked) {
 		return exitUsage
 	}
@@ -61,8 +62,8 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serve(stderr), migrate(stderr), program(stderr).Keys(), forward(stderr), consumers(stderr), verification(stderr), archived(stderr), readModels(stderr), follow(), configuration(), versionCommand())
-	root.AddCommand(auditing(stderr))
+	p := program(stderr)
+	root.AddCommand(serve(stderr), migrate(stderr), p.Keys(), forward(stderr), consumers(stderr), verification(stderr), p.Archive(), p.Projections(), p.Audit(), follow(), configuration(), versionCommand())
 	return root
 }
 
@@ -71,10 +72,15 @@ func resolve(cmd *cobra.Command) (config.Config, []config.Setting, error) {
 	return config.Resolve(cmd.Flags(), os.Environ(), os.ReadFile)
 }
 
+// settings gives a command the flags of the configuration.
+func settings(cmd *cobra.Command) {
+	operator.Settings(cmd, "watchtower", "docs/configuration.md", func(flags *pflag.FlagSet) { config.Flags(flags) })
+}
+
 // program is what this one's operators use.
 func program(stderr io.Writer) operator.Program {
 	return operator.Program{
-		Name: "watchtower", Settings: settings, Stderr: stderr,
+		Name: "watchtower", Settings: settings, Models: app.Models(), Stderr: stderr,
 		Resolve: func(cmd *cobra.Command) (config.Config, error) {
 			c, _, err := resolve(cmd)
 			return c, err

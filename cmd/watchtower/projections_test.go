@@ -1,21 +1,13 @@
 package main_test
 
 import (
-	"bytes"
 	"context"
-	"database/sql"
-	"errors"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
@@ -103,23 +95,12 @@ func (w *world) projections(t *testing.T, env []string, args ...string) (out str
 // command runs any of the program's commands on the world's store; status as above.
 func (w *world) command(t *testing.T, env []string, args ...string) (out string, status int) {
 	t.Helper()
-	cmd := exec.CommandContext(w.ctx, program, append(args, w.store...)...)
-	cmd.Env = append(os.Environ(), env...)
-	var both bytes.Buffer
-	var stdout bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &both
-	err := cmd.Run()
-	var ended *exec.ExitError
-	if err != nil && !errors.As(err, &ended) {
-		t.Fatal(err)
+	c, err := rig.Run(w.ctx, nil, env, program, append(args, w.store...)...)
+	check(t, err)
+	if c.Status != 0 {
+		return c.Says(), c.Status
 	}
-	if strings.Contains(both.String(), "DATA RACE") {
-		t.Errorf("%v has a data race: %s", args, both.String())
-	}
-	if err != nil {
-		return stdout.String() + both.String(), cmd.ProcessState.ExitCode()
-	}
-	return stdout.String(), 0
+	return c.Stdout, 0
 }
 
 // projected is projections that must end well.
@@ -136,25 +117,11 @@ func (w *world) projected(t *testing.T, args ...string) string {
 // service may be at work on them.
 func (w *world) onView(t *testing.T, statements ...string) {
 	t.Helper()
-	dir, dsn := w.engine()
-	if dir == "" {
-		conn, err := pgx.Connect(w.ctx, dsn)
-		check(t, err)
-		defer conn.Close(context.Background()) //nolint:errcheck // the statements have been run
-		_, err = conn.Exec(w.ctx, "BEGIN; SET LOCAL search_path = view; "+strings.Join(statements, "; ")+"; COMMIT")
-		check(t, err)
-		return
+	dir, database := w.engine()
+	if dir != "" {
+		database = "embedded:" + dir
 	}
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "view.db")+"?_pragma=busy_timeout(10000)&_txlock=immediate")
-	check(t, err)
-	defer db.Close() //nolint:errcheck // the statements have been run
-	dbtx, err := db.BeginTx(w.ctx, nil)
-	check(t, err)
-	for _, text := range statements {
-		_, err := dbtx.ExecContext(w.ctx, text)
-		check(t, err)
-	}
-	check(t, dbtx.Commit())
+	check(t, rig.OnView(w.ctx, database, statements...))
 }
 
 // readAround asks for lists, transactions and groups until the function that it returns

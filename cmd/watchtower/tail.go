@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
 )
 
 // What a client of a service reads of its environment.
@@ -51,11 +52,11 @@ func follow() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := o.client(os.Getenv)
 			if err != nil {
-				return errUnchecked{err}
+				return operator.Unchecked{Err: err}
 			}
 			client.HTTP = &http.Client{Transport: &reach{next: http.DefaultTransport, ctx: cmd.Context(), to: cmd.ErrOrStderr()}}
 			show := pretty
-			if o.lines || !isTerminal(cmd.OutOrStdout()) {
+			if o.lines || !operator.IsTerminal(cmd.OutOrStdout()) {
 				show = asLine
 			}
 			return o.run(cmd.Context(), client, cmd.OutOrStdout(), show)

@@ -13,17 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/verify"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
 // errBroken ends a verification that has found something.
 var errBroken = errors.New("what is stored does not keep what is promised")
-
-// errUnchecked ends a verification that could not be finished.
-type errUnchecked struct{ error }
-
-func (e errUnchecked) Unwrap() error { return e.error }
 
 const verifyHelp = `Hold the store against itself and, with --chains, against the chain:
 
@@ -55,12 +51,12 @@ func verification(stderr io.Writer) *cobra.Command {
 			began := time.Now()
 			i, err := app.Inspect(cmd.Context(), c, logger(c, stderr))
 			if err != nil {
-				return errUnchecked{err}
+				return operator.Unchecked{Err: err}
 			}
 			defer i.Close() //nolint:errcheck // it was only read
 			options := verify.Options{Work: i.Work, Log: i.Log, Again: i.Again, Sparse: i.Sparse, Nodes: i.Nodes, Began: began, Now: time.Now}
 			if !quiet {
-				options.Progress = progress(stderr)
+				options.Progress = operator.Progress(stderr)
 			}
 			report, err := verify.Run(cmd.Context(), options)
 			return errors.Join(show(cmd.OutOrStdout(), report, asJSON), verdict(report, err))
@@ -79,30 +75,11 @@ func verdict(report verify.Report, err error) error {
 	case len(report.Broken) > 0:
 		return errors.Join(errBroken, err)
 	case err != nil:
-		return errUnchecked{err}
+		return operator.Unchecked{Err: err}
 	case len(report.Unchecked) > 0:
-		return errUnchecked{fmt.Errorf("not everything could be looked at: %s", report.Unchecked[0])}
+		return operator.Unchecked{Err: fmt.Errorf("not everything could be looked at: %s", report.Unchecked[0])}
 	}
 	return nil
-}
-
-// progressEvery is the pause between two lines of progress.
-const progressEvery = 2 * time.Second
-
-// progress tells how far each step is, now and then.
-func progress(to io.Writer) func(step string, done, of uint64) {
-	last := time.Now()
-	return func(step string, done, of uint64) {
-		if time.Since(last) < progressEvery {
-			return
-		}
-		last = time.Now()
-		if of == 0 {
-			fmt.Fprintf(to, "%s: %d\n", step, done)
-			return
-		}
-		fmt.Fprintf(to, "%s: %d of %d\n", step, done, of)
-	}
 }
 
 func show(to io.Writer, r verify.Report, asJSON bool) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/projections"
 )
 
 // Program is the one whose commands they are.
@@ -23,7 +24,8 @@ type Program struct {
 	// them.
 	Settings func(*cobra.Command)
 	Resolve  func(*cobra.Command) (config.Config, error)
-	Stderr   io.Writer // where trouble with the store is told
+	Models   []projections.Model // in the order in which they are made anew
+	Stderr   io.Writer           // where trouble with the store is told
 }
 
 // Meta says in events who was at the command line.

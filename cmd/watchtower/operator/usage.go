@@ -1,23 +1,23 @@
-package main
+package operator
 
 import (
 	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 )
 
 const settingsHelp = `
 Every setting of the service is a flag here too, such as --config, --store and --archive.
-"watchtower serve --help" lists them, and docs/configuration.md tells of them.`
+"%s serve --help" lists them, and %s tells of them.
+`
 
-// settings gives a command the flags of the configuration. Its help shows the flags that
-// are its own, and says where those of the configuration are told: they fill screens.
-func settings(cmd *cobra.Command) {
+// Settings gives a command the flags of a program's configuration, which add adds and a
+// page tells of. Its help shows the flags that are its own, and says where those of the
+// configuration are told: they fill screens.
+func Settings(cmd *cobra.Command, program, page string, add func(*pflag.FlagSet)) {
 	all := pflag.NewFlagSet("settings", pflag.ContinueOnError)
-	config.Flags(all)
+	add(all)
 	cmd.Flags().AddFlagSet(all)
 	usage := new(cobra.Command).UsageFunc()
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
@@ -27,7 +27,7 @@ func settings(cmd *cobra.Command) {
 		if err := usage(cmd); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(cmd.OutOrStderr(), settingsHelp)
+		_, err := fmt.Fprintf(cmd.OutOrStderr(), settingsHelp, program, page)
 		return err
 	})
 }

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bufio"
@@ -30,19 +30,20 @@ Names are those that "projections list" shows; without any, all are meant.`
 // errDiffers ends a verification that has found something.
 var errDiffers = errors.New("read models are not what the log makes of them")
 
-func readModels(stderr io.Writer) *cobra.Command {
+// Projections is the command "projections", by which read models are looked at and made anew.
+func (p Program) Projections() *cobra.Command {
 	parent := &cobra.Command{Use: "projections", Short: "Look at the read models, verify them, and make them anew", Long: projectionsHelp}
-	parent.AddCommand(listModels(), modelStatus(), rebuildModels(stderr), verifyModels(stderr), dumpModels())
+	parent.AddCommand(p.listModels(), p.modelStatus(), p.rebuildModels(), p.verifyModels(), p.dumpModels())
 	return parent
 }
 
-func listModels() *cobra.Command {
+func (p Program) listModels() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the read models and their tables", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "NAME\tTABLES\tWHAT IT SHOWS") //nolint:errcheck // Flush tells
-			for _, m := range app.Models() {
+			for _, m := range p.Models {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", m.Name, strings.Join(m.TableNames(), ", "), m.About) //nolint:errcheck // Flush tells
 			}
 			return w.Flush()
@@ -51,25 +52,25 @@ func listModels() *cobra.Command {
 }
 
 // withModels runs something on the read models that a command names.
-func withModels(cmd *cobra.Command, names []string, do func(ctx context.Context, r *app.ReadModels, models []projections.Model) error) (err error) {
-	models, err := chosen(names)
+func (p Program) withModels(cmd *cobra.Command, names []string, do func(ctx context.Context, r *app.ReadModels, models []projections.Model) error) (err error) {
+	models, err := p.chosen(names)
 	if err != nil {
-		return errUnchecked{err}
+		return Unchecked{err}
 	}
-	c, _, err := resolve(cmd)
+	c, err := p.Resolve(cmd)
 	if err != nil {
 		return err
 	}
 	r, err := app.OpenReadModels(cmd.Context(), c)
 	if err != nil {
-		return errUnchecked{err}
+		return Unchecked{err}
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	return do(cmd.Context(), r, models)
 }
 
-func chosen(names []string) ([]projections.Model, error) {
-	all := app.Models()
+func (p Program) chosen(names []string) ([]projections.Model, error) {
+	all := slices.Clone(p.Models)
 	var known []string
 	for _, m := range all {
 		known = append(known, m.Name)
@@ -114,17 +115,17 @@ func stateOf(ctx context.Context, r *app.ReadModels, m projections.Model) (s mod
 	return s, errors.Join(err, shadow.Close())
 }
 
-func modelStatus() *cobra.Command {
+func (p Program) modelStatus() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "status [NAME]...", Short: "Say how far read models are, and what rebuilds have left",
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
+			return p.withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
 				var all []modelState
 				for _, m := range models {
 					s, err := stateOf(ctx, r, m)
 					if err != nil {
-						return errUnchecked{err}
+						return Unchecked{err}
 					}
 					all = append(all, s)
 				}
@@ -135,7 +136,7 @@ func modelStatus() *cobra.Command {
 			})
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -156,7 +157,7 @@ func showStates(to io.Writer, all []modelState) error {
 	return w.Flush()
 }
 
-func rebuildModels(stderr io.Writer) *cobra.Command {
+func (p Program) rebuildModels() *cobra.Command {
 	var dry, fresh, quiet bool
 	cmd := &cobra.Command{
 		Use: "rebuild [NAME]...", Short: "Make read models anew beside those that serve, and swap them in",
@@ -166,14 +167,14 @@ with the new tables. One that was stopped goes on where it was.
 
 Progress goes to standard error. See docs/projections.md.`,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
+			return p.withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
 				if !dry {
 					if err := r.Migrate(ctx); err != nil {
 						return err
 					}
 				}
 				for _, m := range models {
-					if err := rebuildModel(ctx, r, m, rebuilding{cmd.OutOrStdout(), stderr, dry, fresh, quiet}); err != nil {
+					if err := rebuildModel(ctx, r, m, rebuilding{cmd.OutOrStdout(), p.Stderr, dry, fresh, quiet}); err != nil {
 						return err
 					}
 				}
@@ -181,7 +182,7 @@ Progress goes to standard error. See docs/projections.md.`,
 			})
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be done, and change nothing")
 	cmd.Flags().BoolVar(&fresh, "fresh", false, "throw away what an earlier rebuild has left")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "tell no progress")
@@ -237,7 +238,7 @@ func wouldRebuild(ctx context.Context, r *app.ReadModels, m projections.Model, o
 	return err
 }
 
-func verifyModels(stderr io.Writer) *cobra.Command {
+func (p Program) verifyModels() *cobra.Command {
 	var asJSON, fresh, quiet bool
 	cmd := &cobra.Command{
 		Use: "verify [NAME]...", Short: "Compare read models with what the log makes of them, row by row",
@@ -245,18 +246,18 @@ func verifyModels(stderr io.Writer) *cobra.Command {
 at one moment. What serves is not changed. Rows that differ are printed; the exit status
 is 0 if none does, 1 if any does, 2 if it could not be told.`,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
+			return p.withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
 				drift := map[string]promise.Drift{}
 				for _, m := range models {
-					if err := verifyModel(ctx, r, m, rebuilding{cmd.OutOrStdout(), stderr, false, fresh, quiet}, drift); err != nil {
-						return errUnchecked{err}
+					if err := verifyModel(ctx, r, m, rebuilding{cmd.OutOrStdout(), p.Stderr, false, fresh, quiet}, drift); err != nil {
+						return Unchecked{err}
 					}
 				}
 				return showDrift(cmd.OutOrStdout(), models, drift, asJSON)
 			})
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&fresh, "fresh", false, "throw away what an earlier rebuild has left")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "tell no progress")
@@ -311,11 +312,11 @@ func showDrift(to io.Writer, models []projections.Model, drift map[string]promis
 	return nil
 }
 
-func dumpModels() *cobra.Command {
+func (p Program) dumpModels() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "dump [NAME]...", Short: "Print read models row by row, as lines of JSON in the order of their keys",
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
+			return p.withModels(cmd, names, func(ctx context.Context, r *app.ReadModels, models []projections.Model) error {
 				out := bufio.NewWriter(cmd.OutOrStdout())
 				for _, m := range models {
 					if err := r.Dump(ctx, m, out); err != nil {
@@ -326,6 +327,6 @@ func dumpModels() *cobra.Command {
 			})
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	return cmd
 }

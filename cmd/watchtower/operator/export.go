@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bufio"
@@ -50,25 +50,25 @@ func (e exporting) selection() (sel auditor.Selection, err error) {
 	return sel, nil
 }
 
-func export(stderr io.Writer) *cobra.Command {
+func (p Program) export() *cobra.Command {
 	var e exporting
 	cmd := &cobra.Command{
 		Use: "export", Short: "Write events as lines of JSON or as CSV", Args: cobra.NoArgs,
 		Long:    "Write the events of a range as lines of JSON or as CSV, compressed if wanted. --from and\n--to are positions, or times such as 2026-01-31T12:00:00Z; what lies on them is written too.\nPositions begin with 1.",
-		Example: "  watchtower audit export --from 2026-01-01T00:00:00Z --to 2026-01-31T23:59:59Z --stream tx-42431- --zstd > january.jsonl.zst",
+		Example: "  " + p.Name + " audit export --from 2026-01-01T00:00:00Z --to 2026-01-31T23:59:59Z --stream tx-42431- --zstd > january.jsonl.zst",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			sel, err := e.selection()
 			if err != nil {
 				return err
 			}
-			return withLog(cmd, func(ctx context.Context, _ config.Config, log auditor.Source) error {
+			return p.withLog(cmd, func(ctx context.Context, _ config.Config, log auditor.Source) error {
 				written, err := e.write(ctx, cmd.OutOrStdout(), log, sel)
-				fmt.Fprintf(stderr, "%d events\n", written) //nolint:errcheck // the error that counts is err
+				fmt.Fprintf(p.Stderr, "%d events\n", written) //nolint:errcheck // the error that counts is err
 				return err
 			})
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&e.from, "from", "", "a position or a time; by default the beginning")
 	flags.StringVar(&e.to, "to", "", "a position or a time; by default the end")

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bufio"
@@ -23,24 +23,25 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-func auditing(stderr io.Writer) *cobra.Command {
+// Audit is the command "audit", by which the log is asked about the past.
+func (p Program) Audit() *cobra.Command {
 	parent := &cobra.Command{
 		Use: "audit", Short: "Ask the log about the past",
 		Long: "Ask the log about the past. All of it only reads, and the service may be running.\nSee docs/audit.md.",
 	}
-	parent.AddCommand(showLife(), replayState(), export(stderr), verifyLog(stderr), lastSeal(), auditKey())
+	parent.AddCommand(p.showLife(), p.replayState(), p.export(), p.verifyLog(), p.lastSeal(), p.auditKey())
 	return parent
 }
 
 // withLog opens the configured log for as long as do takes.
-func withLog(cmd *cobra.Command, do func(ctx context.Context, c config.Config, log auditor.Source) error) (err error) {
-	c, _, err := resolve(cmd)
+func (p Program) withLog(cmd *cobra.Command, do func(ctx context.Context, c config.Config, log auditor.Source) error) (err error) {
+	c, err := p.Resolve(cmd)
 	if err != nil {
 		return err
 	}
-	log, err := app.InspectLog(cmd.Context(), c, logger(c, cmd.ErrOrStderr()))
+	log, err := app.InspectLog(cmd.Context(), c, app.Logger(c.Log.Format, cmd.ErrOrStderr(), c.Log.Level))
 	if err != nil {
-		return errUnchecked{err}
+		return Unchecked{err}
 	}
 	defer log.Close() //nolint:errcheck // it was only read
 	return do(cmd.Context(), c, log)
@@ -66,14 +67,14 @@ func subject(ctx context.Context, c config.Config, log auditor.Source, text, on 
 
 const subjectHelp = "SUBJECT is a transaction's hash, SENDER/GROUP of a group, or a stream's name."
 
-func showLife() *cobra.Command {
+func (p Program) showLife() *cobra.Command {
 	var on string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "show SUBJECT", Short: "Tell the life of a transaction or group as it is recorded", Args: cobra.ExactArgs(1),
 		Long: "Tell the life of a transaction or group as it is recorded: each event with who wished it,\nwhat led to it, what it changed, what nodes answered, and why.\n" + subjectHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withLog(cmd, func(ctx context.Context, c config.Config, log auditor.Source) error {
+			return p.withLog(cmd, func(ctx context.Context, c config.Config, log auditor.Source) error {
 				life, err := subject(ctx, c, log, args[0], on)
 				if err != nil {
 					return err
@@ -89,7 +90,7 @@ func showLife() *cobra.Command {
 			})
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	cmd.Flags().StringVar(&on, "chain", "", "the chain's id; by default each that is configured")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -135,13 +136,13 @@ func indented(to io.Writer, value any) error {
 	return e.Encode(value)
 }
 
-func replayState() *cobra.Command {
+func (p Program) replayState() *cobra.Command {
 	var on, at string
 	var version, position uint64
 	cmd := &cobra.Command{
 		Use: "replay SUBJECT", Short: "Tell the state of a transaction or group as of a version, position or time", Args: cobra.ExactArgs(1),
 		Long:    "Tell the state of a transaction or group as of a version, position or time; of now unless\none is given. " + subjectHelp,
-		Example: "  watchtower audit replay 0x… --at 2026-01-31T12:00:00Z",
+		Example: "  " + p.Name + " audit replay 0x… --at 2026-01-31T12:00:00Z",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for name, given := range map[string]uint64{"version": version, "position": position} {
 				if given == 0 && cmd.Flags().Changed(name) {
@@ -152,7 +153,7 @@ func replayState() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withLog(cmd, func(ctx context.Context, c config.Config, log auditor.Source) error {
+			return p.withLog(cmd, func(ctx context.Context, c config.Config, log auditor.Source) error {
 				life, err := subject(ctx, c, log, args[0], on)
 				if err != nil {
 					return err
@@ -165,7 +166,7 @@ func replayState() *cobra.Command {
 			})
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	cmd.Flags().StringVar(&on, "chain", "", "the chain's id; by default each that is configured")
 	cmd.Flags().Uint64Var(&version, "version", 0, "as of this version of its stream")
 	cmd.Flags().Uint64Var(&position, "position", 0, "as of this position of the log")
@@ -183,7 +184,7 @@ anew with seals and all.
 
 The exit status is 0 if everything fits, 1 if something does not, 2 if it could not be told.`
 
-func verifyLog(stderr io.Writer) *cobra.Command {
+func (p Program) verifyLog() *cobra.Command {
 	var keys []string
 	var kept string
 	var asJSON, quiet bool
@@ -192,26 +193,26 @@ func verifyLog(stderr io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options := auditor.Options{}
 			if !quiet {
-				options.Progress = progress(stderr)
+				options.Progress = Progress(p.Stderr)
 			}
 			for _, text := range keys {
 				var key audit.Key
 				if err := key.UnmarshalText([]byte(text)); err != nil {
-					return errUnchecked{fmt.Errorf("--key %s: %w, as audit key prints them", text, err)}
+					return Unchecked{fmt.Errorf("--key %s: %w, as audit key prints them", text, err)}
 				}
 				options.Keys = append(options.Keys, key)
 			}
 			var err error
 			if options.Kept, err = readSeals(kept); err != nil {
-				return errUnchecked{err}
+				return Unchecked{err}
 			}
-			return withLog(cmd, func(ctx context.Context, _ config.Config, log auditor.Source) error {
+			return p.withLog(cmd, func(ctx context.Context, _ config.Config, log auditor.Source) error {
 				report, err := auditor.Verify(ctx, log, options)
 				return errors.Join(reportOf(cmd.OutOrStdout(), report, asJSON), judged(report, err))
 			})
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	cmd.Flags().StringSliceVar(&keys, "key", nil, "a public key that may have signed seals, 64 hex digits; may be repeated")
 	cmd.Flags().StringVar(&kept, "seals", "", "a file of seals that were kept outside of the log")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
@@ -230,9 +231,9 @@ func judged(r auditor.Report, err error) error {
 	case r.Found > 0:
 		return errors.Join(errAltered, err)
 	case err != nil:
-		return errUnchecked{err}
+		return Unchecked{err}
 	case len(r.Unchecked) > 0:
-		return errUnchecked{errUntold}
+		return Unchecked{errUntold}
 	}
 	return nil
 }
@@ -287,11 +288,11 @@ func readSeals(name string) (seals []audit.Sealed, err error) {
 	}
 }
 
-func lastSeal() *cobra.Command {
+func (p Program) lastSeal() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "seal", Short: "Print the newest seal, to be kept elsewhere", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withLog(cmd, func(ctx context.Context, _ config.Config, log auditor.Source) error {
+			return p.withLog(cmd, func(ctx context.Context, _ config.Config, log auditor.Source) error {
 				seal, err := auditor.LastSeal(ctx, log)
 				if err != nil {
 					return err
@@ -300,15 +301,15 @@ func lastSeal() *cobra.Command {
 			})
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	return cmd
 }
 
-func auditKey() *cobra.Command {
+func (p Program) auditKey() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "key", Short: "Print the public key that seals are signed with here", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, _, err := resolve(cmd)
+			c, err := p.Resolve(cmd)
 			if err != nil {
 				return err
 			}
@@ -323,6 +324,6 @@ func auditKey() *cobra.Command {
 			return err
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	return cmd
 }

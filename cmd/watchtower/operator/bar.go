@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"fmt"
@@ -29,11 +29,11 @@ type bar struct {
 }
 
 func newBar(to io.Writer, now func() time.Time) *bar {
-	return &bar{to: to, terminal: isTerminal(to), now: now, began: now()}
+	return &bar{to: to, terminal: IsTerminal(to), now: now, began: now()}
 }
 
 // isTerminal reports whether somebody looks at what is written.
-func isTerminal(w any) bool {
+func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	if !ok {
 		return false

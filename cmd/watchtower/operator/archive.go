@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -13,38 +13,37 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// archived are the commands on the archive of old events.
-func archived(stderr io.Writer) *cobra.Command {
+// Archive is the command "archive", on the archive of old events.
+func (p Program) Archive() *cobra.Command {
 	parent := &cobra.Command{
 		Use: "archive", Short: "List, verify, move and restore old events",
 		Long: "Old events lie in segments, files that the setting archive names, and are read as a\n" +
-			"part of the log. A serving watchtower moves them by itself. list, verify, and all that\n" +
+			"part of the log. A service moves them by itself. list, verify, and all that\n" +
 			"is a --dry-run only read, and may run beside it; run and restore as well with Postgres,\n" +
 			"while an embedded store is its service's alone. See docs/archive.md.",
 	}
-	parent.AddCommand(listArchive(), verifyArchive(stderr), runArchive(stderr), restoreArchive(stderr))
+	parent.AddCommand(p.listArchive(), p.verifyArchive(), p.runArchive(), p.restoreArchive())
 	return parent
 }
 
 // archiveConfig is a configuration that has an archive.
-func archiveConfig(cmd *cobra.Command) (config.Config, error) {
-	c, _, err := resolve(cmd)
+func (p Program) archiveConfig(cmd *cobra.Command) (config.Config, error) {
+	c, err := p.Resolve(cmd)
 	if err == nil && c.Archive.Dir == "" {
 		err = config.Problems{{Origin: "archive", Text: "none is named: set WATCHTOWER_ARCHIVE, for instance to file:/var/lib/watchtower/archive"}}
 	}
 	return c, err
 }
 
-func listArchive() *cobra.Command {
+func (p Program) listArchive() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the segments", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := archiveConfig(cmd)
+			c, err := p.archiveConfig(cmd)
 			if err != nil {
 				return err
 			}
@@ -66,28 +65,28 @@ func listArchive() *cobra.Command {
 			return w.Flush()
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	return cmd
 }
 
 // errUnsound ends a verification of the archive that has found something.
 var errUnsound = errors.New("the archive is not sound")
 
-func verifyArchive(stderr io.Writer) *cobra.Command {
+func (p Program) verifyArchive() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Read every segment whole and say which are missing or damaged", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := archiveConfig(cmd)
+			c, err := p.archiveConfig(cmd)
 			if err != nil {
 				return err
 			}
 			segments, begins, files, err := app.Segments(cmd.Context(), c)
 			if err != nil {
-				return errUnchecked{err}
+				return Unchecked{err}
 			}
 			var events, bytes uint64
 			broken := 0
-			tell := progress(stderr)
+			tell := Progress(p.Stderr)
 			next := event.Position(1)
 			for i, s := range segments {
 				if s.First != next {
@@ -113,45 +112,45 @@ func verifyArchive(stderr io.Writer) *cobra.Command {
 			return err
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	return cmd
 }
 
 // withArchiver opens the configured store for as long as do takes, which is at work alone,
 // also beside a service.
-func withArchiver(cmd *cobra.Command, stderr io.Writer, do func(ctx context.Context, a *archiver.Archiver) error) error {
-	c, err := archiveConfig(cmd)
+func (p Program) withArchiver(cmd *cobra.Command, do func(ctx context.Context, a *archiver.Archiver) error) error {
+	c, err := p.archiveConfig(cmd)
 	if err != nil {
 		return err
 	}
-	return program(stderr).WithStorage(cmd, c, func(ctx context.Context, s app.Storage, log *slog.Logger) error {
-		a := app.Archiver(s, c, operator.Meta(), log, app.Crash())
+	return p.WithStorage(cmd, c, func(ctx context.Context, s app.Storage, log *slog.Logger) error {
+		a := app.Archiver(s, c, Meta(), log, app.Crash())
 		return a.Alone(ctx, func(ctx context.Context) error { return do(ctx, a) })
 	})
 }
 
 // withPlan has a look at the configured store for as long as do takes.
-func withPlan(cmd *cobra.Command, do func(ctx context.Context, p archiver.Plan) error) error {
-	c, err := archiveConfig(cmd)
+func (p Program) withPlan(cmd *cobra.Command, do func(ctx context.Context, p archiver.Plan) error) error {
+	c, err := p.archiveConfig(cmd)
 	if err != nil {
 		return err
 	}
 	return app.ArchivePlan(cmd.Context(), c, do)
 }
 
-func runArchive(stderr io.Writer) *cobra.Command {
+func (p Program) runArchive() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run", Short: "Move what is old enough now, and drop it from the store", Args: cobra.NoArgs,
 		Long: "Move what is old enough now, and drop it from the store: also what was restored.",
 	}
 	dry := cmd.Flags().Bool("dry-run", false, "say what would be done, and do nothing")
-	settings(cmd)
+	p.Settings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		out := cmd.OutOrStdout()
 		if *dry {
-			return withPlan(cmd, func(ctx context.Context, p archiver.Plan) error { return planned(ctx, out, p) })
+			return p.withPlan(cmd, func(ctx context.Context, p archiver.Plan) error { return planned(ctx, out, p) })
 		}
-		return withArchiver(cmd, stderr, func(ctx context.Context, a *archiver.Archiver) error {
+		return p.withArchiver(cmd, func(ctx context.Context, a *archiver.Archiver) error {
 			report, err := a.Pass(ctx, true)
 			for _, s := range report.Stored {
 				fmt.Fprintf(out, "stored positions %d to %d in %s: %d bytes\n", s.First, s.Past-1, s.Name, s.Bytes) //nolint:errcheck // what matters is done
@@ -182,16 +181,16 @@ func planned(ctx context.Context, out io.Writer, p archiver.Plan) error {
 	return err
 }
 
-func restoreArchive(stderr io.Writer) *cobra.Command {
+func (p Program) restoreArchive() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "restore", Short: "Put archived events back into the store, from a position on", Args: cobra.NoArgs,
 		Long: "Put archived events back into the store, from the segment of a position on up to where\n" +
 			"the store's log begins. They stay there until archive run; the segments stay as well.",
-		Example: "  watchtower archive restore --from 3000001 --dry-run",
+		Example: "  " + p.Name + " archive restore --from 3000001 --dry-run",
 	}
 	from := cmd.Flags().Uint64("from", 0, "the position that is wanted")
 	dry := cmd.Flags().Bool("dry-run", false, "say what would be done, and do nothing")
-	settings(cmd)
+	p.Settings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *from == 0 {
 			return errors.New("--from names no position: they begin with 1")
@@ -201,7 +200,7 @@ func restoreArchive(stderr io.Writer) *cobra.Command {
 			return err
 		}
 		if *dry {
-			return withPlan(cmd, func(_ context.Context, p archiver.Plan) error {
+			return p.withPlan(cmd, func(_ context.Context, p archiver.Plan) error {
 				first, err := p.Restorable(event.Position(*from))
 				if err != nil {
 					return err
@@ -209,7 +208,7 @@ func restoreArchive(stderr io.Writer) *cobra.Command {
 				return say("would restore", first, p.Begins)
 			})
 		}
-		return withArchiver(cmd, stderr, func(ctx context.Context, a *archiver.Archiver) error {
+		return p.withArchiver(cmd, func(ctx context.Context, a *archiver.Archiver) error {
 			first, past, err := a.Restore(ctx, event.Position(*from))
 			if err != nil {
 				return err

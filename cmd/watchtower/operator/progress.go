@@ -1,0 +1,33 @@
+package operator
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// Unchecked ends what could not be finished, so that nothing is known: the exit status is
+// another one than that of having found something.
+type Unchecked struct{ Err error }
+
+func (e Unchecked) Error() string { return e.Err.Error() }
+func (e Unchecked) Unwrap() error { return e.Err }
+
+// progressEvery is the pause between two lines of progress.
+const progressEvery = 2 * time.Second
+
+// Progress tells how far each step is, now and then.
+func Progress(to io.Writer) func(step string, done, of uint64) {
+	last := time.Now()
+	return func(step string, done, of uint64) {
+		if time.Since(last) < progressEvery {
+			return
+		}
+		last = time.Now()
+		if of == 0 {
+			fmt.Fprintf(to, "%s: %d\n", step, done) //nolint:errcheck // progress only
+			return
+		}
+		fmt.Fprintf(to, "%s: %d of %d\n", step, done, of) //nolint:errcheck // progress only
+	}
+}
