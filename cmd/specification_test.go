@@ -17,6 +17,7 @@ import (
 // for, and what is promised, whatever goes wrong.
 const (
 	specification = "docs/specification.md"
+	relay         = "docs/relay-specification.md"
 	reliability   = "docs/reliability.md"
 )
 
@@ -27,11 +28,17 @@ var specified = []string{
 	"7", "8.1", "8.2", "8.3", "9", "10", "11", "12", "13", "14", "15", "16", "Result",
 }
 
+// asked are the sections of what the relay was asked for, in four documents: a nonce
+// manager (A), a worker (B), a pool of keys (C), leases and fencing (D).
+var asked = slices.Concat(
+	upTo("A", 1, 13), upTo("B", 1, 12), upTo("C", 1, 13), upTo("D", 1, 5), upTo("D6.", 1, 6), upTo("D", 7, 9), upTo("D", 11, 12),
+)
+
 // listed are the rows that the tables of [reliability] must have: of promises, of what
 // goes wrong around the service, and of what clients send. Tests speak of them by these
 // numbers.
 var listed = map[string][]string{
-	"Promises": append(upTo("P", 1, 32), "P34"),
+	"Promises": upTo("P", 1, 34),
 	"Faults": {"1", "2", "3", "4", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30",
 		"31", "32", "33", "34", "35", "36", "40", "41", "42", "43", "44"},
 	"Input": upTo("", 1, 67),
@@ -54,10 +61,12 @@ type demand struct {
 }
 
 func TestSpecification(t *testing.T) {
-	demands := append(readDemands(t, specification), readDemands(t, reliability)...)
-	for _, section := range specified {
-		if !slices.ContainsFunc(demands, func(d demand) bool { return d.section == section }) {
-			t.Errorf("%s has nothing on section %s", specification, section)
+	demands := slices.Concat(readDemands(t, specification), readDemands(t, relay), readDemands(t, reliability))
+	for page, sections := range map[string][]string{specification: specified, relay: asked} {
+		for _, section := range sections {
+			if !slices.ContainsFunc(demands, func(d demand) bool { return d.section == section }) {
+				t.Errorf("%s has nothing on section %s", page, section)
+			}
 		}
 	}
 	for section, rows := range listed {
