@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/console"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
@@ -63,6 +64,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root.SetErr(stderr)
 	p := program(stderr)
 	root.AddCommand(serve(stderr), request(stderr), forward(stderr), p.Keys(), p.Projections(), p.Archive(), p.Audit(), configuration(), versionCommand())
+	root.AddCommand(console.Commands()...)
 	return root
 }
 

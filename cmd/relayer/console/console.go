@@ -1,0 +1,225 @@
+// Package console is the commands that ask a running relayer over HTTP: what operators
+// do on its internal listener, and what clients do with its API of intents. They hold no
+// key and open no store.
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
+)
+
+// keyVar has the API key, for both listeners.
+const keyVar = "RELAYER_API_KEY"
+
+// listener is one of the relayer's two that are asked here.
+type listener struct{ name, variable, standard string }
+
+var (
+	internal = listener{"the internal listener (metrics-listen)", "RELAYER_ADMIN_URL", "http://127.0.0.1:8421"} //nolint:gochecknoglobals // a constant
+	front    = listener{"the API of intents (relay.listen)", "RELAYER_URL", "http://127.0.0.1:8422"}            //nolint:gochecknoglobals // a constant
+)
+
+// Commands are all of them.
+func Commands() []*cobra.Command {
+	return []*cobra.Command{signers(), safeguards(), budgets(), intents(), webhooks()}
+}
+
+// Bounds of one request.
+const (
+	answerTime = 30 * time.Second // beside what the relayer was asked to wait
+	answerMost = 64 << 20         // bytes
+	givenMost  = 16 << 20         // bytes of standard input
+)
+
+// door is how a command reaches the relayer, and how it shows what it is answered.
+type door struct {
+	listener
+	url, keyFile string
+	asJSON       bool
+}
+
+// flags adds those that every command here has.
+func (d *door) flags(cmd *cobra.Command) *cobra.Command {
+	flags := cmd.Flags()
+	flags.StringVar(&d.url, "url", "", "of "+d.name+" (default: "+d.variable+", or "+d.standard+")")
+	flags.StringVar(&d.keyFile, "key-file", "", "a file that holds an API key (default: the key in "+keyVar+", if it is set)")
+	flags.BoolVar(&d.asJSON, "json", false, "print the answer as it is")
+	return cmd
+}
+
+// asks is a command that makes one request, of its flags and arguments, and tells what it
+// is answered.
+func asks[T any](at listener, cmd *cobra.Command, of func(cmd *cobra.Command, args []string) (asking, error), tell func(to io.Writer, answer T) error) *cobra.Command {
+	d := door{listener: at}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		a, err := of(cmd, args)
+		if err != nil {
+			return err
+		}
+		answer, err := d.ask(cmd.Context(), a)
+		if err != nil {
+			return err
+		}
+		return show(cmd, &d, answer, tell)
+	}
+	return d.flags(cmd)
+}
+
+// get asks for what stands at a path.
+func get(path ...string) asking { return asking{method: http.MethodGet, path: path} }
+
+// asking is one request.
+type asking struct {
+	method string
+	path   []string // its parts, not escaped
+	query  url.Values
+	body   any           // made JSON; nil is none
+	wait   time.Duration // that the relayer may take, as it was asked to
+}
+
+// ask makes a request, and gives the answer's body if it is a good one. What the relayer
+// refuses is a *watchtower.Problem.
+func (d *door) ask(ctx context.Context, a asking) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime+a.wait)
+	defer cancel()
+	req, err := d.request(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err // its text has the path
+		}
+		return nil, fmt.Errorf("%s cannot be reached at %s://%s: %w; --url or %s says where it is", d.name, req.URL.Scheme, req.URL.Host, err, d.variable)
+	}
+	defer res.Body.Close() //nolint:errcheck // read to its end, or of no more use
+	body, err := io.ReadAll(io.LimitReader(res.Body, answerMost))
+	if err != nil {
+		return nil, fmt.Errorf("the answer broke off: %w", err)
+	}
+	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusAccepted {
+		return nil, refusal(req, res.StatusCode, body)
+	}
+	return body, nil
+}
+
+func (d *door) request(ctx context.Context, a asking) (*http.Request, error) {
+	target, err := url.Parse(cmp.Or(d.url, os.Getenv(d.variable), d.standard))
+	if err != nil || target.Scheme != "http" && target.Scheme != "https" || target.Host == "" {
+		return nil, fmt.Errorf("the URL of %s is to begin with http:// or https:// and name a host", d.name)
+	}
+	target = target.JoinPath(a.path...)
+	target.RawQuery = a.query.Encode()
+	body := []byte{}
+	if a.body != nil {
+		if body, err = json.Marshal(a.body); err != nil {
+			return nil, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, a.method, target.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if a.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	key := os.Getenv(keyVar)
+	if d.keyFile != "" {
+		text, err := os.ReadFile(d.keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("key-file: %w", err)
+		}
+		key = string(text)
+	}
+	if key = strings.TrimSpace(key); key != "" {
+		req.Header.Set("X-Api-Key", key)
+	}
+	return req, nil
+}
+
+// refusal is why the relayer has said no.
+func refusal(req *http.Request, status int, body []byte) error {
+	p := new(watchtower.Problem)
+	if json.Unmarshal(body, p) != nil || p.Code == "" {
+		return fmt.Errorf("%s://%s answers %d %s, which is no relayer's answer", req.URL.Scheme, req.URL.Host, status, strings.ToLower(http.StatusText(status)))
+	}
+	p.Status = status
+	switch status {
+	case http.StatusUnauthorized:
+		return fmt.Errorf("%w; --key-file or %s gives an API key", p, keyVar)
+	case http.StatusNotFound:
+		if p.Code == "not-found" {
+			return fmt.Errorf("%w; is this the right one of the relayer's listeners?", p)
+		}
+	}
+	return p
+}
+
+// show prints an answer: as it is, or by what text makes of it.
+func show[T any](cmd *cobra.Command, d *door, answer []byte, text func(to io.Writer, answer T) error) error {
+	if d.asJSON {
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", bytes.TrimSpace(answer))
+		return err
+	}
+	var told T
+	if err := json.Unmarshal(answer, &told); err != nil {
+		return fmt.Errorf("the relayer's answer is not understood: %w", err)
+	}
+	return text(cmd.OutOrStdout(), told)
+}
+
+// table prints rows under a head.
+func table(to io.Writer, head string, rows [][]string) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, head) //nolint:errcheck // Flush tells
+	for _, row := range rows {
+		for i := range row {
+			row[i] = cmp.Or(plain(row[i]), "-")
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t")) //nolint:errcheck // Flush tells
+	}
+	return w.Flush()
+}
+
+// plain is text without what could steer a terminal.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || 0x80 <= r && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// given is the whole standard input.
+func given(cmd *cobra.Command) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), givenMost+1))
+	if err == nil && len(text) > givenMost {
+		err = fmt.Errorf("standard input has more than %d bytes", givenMost)
+	}
+	return text, err
+}
+
+// reasoned adds the flag that every change has.
+func reasoned(cmd *cobra.Command, reason *string) *cobra.Command {
+	cmd.Flags().StringVar(reason, "reason", "", "why, for whoever reads the log")
+	_ = cmd.MarkFlagRequired("reason") // it is there
+	return cmd
+}

@@ -1,0 +1,64 @@
+package console
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The page for operators names every command that there is, in the row of its parent.
+func TestPageNamesEveryCommand(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/relayer.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, parent := range Commands() {
+		_, row, found := strings.Cut(string(page), "\n| `relayer "+parent.Name()+"` | ")
+		if !found {
+			t.Errorf("no row of the page is about relayer %s", parent.Name())
+			continue
+		}
+		row, _, _ = strings.Cut(row, "\n")
+		for _, cmd := range parent.Commands() {
+			for _, name := range append(cmd.Aliases, cmd.Name()) {
+				if !strings.Contains(row, "`"+name+"`") {
+					t.Errorf("relayer %s %s is not in %q", parent.Name(), name, row)
+				}
+			}
+			if cmd.Flags().Lookup("json") == nil || cmd.Flags().Lookup("url") == nil {
+				t.Errorf("relayer %s %s lacks flags that all have", parent.Name(), cmd.Name())
+			}
+		}
+	}
+}
+
+// What may be called is read as it is shown, and what is no target is refused.
+func TestTargets(t *testing.T) {
+	const one, other = "0x20c0000000000000000000000000000000000000", "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
+	for _, given := range [][]string{{"any"}, {one}, {one + ":0xa9059cbb", other}, {"create", one + ":0xa9059cbb,0x095ea7b3"}} {
+		targets, err := parseTargets(given)
+		if err != nil {
+			t.Errorf("%q: %v", given, err)
+		}
+		if diff := cmp.Diff(strings.Join(given, " "), targetsText(targets)); diff != "" {
+			t.Error(diff)
+		}
+	}
+	for _, bad := range []string{"", "0x12", "any:0xa9059cbb", one + ":", one + ":0xa9", "create:0xa9059cbb", one + ":0xa9059cbb,"} {
+		if targets, err := parseTargets([]string{bad}); err == nil {
+			t.Errorf("%q is taken for %+v", bad, targets)
+		}
+	}
+	if _, err := parseTargets([]string{one, "any"}); err == nil {
+		t.Error("any beside another is taken")
+	}
+}
+
+// What a relayer answers cannot steer a terminal.
+func TestPlain(t *testing.T) {
+	if got := plain("a\x1b[2Jb\nc\u009bd é"); got != "a[2Jbcd é" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,249 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+// webhookShown is an endpoint as clients are shown it.
+type webhookShown struct {
+	ID           notice.EndpointID
+	Origin       string
+	Secrets      []string
+	Known        bool
+	Failures     int
+	FailingSince int64
+	PausedUntil  int64
+	Disabled     notice.Reason
+	DisabledAt   int64
+}
+
+// state is how it stands, in words.
+func (w webhookShown) state() string {
+	switch {
+	case !w.Known:
+		return "nothing was told there yet"
+	case w.Disabled != "":
+		return fmt.Sprintf("disabled since %s: %s", stamp(w.DisabledAt), w.Disabled)
+	case w.PausedUntil != 0:
+		return "failing since " + stamp(w.FailingSince) + ", pauses until " + stamp(w.PausedUntil)
+	case w.Failures > 0:
+		return "failing since " + stamp(w.FailingSince)
+	}
+	return "well"
+}
+
+func tellWebhooks(to io.Writer, all []webhookShown) error {
+	var rows [][]string
+	for _, w := range all {
+		rows = append(rows, []string{w.ID.String(), w.Origin, strconv.Itoa(w.Failures), w.state()})
+	}
+	return table(to, "ID\tORIGIN\tFAILURES\tSTATE", rows)
+}
+
+func tellWebhook(to io.Writer, w webhookShown) error {
+	if err := tellWebhooks(to, []webhookShown{w}); err != nil {
+		return err
+	}
+	for _, secret := range w.Secrets {
+		if _, err := fmt.Fprintln(to, "signed with", plain(secret)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func webhooks() *cobra.Command {
+	parent := &cobra.Command{
+		Use: "webhooks", Short: "Look at endpoints and what was given up there, and look after them",
+		Long: "Look at the endpoints that clients' webhooks name, and at what was given up there, and look\n" +
+			"after them, by asking a running relayer on its API of intents. An API key sees its client's;\n" +
+			"with the scope admin, all. URLs may be secret, so they are read from standard input.\n" +
+			"See docs/relayer.md.",
+	}
+	parent.AddCommand(
+		listWebhooks(),
+		onWebhook("show ID", "Show how an endpoint stands", http.MethodGet, nil),
+		deadNotices(), redeliver(),
+		onWebhook("enable ID", "Send to an endpoint again that was disabled", http.MethodPost, []string{"enable"}),
+		onWebhook("disable ID", "Send nothing more to an endpoint", http.MethodPost, []string{"disable"}),
+		ofURL("find", "Show the endpoint of the URL that is read from standard input, and its secrets", []string{"v1", "webhooks"}, tellWebhook),
+		ofURL("try", "Send one message that tells nothing to the URL that is read from standard input", []string{"v1", "webhooks", "try"}, tellTried),
+	)
+	return parent
+}
+
+// endpointsShown is a page of endpoints.
+type endpointsShown struct {
+	Webhooks []webhookShown
+	HasMore  bool
+}
+
+func tellEndpoints(to io.Writer, p endpointsShown) error {
+	if err := tellWebhooks(to, p.Webhooks); err != nil || !p.HasMore {
+		return err
+	}
+	_, err := fmt.Fprintf(to, "there are more: --after %s\n", p.Webhooks[len(p.Webhooks)-1].ID)
+	return err
+}
+
+func listWebhooks() *cobra.Command {
+	var limit, after string
+	cmd := asks(front, &cobra.Command{Use: "list", Short: "List all endpoints, of all clients", Args: cobra.NoArgs},
+		func(*cobra.Command, []string) (asking, error) {
+			a := get("v1", "webhooks")
+			a.query = url.Values{}
+			set(a.query, "limit", limit)
+			set(a.query, "after", after)
+			return a, nil
+		}, tellEndpoints)
+	cmd.Flags().StringVar(&limit, "limit", "", "how many at most")
+	cmd.Flags().StringVar(&after, "after", "", "go on with a list after this `id`")
+	return cmd
+}
+
+// set gives a query what is not empty.
+func set(q url.Values, name, value string) {
+	if value != "" {
+		q.Set(name, value)
+	}
+}
+
+// onWebhook is a command about one endpoint without more to say.
+func onWebhook(use, short, method string, last []string) *cobra.Command {
+	return asks(front, &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)},
+		func(_ *cobra.Command, args []string) (asking, error) {
+			return asking{method: method, path: append([]string{"v1", "webhooks", args[0]}, last...)}, nil
+		}, tellWebhook)
+}
+
+func deadNotices() *cobra.Command {
+	var limit, after string
+	cmd := asks(front, &cobra.Command{Use: "dead ID", Short: "List what was given up at an endpoint", Args: cobra.ExactArgs(1)},
+		func(_ *cobra.Command, args []string) (asking, error) {
+			a := get("v1", "webhooks", args[0], "dead")
+			a.query = url.Values{}
+			set(a.query, "limit", limit)
+			if after == "" {
+				return a, nil
+			}
+			last, err := parseNotice(after)
+			a.query.Set("intent", last.Intent.String())
+			a.query.Set("sequence", strconv.FormatUint(last.Seq, 10))
+			return a, err
+		}, tellDead)
+	cmd.Flags().StringVar(&limit, "limit", "", "how many at most")
+	cmd.Flags().StringVar(&after, "after", "", "go on with a list after this `notice`, INTENT/SEQUENCE")
+	return cmd
+}
+
+// deadShown is the answer that lists what was given up.
+type deadShown struct {
+	Notices []struct {
+		Intent   chain.IntentID
+		Sequence uint64
+		Attempts int
+		Cause    notice.Cause
+		Status   int
+		LastAt   int64
+		Event    struct{ Type string }
+	}
+	HasMore bool
+}
+
+func tellDead(to io.Writer, a deadShown) error {
+	var rows [][]string
+	name := ""
+	for _, n := range a.Notices {
+		name = fmt.Sprintf("%s/%d", n.Intent, n.Sequence)
+		why, last := string(n.Cause), ""
+		if n.Status != 0 {
+			why += " " + strconv.Itoa(n.Status)
+		}
+		if n.LastAt != 0 {
+			last = stamp(n.LastAt)
+		}
+		rows = append(rows, []string{name, n.Event.Type, strconv.Itoa(n.Attempts), last, why})
+	}
+	if err := table(to, "NOTICE\tTYPE\tATTEMPTS\tLAST\tWHY", rows); err != nil || !a.HasMore {
+		return err
+	}
+	_, err := fmt.Fprintf(to, "there are more: --after %s\n", name)
+	return err
+}
+
+// parseNotice reads the name of a notice.
+func parseNotice(text string) (ref notice.Ref, err error) {
+	id, sequence, _ := strings.Cut(text, "/")
+	if ref.Intent, err = chain.ParseIntentID(id); err == nil {
+		ref.Seq, err = strconv.ParseUint(sequence, 10, 63)
+	}
+	if err != nil {
+		return ref, fmt.Errorf("%q is no notice: INTENT/SEQUENCE, as dead lists them: %w", text, err)
+	}
+	return ref, nil
+}
+
+func redeliver() *cobra.Command {
+	return asks(front, &cobra.Command{
+		Use: "redeliver ID [INTENT/SEQUENCE]...", Args: cobra.MinimumNArgs(1),
+		Short: "Send again what was given up at an endpoint: all of it, or what is named",
+	}, func(_ *cobra.Command, args []string) (asking, error) {
+		body := map[string]any{}
+		var named []notice.Ref
+		for _, text := range args[1:] {
+			ref, err := parseNotice(text)
+			if err != nil {
+				return asking{}, err
+			}
+			named = append(named, ref)
+		}
+		if named != nil {
+			body["notices"] = named
+		}
+		return asking{method: http.MethodPost, path: []string{"v1", "webhooks", args[0], "redeliver"}, body: body}, nil
+	}, tellWebhook)
+}
+
+// triedShown is what came of a message that tells nothing.
+type triedShown struct {
+	ID        notice.EndpointID
+	Delivered bool
+	Cause     notice.Cause
+	Status    int
+}
+
+// errNotDelivered ends a try that came to nothing.
+type errNotDelivered struct{ triedShown }
+
+func (e errNotDelivered) Error() string {
+	if e.Status != 0 {
+		return fmt.Sprintf("the endpoint answered %d: %s", e.Status, e.Cause)
+	}
+	return "nothing was delivered: " + string(e.Cause)
+}
+
+func tellTried(to io.Writer, t triedShown) error {
+	if !t.Delivered {
+		return errNotDelivered{t}
+	}
+	_, err := fmt.Fprintf(to, "%s has taken it: %d\n", t.ID, t.Status)
+	return err
+}
+
+// ofURL is a command about the URL that is read from standard input.
+func ofURL[T any](use, short string, path []string, tell func(io.Writer, T) error) *cobra.Command {
+	return asks(front, &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}, func(cmd *cobra.Command, _ []string) (asking, error) {
+		text, err := given(cmd)
+		return asking{method: http.MethodPost, path: path, body: map[string]string{"url": strings.TrimSpace(string(text))}}, err
+	}, tell)
+}

@@ -1,0 +1,134 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// Stories of the command line, told to a relayer that runs: what is typed, and what is
+// answered.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds()[1], inFiles, webhookFlags(t)...)
+	var gone atomic.Bool
+	gone.Store(true)
+	hook := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
+		if gone.Load() {
+			answer.WriteHeader(http.StatusGone)
+			return
+		}
+		answer.WriteHeader(http.StatusNoContent)
+	}))
+	t.Cleanup(hook.Close)
+	s := w.relayer(t)
+	check(t, s.Start(w.ctx))
+	url, operator := w.client(t, s).url, w.operator(s)
+
+	stranger := wallet.Dev(5).Address()
+	first, second, third, other, elsewhere, hooked := w.one(0, "first"), w.one(0, "second"), w.one(0, "third"), w.one(0, "first"), w.one(0, "other"), w.one(2, "hooked")
+	other.Calls = []intent.Call{{To: &stranger, Value: intent.NewAmount(2)}}
+	elsewhere.Signer = &stranger
+	given := map[string]any{
+		"wish.json": wish(first), "second.json": wish(second), "third.json": wish(third), "other.json": wish(other),
+		"list.json": []any{wish(first), wish(elsewhere)}, "hooked.json": hookedWish(hooked, hook.URL),
+	}
+	stories := testscript.Params{
+		Dir: "testdata/script",
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"until":   until,
+			"capture": capture,
+			"back":    func(*testscript.TestScript, bool, []string) { gone.Store(false) },
+			"makekey": func(ts *testscript.TestScript, _ bool, _ []string) {
+				ts.Check(os.WriteFile(ts.MkAbs("admin.key"), []byte(operator.makeKey(t, "admin")), 0o600))
+				awaitClosed(ts, operator)
+			},
+		},
+		Setup: func(env *testscript.Env) error {
+			for name, body := range given {
+				text, err := json.Marshal(body)
+				check(t, err)
+				check(t, os.WriteFile(env.Cd+"/"+name, text, 0o600))
+			}
+			check(t, os.WriteFile(env.Cd+"/gone.url", []byte(hook.URL+"\n"), 0o600))
+			for name, value := range map[string]string{
+				"relayer": program, "RELAYER_URL": url, "RELAYER_ADMIN_URL": operator.url,
+				"alice": wallet.Dev(0).Address().String(), "bob": wallet.Dev(1).Address().String(),
+				"first": first.ID().String(), "second": second.ID().String(), "hooked": hooked.ID().String(),
+			} {
+				env.Setenv(name, value)
+			}
+			return nil
+		},
+	}
+	t.Run("story", func(t *testing.T) { testscript.Run(t, stories) }) // which waits for all of them
+	check(t, s.Stop(w.ctx))
+}
+
+// hookedWish is the body that asks for an intent with a webhook.
+func hookedWish(r intent.Request, url string) any {
+	text, err := json.Marshal(wish(r))
+	if err != nil {
+		panic(err) // it is ours
+	}
+	return json.RawMessage(bytes.Replace(text, []byte("{"), []byte(`{"webhooks":["`+url+`"],`), 1))
+}
+
+// until runs a command again and again until its output matches, or with a ! before the
+// pattern does not.
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	pattern, not := strings.CutPrefix(args[0], "!")
+	want := regexp.MustCompile("(?m)" + pattern)
+	for deadline := time.Now().Add(patience / 3); ; {
+		err := ts.Exec(args[1], args[2:]...)
+		if out := ts.ReadFile("stdout"); err == nil && want.MatchString(out) != not {
+			return
+		} else if time.Now().After(deadline) {
+			ts.Fatalf("%v never says %q: %v\n%s%s", args[1:], args[0], err, out, ts.ReadFile("stderr"))
+		}
+	}
+}
+
+// capture makes what a pattern matches of the last output a variable.
+func capture(ts *testscript.TestScript, _ bool, args []string) {
+	found := regexp.MustCompile("(?m)" + args[1]).FindString(ts.ReadFile("stdout"))
+	if found == "" {
+		ts.Fatalf("%q is not in the output", args[1])
+	}
+	ts.Setenv(args[0], found)
+}
+
+// makeKey makes an API key of a scope at the internal listener.
+func (c client) makeKey(t *testing.T, scope string) string {
+	t.Helper()
+	var made struct{ Token string }
+	body := map[string]any{"name": "ops", "scopes": []string{scope}, "senders": []string{}, "ratePerSecond": 0, "rateBurst": 0, "expiresAt": 0}
+	if status, err := c.do(http.MethodPost, "/admin/keys", body, &made); err != nil || status != http.StatusCreated {
+		t.Fatalf("a key is answered with %d, %v", status, err)
+	}
+	return made.Token
+}
+
+// awaitClosed waits until whoever has no key is not let in.
+func awaitClosed(ts *testscript.TestScript, c client) {
+	for {
+		var p struct{ Code string }
+		status, err := c.do(http.MethodGet, "/admin/signers", nil, &p)
+		ts.Check(err)
+		if status == http.StatusUnauthorized {
+			return
+		}
+	}
+}
