@@ -50,10 +50,11 @@ const (
 
 const (
 	// agreeWithin bounds how long others are waited for.
-	agreeWithin = 1500 * time.Millisecond
+	agreeWithin = 3 * time.Second
 	// agreePause is the pause before an endpoint is asked again that has not come so
-	// far: what one node shows, its neighbours show some moments later.
-	agreePause = 75 * time.Millisecond
+	// far: what one node shows, its neighbours show some moments later. It doubles.
+	agreePause   = 75 * time.Millisecond
+	agreeDoubles = 3 // times
 	// missedFor is how long endpoints that are out of rotation are waited for: a liar who
 	// is alone for a moment, because the others stumble, must not be believed in it.
 	// What somebody waits for, and what the chain may take back, waits less.
@@ -83,14 +84,20 @@ func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, about subject, what 
 	others := p.witnesses(e)
 	need := min(p.config.Agree-1, len(others))
 	missed, seen := p.missed(e)
-	alone := need < min(p.config.Agree-1, len(others)+missed)
+	wanted := min(p.config.Agree-1, len(others)+missed)
+	alone := need < wanted
+	away := 0 // who might have a word, and are not asked
 	if alone && p.aloneFor(about) < about.patience(seen) {
-		return nil, false, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d are healthy, %d are not)", what, errAlone, len(others), missed)}
+		stumbling := p.stumbling(e)
+		alone, need, away = false, wanted, missed-len(stumbling)
+		if others = append(others, stumbling...); len(others) < need {
+			return nil, false, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d have not been asked)", what, errAlone, away)}
+		}
 	}
 	if need <= 0 {
 		return nil, !alone, nil
 	}
-	h := hearing{pool: p, ctx: ctx, check: check, said: make(chan said, len(others)), queue: others, held: map[*endpoint]bool{}}
+	h := p.hearing(ctx, others, check)
 	late := time.NewTimer(agreeWithin)
 	defer late.Stop()
 	next := time.NewTimer(0)
@@ -123,7 +130,7 @@ func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, about subject, what 
 			return nil, false, &outvoted{e.name, what}
 		}
 	}
-	mute := len(others) - len(h.agreed) - len(h.differed) - h.declined
+	mute := away + len(others) - len(h.agreed) - len(h.differed) - h.declined
 	if mute == 0 && len(h.differed) == 0 {
 		return h.agreed, len(h.agreed) > 0 || missed == 0, nil // all who have a say agree, however few they are
 	}
@@ -141,78 +148,6 @@ func (p *Pool) allBearOut(ctx context.Context, about subject, what string, check
 		return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w", what, errAlone)}
 	}
 	return p.borneOut(ctx, e, about, what, check)
-}
-
-// hearing is the asking of witnesses: the best first, another when one takes longer
-// than usual or has nothing to say.
-type hearing struct {
-	pool  *Pool
-	ctx   context.Context
-	check func(ctx context.Context, other *endpoint) say
-
-	queue []*endpoint // to be asked, again those at its end
-	asked int         // that have not said yet
-	said  chan said
-	pause time.Duration // until the next is asked
-
-	agreed, differed []*endpoint
-	held             map[*endpoint]bool // whose last word was saysHeld
-	declined         int
-}
-
-type said struct {
-	other *endpoint
-	say   say
-}
-
-// open reports whether somebody may still say something.
-func (h *hearing) open() bool { return h.asked > 0 || len(h.queue) > 0 }
-
-// callNext asks the next witness, who may answer when the hearing is over.
-func (h *hearing) callNext() {
-	h.pause = agreeWithin
-	if len(h.queue) == 0 {
-		return
-	}
-	other := h.queue[0]
-	h.queue = h.queue[1:]
-	h.asked++
-	h.pause = h.pool.hedge(other)
-	own, end := h.pool.outlive(h.ctx)
-	h.pool.running.Go(func() {
-		defer end()
-		h.said <- said{other, h.check(own, other)}
-	})
-}
-
-func (h *hearing) hear(heard said) {
-	h.asked--
-	h.pause = 0
-	delete(h.held, heard.other)
-	switch heard.say {
-	case saysYes:
-		h.agreed = append(h.agreed, heard.other)
-	case saysNo:
-		h.differed = append(h.differed, heard.other)
-	case saysNothing:
-		h.declined++
-	case saysLater, saysHeld:
-		h.queue = append(h.queue, heard.other)
-		h.pause = agreePause
-		if heard.say == saysHeld {
-			h.held[heard.other] = true
-		}
-	}
-}
-
-// dismiss takes it that those keep no receipts who have had the block with the
-// transaction and no receipt all the time. They bear the block out, and are not
-// waited for again for a while.
-func (h *hearing) dismiss() {
-	for other := range h.held {
-		h.declined++
-		other.bare.Store(h.pool.config.Now().Add(bareFor).UnixNano())
-	}
 }
 
 // errAlone means that nobody bears out yet what one endpoint says.
@@ -293,25 +228,32 @@ func (p *Pool) heardOf(about subject) {
 
 // witnesses are the healthy endpoints beside e, those that have come furthest first.
 func (p *Pool) witnesses(e *endpoint) []*endpoint {
-	type witness struct {
-		*endpoint
-		score float64
-	}
-	var found []witness
-	for _, other := range p.healthy() {
-		if other == e {
+	return p.ranked(func(other *endpoint) bool { return other != e && p.state(other) == Healthy })
+}
+
+// stumbling are those beside e that are out of rotation for failing too often or being
+// behind, the best first. They may have a word all the same.
+func (p *Pool) stumbling(e *endpoint) []*endpoint {
+	return p.ranked(func(other *endpoint) bool {
+		state := p.state(other)
+		return other != e && (state == Tripped || state == Lagging) && other.wasOurs()
+	})
+}
+
+// ranked are some of the endpoints, the one with the best score first.
+func (p *Pool) ranked(among func(*endpoint) bool) (found []*endpoint) {
+	scores := map[*endpoint]float64{}
+	for _, e := range p.endpoints {
+		if !among(e) {
 			continue
 		}
-		other.mu.Lock()
-		found = append(found, witness{other, other.health.score()})
-		other.mu.Unlock()
+		e.mu.Lock()
+		scores[e] = e.health.score()
+		e.mu.Unlock()
+		found = append(found, e)
 	}
-	slices.SortStableFunc(found, func(a, b witness) int { return cmp.Compare(b.score, a.score) })
-	others := make([]*endpoint, len(found))
-	for i, w := range found {
-		others[i] = w.endpoint
-	}
-	return others
+	slices.SortStableFunc(found, func(a, b *endpoint) int { return cmp.Compare(scores[b], scores[a]) })
+	return found
 }
 
 // sayOf is what an error of an endpoint says that was asked about a block: nothing, if

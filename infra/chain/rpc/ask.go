@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -11,6 +12,9 @@ import (
 // endpoint has shown that it serves our chain, and once more if it reconnected
 // meanwhile. It keeps to the endpoint's budget, keeps its health and tells Observe.
 func (p *Pool) ask(ctx context.Context, e *endpoint, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
+	if p.doubtful(e) {
+		return p.askAnew(ctx, e, timeout, limit, calls...)
+	}
 	leave, err := p.enter(ctx, e, read, timeout, len(calls))
 	if err != nil {
 		return nil, err
@@ -19,11 +23,57 @@ func (p *Pool) ask(ctx context.Context, e *endpoint, timeout time.Duration, limi
 	return p.perform(ctx, e, timeout, limit, calls...)
 }
 
+// askAnew asks an endpoint that was ours, and may be another by now, who it is in the
+// same request as the calls. Were it asked before and once more after them, one that
+// answers now and then would have to answer three times in a row.
+func (p *Pool) askAnew(ctx context.Context, e *endpoint, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
+	all := slices.Concat(calls, whoCalls())
+	leave, err := p.meter(ctx, e, read, timeout, len(all))
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	closes := e.closes.Load()
+	replies, err := p.exchange(ctx, e, timeout, limit, all...)
+	if err != nil {
+		return nil, err
+	}
+	id, err := e.who(replies[len(calls):])
+	if err != nil {
+		return nil, p.dispute(e, err)
+	}
+	id.connects, id.closes, id.at = e.connects.Load(), closes, p.config.Now()
+	if err := p.admit(e, id); err != nil {
+		return nil, err
+	}
+	return replies[:len(calls)], nil
+}
+
+// doubtful reports whether an endpoint that was ours has to be asked anew who it is, and
+// takes that along with other calls.
+func (p *Pool) doubtful(e *endpoint) bool {
+	stale, _ := e.standing(p.config.Now())
+	return stale && e.wasOurs() && !e.noBatch.Load()
+}
+
+// wasOurs reports whether an endpoint has shown that it serves our chain, and nothing
+// else since.
+func (e *endpoint) wasOurs() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.identity.known && e.identity.ejected == ""
+}
+
 // enter waits until the endpoint has shown that it is ours and may be asked n calls.
 func (p *Pool) enter(ctx context.Context, e *endpoint, use purpose, patience time.Duration, n int) (leave func(), err error) {
 	if err := p.verify(ctx, e); err != nil {
 		return nil, err
 	}
+	return p.meter(ctx, e, use, patience, n)
+}
+
+// meter waits until the endpoint's budget lets it be asked n calls.
+func (p *Pool) meter(ctx context.Context, e *endpoint, use purpose, patience time.Duration, n int) (leave func(), err error) {
 	leave, err = e.meter.enter(ctx, p.config.Now(), use, n, patience)
 	if err != nil && ctx.Err() != nil {
 		return nil, &unverified{err} // the caller gave up before it was asked
@@ -33,6 +83,19 @@ func (p *Pool) enter(ctx context.Context, e *endpoint, use purpose, patience tim
 
 // perform makes calls that have entered.
 func (p *Pool) perform(ctx context.Context, e *endpoint, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
+	replies, err := p.exchange(ctx, e, timeout, limit, calls...)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.verify(ctx, e); err != nil {
+		// Not as verify's error, which would say that nothing had been asked.
+		return nil, &Unreachable{Endpoint: e.name, Err: errors.New("reconnected meanwhile: " + err.Error())}
+	}
+	return replies, nil
+}
+
+// exchange makes calls, keeps the endpoint's health and tells Observe.
+func (p *Pool) exchange(ctx context.Context, e *endpoint, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
 	began := p.config.Now()
 	own, cancel := context.WithTimeout(ctx, timeout)
 	replies, err := e.exchange(own, limit, calls...)
@@ -46,14 +109,7 @@ func (p *Pool) perform(ctx context.Context, e *endpoint, timeout time.Duration, 
 		p.observe(e, c.method, took, failed)
 	}
 	p.judge(ctx, e, took, replies, err)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.verify(ctx, e); err != nil {
-		// Not as verify's error, which would say that nothing had been asked.
-		return nil, &Unreachable{Endpoint: e.name, Err: errors.New("reconnected meanwhile: " + err.Error())}
-	}
-	return replies, nil
+	return replies, err
 }
 
 // outlive is a context that ends with the pool, not with the call that needs it.
@@ -89,7 +145,7 @@ func (p *Pool) blame(e *endpoint, err error) {
 	now := p.config.Now()
 	before := p.state(e)
 	e.failed(now, err)
-	if after := p.state(e); after != before && (after == Tripped || after == Distrusted) {
+	if after := p.state(e); after != before && (after == Tripped || after == Distrusted) && e.news(after, now) {
 		p.config.Log.Warn("endpoint out of rotation", "chain", p.config.Chain, "endpoint", e.name, "state", after, "err", err)
 	}
 }

@@ -66,28 +66,37 @@ func (e *endpoint) standing(now time.Time) (stale bool, err error) {
 // ask asks the endpoint who it is.
 func (e *endpoint) ask(ctx context.Context, now func() time.Time) (identity, time.Duration, error) {
 	began, closes := now(), e.closes.Load()
-	replies, err := e.exchange(ctx, maxBlockReply,
-		call{"eth_chainId", nil}, call{"eth_getBlockByNumber", []any{quantity(0), false}})
+	replies, err := e.exchange(ctx, maxBlockReply, whoCalls()...)
 	took := now().Sub(began)
 	if err != nil {
 		return identity{}, took, err
 	}
-	id := identity{known: true, connects: e.connects.Load(), closes: closes, at: now()}
+	id, err := e.who(replies)
+	id.connects, id.closes, id.at = e.connects.Load(), closes, now()
+	return id, took, err
+}
+
+// whoCalls ask an endpoint who it is.
+func whoCalls() []call {
+	return []call{{"eth_chainId", nil}, {"eth_getBlockByNumber", []any{quantity(0), false}}}
+}
+
+// who is what an endpoint says to whoCalls.
+func (e *endpoint) who(replies []reply) (identity, error) {
 	var number quantity
 	if err := replies[0].into(&number); err != nil {
-		return identity{}, took, err
+		return identity{}, err
 	}
-	id.chain = chain.ID(number)
+	id := identity{known: true, chain: chain.ID(number)}
 	first, err := parseBlock(replies[1], id.chain)
 	if err != nil {
-		return identity{}, took, err
+		return identity{}, err
 	}
-	genesis := first.block
-	if genesis.Number != 0 {
-		return identity{}, took, &Unreachable{Endpoint: e.name, Err: contradiction("block 0 has number %d", genesis.Number)}
+	if first.block.Number != 0 {
+		return identity{}, &Unreachable{Endpoint: e.name, Err: contradiction("block 0 has number %d", first.block.Number)}
 	}
-	id.genesis = genesis.Hash
-	return id, took, nil
+	id.genesis = first.block.Hash
+	return id, nil
 }
 
 // exchange sends calls, all in one request, or one by one to an endpoint that
@@ -155,6 +164,19 @@ func (e *endpoint) failed(now time.Time, err error) {
 	if errors.Is(err, errContradiction) {
 		e.health.contradict(now)
 	}
+}
+
+// outAgain is how long an endpoint has to stay in rotation before it is logged anew that
+// it is not: one that answers now and then comes and goes all the time.
+const outAgain = 10 * time.Second
+
+// news reports whether it is to be logged that an endpoint is out of rotation.
+func (e *endpoint) news(why State, now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	known := why == e.health.outFor && now.Sub(e.health.outAt) < outAgain
+	e.health.outFor, e.health.outAt = why, now
+	return !known
 }
 
 // doubt has the endpoint asked who it is before it is believed again.

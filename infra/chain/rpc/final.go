@@ -74,19 +74,24 @@ func (r *Reader) sameFinal(final chain.Block) func(context.Context, *endpoint) s
 		tag, height = "latest", final.Number+n-1
 	}
 	return func(ctx context.Context, other *endpoint) say {
-		top, _, err := r.block(ctx, other, tag)
+		// In one request: one that answers now and then need not answer twice in a row.
+		replies, err := r.ask(ctx, other, blockCall(tag, false), blockCall(quantity(final.Number), false))
+		if err != nil {
+			return r.sayOf(ctx, other, final, err)
+		}
+		top, err := r.seen(other, tag, false, replies[0])
 		switch {
 		case err != nil:
 			return r.sayOf(ctx, other, final, err)
-		case top.Number < height:
+		case top.block.Number < height:
 			return saysLater
-		case top.Hash == final.Hash:
+		case top.block.Hash == final.Hash:
 			return saysYes
 		}
-		switch at, _, err := r.block(ctx, other, quantity(final.Number)); {
+		switch at, err := r.seen(other, quantity(final.Number), false, replies[1]); {
 		case err != nil:
 			return saysLater
-		case at.Hash != final.Hash:
+		case at.block.Hash != final.Hash:
 			return saysNo
 		}
 		return saysYes

@@ -59,6 +59,9 @@ type health struct {
 	lag    uint64 // behind the others when it showed it
 	lead   uint64 // ahead of all the others when one of them last showed its own
 
+	outFor State // why it was out of rotation last
+	outAt  time.Time
+
 	lastError   string
 	lastErrorAt time.Time
 }

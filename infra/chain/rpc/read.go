@@ -123,11 +123,21 @@ func (r *Reader) block(ctx context.Context, e *endpoint, which any) (chain.Block
 
 // read reads a block by tag or number, whole or with its transactions' hashes only.
 func (r *Reader) read(ctx context.Context, e *endpoint, which any, whole bool) (seenBlock, error) {
-	replies, err := r.ask(ctx, e, call{"eth_getBlockByNumber", []any{which, whole}})
+	replies, err := r.ask(ctx, e, blockCall(which, whole))
 	if err != nil {
 		return seenBlock{}, err
 	}
-	seen, err := parseBlock(replies[0], r.pool.config.Chain)
+	return r.seen(e, which, whole, replies[0])
+}
+
+// blockCall asks for a block by tag or number, whole or with its transactions' hashes only.
+func blockCall(which any, whole bool) call {
+	return call{"eth_getBlockByNumber", []any{which, whole}}
+}
+
+// seen is the block in the answer to blockCall.
+func (r *Reader) seen(e *endpoint, which any, whole bool, answer reply) (seenBlock, error) {
+	seen, err := parseBlock(answer, r.pool.config.Chain)
 	if number, ok := which.(quantity); err == nil && ok && seen.block.Number != uint64(number) {
 		err = contradiction("asked for block %d, got %d", number, seen.block.Number)
 	}

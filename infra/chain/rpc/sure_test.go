@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
 // A liar who is alone for moments may have a receipt announced, and not sealed: when the
@@ -18,6 +19,7 @@ func TestNoSealOnOneWord(t *testing.T) {
 	b := mine(t, c.Chain, raw)
 	hashes := []chain.Hash{hash}
 	c.liar.replace(t, "eth_getTransactionReceipt", `"result":`+receiptText(hash, b, 0))
+	c.nodes[1].Set(chaintest.Faults{Down: true})
 	for range 3 {
 		c.pool.blame(c.pool.endpoints[1], errors.New("down"))
 	}
@@ -32,6 +34,7 @@ func TestNoSealOnOneWord(t *testing.T) {
 	if got, err := r.SureReceipts(t.Context(), b, hashes); !errors.Is(err, errAlone) {
 		t.Errorf("to be sealed: %+v, %v", got, err)
 	}
+	c.nodes[1].Set(chaintest.Faults{})
 	c.pool.moveTo(c.pool.reader(), c.pool.endpoints[1])
 	c.pool.endpoints[1].succeeded(time.Millisecond)
 	got, err := r.SureReceipts(t.Context(), b, hashes)
