@@ -27,11 +27,10 @@ type keysKnown struct {
 	at      event.Position // the log has been looked through up to here
 }
 
-// keyringRetry is the pause before the log is asked again after trouble, and
-// keyringBatch how many events are read at once.
 const (
-	keyringRetry = time.Second
-	keyringBatch = 100
+	keyringRetry = time.Second            // the pause before the log is asked again after trouble
+	keyringBatch = 100                    // events read at once
+	keyringPause = 100 * time.Millisecond // between looks at a log that grows all the time; a revoked key is good for so long
 )
 
 // Load reads all keys. Until it has returned nil, nobody may be let in.
@@ -69,7 +68,7 @@ func (k *Keyring) Run(ctx context.Context) {
 }
 
 func (k *Keyring) follow(ctx context.Context) error {
-	filter := event.Filter{Streams: []string{string(access.Stream)}}
+	filter := event.Filter{Names: k.Keys.Codec.Names()} // which the store finds without a look at their streams
 	for batch, err := range k.Keys.Store.Subscribe(ctx, k.known.Load().at, filter, keyringBatch) {
 		if err != nil {
 			return err
@@ -90,6 +89,7 @@ func (k *Keyring) follow(ctx context.Context) error {
 		}
 		next.at = batch.Next
 		k.known.Store(&next)
+		_ = Pause(ctx, keyringPause) // its end shows in the next batch
 	}
 	return ctx.Err()
 }
