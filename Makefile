@@ -38,7 +38,7 @@ lint: ## golangci-lint v2.15, where it is installed
 	else echo "lint: golangci-lint v2.15 is not in PATH: nothing was linted"; fi
 
 bench: ## measure throughput and latency on Postgres and embedded
-	go run ./cmd/testrun -- go run ./cmd/bench
+	WATCHTOWER_TEST_POSTGRES_SETTINGS=shared_buffers=2GB,max_wal_size=8GB go run ./cmd/testrun -- go run ./cmd/bench
 
 build: ## the programs, into bin/
 	@mkdir -p bin

@@ -65,7 +65,7 @@ func bringUp(ctx context.Context, say io.Writer) (*backends, error) {
 func (all *backends) postgres(ctx context.Context, box tools.Box) {
 	bin, err := all.find(ctx, testenv.PostgresBinVar, box.Postgres)
 	all.serve("postgres", testenv.PostgresVar, testenv.PostgresBinVar, bin, err, func() (string, error) {
-		p, err := server.NewPostgres(ctx, bin.Path)
+		p, err := server.NewPostgresWith(ctx, bin.Path, server.PostgresOptions{Settings: settings(os.Getenv(testenv.PostgresSettingsVar))})
 		if err != nil {
 			return "", err
 		}
@@ -73,6 +73,11 @@ func (all *backends) postgres(ctx context.Context, box tools.Box) {
 		err = p.Start(ctx)
 		return p.URL(), err
 	})
+}
+
+// settings are those of a server in a variable's text.
+func settings(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
 
 func (all *backends) redis(ctx context.Context, box tools.Box) {

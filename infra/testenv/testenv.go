@@ -23,13 +23,16 @@ import (
 const (
 	PostgresVar    = "WATCHTOWER_TEST_POSTGRES"     // URL of a database whose user may create others
 	PostgresBinVar = "WATCHTOWER_TEST_POSTGRES_BIN" // folder of initdb and postgres: for a server of one's own (testenv/server)
-	RedisVar       = "WATCHTOWER_TEST_REDIS"        // URL
-	RedisBinVar    = "WATCHTOWER_TEST_REDIS_BIN"    // path of redis-server
-	AnvilVar       = "WATCHTOWER_TEST_ANVIL"        // path of the anvil binary
-	ViemVar        = "WATCHTOWER_TEST_VIEM"         // folder whose node_modules holds viem
-	TypeScriptVar  = "WATCHTOWER_TEST_TYPESCRIPT"   // folder whose node_modules holds the compiler
-	EventStoreVar  = "WATCHTOWER_TEST_ESDB"         // URL of a real EventStoreDB or KurrentDB; nothing brings one up
-	RequireVar     = "WATCHTOWER_TEST_REQUIRE"      // set: a missing part is a failure
+	// PostgresSettingsVar is what the server that cmd/testrun starts is set to, name=value
+	// each, separated by commas.
+	PostgresSettingsVar = "WATCHTOWER_TEST_POSTGRES_SETTINGS"
+	RedisVar            = "WATCHTOWER_TEST_REDIS"      // URL
+	RedisBinVar         = "WATCHTOWER_TEST_REDIS_BIN"  // path of redis-server
+	AnvilVar            = "WATCHTOWER_TEST_ANVIL"      // path of the anvil binary
+	ViemVar             = "WATCHTOWER_TEST_VIEM"       // folder whose node_modules holds viem
+	TypeScriptVar       = "WATCHTOWER_TEST_TYPESCRIPT" // folder whose node_modules holds the compiler
+	EventStoreVar       = "WATCHTOWER_TEST_ESDB"       // URL of a real EventStoreDB or KurrentDB; nothing brings one up
+	RequireVar          = "WATCHTOWER_TEST_REQUIRE"    // set: a missing part is a failure
 )
 
 // Need returns a variable's value, or ends the test: skipped, or failed when
