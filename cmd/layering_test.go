@@ -93,6 +93,7 @@ var mustNotLink = map[string]map[string]string{
 		module + "api/relay":                       "delivery is complete without the relay",
 		module + "commands/notifier":               "delivery is complete without the relay",
 		module + "infra/webhook":                   "delivery is complete without the relay",
+		module + "infra/metrics/relay":             "delivery is complete without the relay",
 		module + "infra/outward":                   "delivery is complete without the relay",
 		module + "domain/lane":                     "delivery is complete without the relay",
 		module + "domain/signer":                   "delivery is complete without the relay",

@@ -22,6 +22,8 @@ type Feeding[C any] struct {
 	// Apply makes changes and moves the checkpoint in one transaction; event.ErrMoved if
 	// the checkpoint is not at from.
 	Apply func(ctx context.Context, from, to event.Position, changes []C) error
+	// Moved, when set, is called with the position up to which the queue is fed.
+	Moved func(at event.Position)
 	Log   *slog.Logger
 }
 
@@ -35,6 +37,7 @@ func (f Feeding[C]) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	f.moved(from)
 	for batch, err := range f.Store.Subscribe(ctx, from, f.Filter, feedMax) {
 		if err != nil {
 			return err
@@ -66,7 +69,14 @@ func (f Feeding[C]) Fold(ctx context.Context, from event.Position, batch event.B
 		}
 		return from, err
 	}
+	f.moved(batch.Next)
 	return batch.Next, stuck
+}
+
+func (f Feeding[C]) moved(at event.Position) {
+	if f.Moved != nil {
+		f.Moved(at)
+	}
 }
 
 // plans are the changes that events make, up to the first that cannot be read.

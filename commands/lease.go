@@ -13,7 +13,26 @@ type Owner struct {
 	Holder string        // this process
 	TTL    time.Duration // the lease lapses after so long without renewal
 	Renew  time.Duration // the pause between renewals, and between tries to win
-	Log    *slog.Logger
+	// Told, when set, is called with what came of each try to win a lease, and when one
+	// that was held is lost: for whoever counts, and never for effects.
+	Told func(name string, what LeaseNews)
+	Log  *slog.Logger
+}
+
+// LeaseNews is what came of a lease.
+type LeaseNews string
+
+const (
+	LeaseWon    LeaseNews = "won"
+	LeaseMissed LeaseNews = "missed" // another has it
+	LeaseFailed LeaseNews = "failed" // nobody could be asked for it
+	LeaseLost   LeaseNews = "lost"   // while it was held: to another, or it was not renewed in time
+)
+
+func (o Owner) told(name string, what LeaseNews) {
+	if o.Told != nil {
+		o.Told(name, what)
+	}
 }
 
 // Own tries to win the lease, runs work while it is held, and tries again after
@@ -40,9 +59,16 @@ func (o Owner) Own(ctx context.Context, name string, work func(ctx context.Conte
 // held is false while another has it. Work whose lease is lost has its context ended.
 func (o Owner) Once(ctx context.Context, name string, work func(ctx context.Context) error) (held bool, err error) {
 	asked := time.Now()
-	if held, err = o.Leases.Acquire(ctx, name, o.Holder, o.TTL); err != nil || !held {
+	held, err = o.Leases.Acquire(ctx, name, o.Holder, o.TTL)
+	switch {
+	case err != nil:
+		o.told(name, LeaseFailed)
 		return false, err
+	case !held:
+		o.told(name, LeaseMissed)
+		return false, nil
 	}
+	o.told(name, LeaseWon)
 	return true, o.hold(ctx, name, asked, work)
 }
 
@@ -61,7 +87,9 @@ func (o Owner) hold(ctx context.Context, name string, asked time.Time, work func
 		case err = <-ended:
 			running, over = false, true
 		case <-time.After(min(o.Renew, time.Until(trusted))):
-			asked, over = o.renewed(ctx, name, asked, trusted)
+			if asked, over = o.renewed(ctx, name, asked, trusted); over {
+				o.told(name, LeaseLost)
+			}
 		case <-ctx.Done():
 			over = true
 		}

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
@@ -158,6 +160,38 @@ func TestFailedWorkBeginsAgain(t *testing.T) {
 		})
 		if runs < 5 || runs > 11 {
 			t.Errorf("%d runs in ten seconds with a pause of one", runs)
+		}
+	})
+}
+
+// What becomes of leases is told: won, held by another, out of reach, and lost.
+func TestLeasesAreToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leases, terms := newLeases(), make(chan term, 10)
+		var owners sync.WaitGroup
+		var told [2][]commands.LeaseNews
+		ctx, stop := context.WithCancel(t.Context())
+		for i, holder := range []string{"a", "b"} {
+			o := owner(leases, holder)
+			o.Told = func(name string, what commands.LeaseNews) {
+				if news := told[i]; name == "work" && (len(news) == 0 || news[len(news)-1] != what) {
+					told[i] = append(news, what)
+				}
+			}
+			owners.Go(func() { o.Own(ctx, "work", record(holder, terms)) })
+			synctest.Wait()
+		}
+		<-time.After(2 * time.Second)
+		leases.sever("a")
+		<-time.After(10 * time.Second)
+		stop()
+		owners.Wait()
+		want := [2][]commands.LeaseNews{
+			{commands.LeaseWon, commands.LeaseLost, commands.LeaseFailed},
+			{commands.LeaseMissed, commands.LeaseWon},
+		}
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Error(diff)
 		}
 	})
 }

@@ -43,6 +43,8 @@ type Desk struct {
 	// taken on before is not asked about again for its outcome: a refusal only keeps an
 	// intent from coming into being.
 	Allow func(ctx context.Context, r intent.Request) error
+	// Told, when set, is called with each answer to a request: for whoever counts.
+	Told func(a Answer)
 	// AtOnce is how many of one batch are taken on at once; at least 1.
 	AtOnce int
 	Now    func() time.Time
@@ -65,6 +67,9 @@ func (d *Desk) Create(ctx context.Context, requests []intent.Request, meta event
 	answers := make([]Answer, len(requests))
 	_ = commands.Each(len(requests), d.AtOnce, func(i int) error { // each answer has its own
 		answers[i] = d.create(ctx, requests[i], meta)
+		if d.Told != nil {
+			d.Told(answers[i])
+		}
 		return nil
 	})
 	return answers

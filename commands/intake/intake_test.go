@@ -298,3 +298,29 @@ func TestLostAnswer(t *testing.T) {
 		t.Errorf("%v", a.Err)
 	}
 }
+
+// Each answer of a batch is told once, whatever it is.
+func TestAnswersAreTold(t *testing.T) {
+	d := newDesk(t)
+	var mu sync.Mutex
+	var known, refused, all int
+	d.Told = func(a intake.Answer) {
+		mu.Lock()
+		defer mu.Unlock()
+		all++
+		if a.Known {
+			known++
+		}
+		if errors.Is(a.Err, commands.ErrUnsupportedChain) {
+			refused++
+		}
+	}
+	good, bad := asked(), asked()
+	bad.Key, bad.Chain = "bad", 9
+	for range 2 {
+		d.Create(t.Context(), []intent.Request{good, bad}, event.Meta{Actor: "test"})
+	}
+	if all != 4 || known != 1 || refused != 2 {
+		t.Errorf("%d answers, %d known, %d refused", all, known, refused)
+	}
+}

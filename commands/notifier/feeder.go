@@ -40,6 +40,8 @@ type Feeder struct {
 	Wishes      event.Codec[notice.Event]
 	// Fed is called when there may be something to send, to wake this process's worker.
 	Fed func()
+	// Moved is called with the position up to which the queue is fed; nil does nothing.
+	Moved func(at event.Position)
 	// Crash is called at named points; nil does nothing.
 	Crash func(point string)
 	Log   *slog.Logger
@@ -62,7 +64,7 @@ func (f *Feeder) Run(ctx context.Context) error {
 	return commands.Feeding[step]{
 		Store: f.Store, Checkpoints: f.Checkpoints, Reader: Reader,
 		Filter: event.Filter{Streams: []string{intent.StreamPrefix, notice.StreamPrefix}},
-		Plan:   f.plan, Apply: f.apply, Log: f.Log,
+		Plan:   f.plan, Apply: f.apply, Moved: f.Moved, Log: f.Log,
 	}.Run(ctx)
 }
 

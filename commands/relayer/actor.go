@@ -36,6 +36,9 @@ type actor struct {
 	fresh   map[chain.Hash][]byte // signed here, and not handed to delivery yet
 	told    string                // the trouble that the log was told of
 	failing time.Time             // when the signer failed last
+	witness lane.Witness          // when the chain was last asked for the nonce it wants
+	drift   int64                 // as of then, see [Turn]
+	stalls  bool                  // in this turn
 }
 
 // job is what is known of an open nonce beside what the lane knows.
@@ -84,7 +87,9 @@ func (a *actor) run(ctx context.Context) error {
 	tick := time.NewTicker(a.Settings.Poll)
 	defer tick.Stop()
 	for {
+		began := a.Now()
 		err := a.turn(ctx)
+		a.report(began)
 		if over := (overError{}); errors.As(err, &over) {
 			return over.error
 		}
@@ -335,60 +340,4 @@ func (a *actor) known(s standing, hash chain.Hash) bool {
 
 func (a *actor) noop(s standing, hash chain.Hash) bool {
 	return slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return m.Hash == hash && m.Intent.IsZero() })
-}
-
-// poll reads the chain's blocks now and then.
-func (a *actor) poll(ctx context.Context) error {
-	now := a.Now()
-	if now.Sub(a.polled) < a.Settings.Poll {
-		return nil
-	}
-	blocks, err := a.Blocks.Blocks(ctx, a.Chain)
-	if err != nil {
-		return fmt.Errorf("blocks: %w", err)
-	}
-	a.blocks, a.polled = blocks, now
-	for _, s := range a.slots() {
-		if _, d, ok := s.executed(); ok && d.Sealed && !a.isSteady(s) {
-			w, err := a.Node.Next(ctx, a.ID, true)
-			if err != nil {
-				return fmt.Errorf("the final block: %w", err)
-			}
-			a.final = w.Block.Number
-			return nil
-		}
-	}
-	return nil
-}
-
-// look asks the chain which nonce it wants: before the first is handed out, and now and
-// then, for others may use the key.
-func (a *actor) look(ctx context.Context) error {
-	if a.held.State.Known && a.Now().Sub(a.looked) < a.Settings.Look {
-		return nil
-	}
-	_, err := a.wants(ctx)
-	return err
-}
-
-// wants asks the chain which nonce it wants, and takes the lane there if that is ahead.
-// What the cursor had jumped over and the chain wants all the same is opened again.
-func (a *actor) wants(ctx context.Context) (lane.Witness, error) {
-	w, err := a.Node.Next(ctx, a.ID, false)
-	if err != nil {
-		return w, fmt.Errorf("the nonce that the chain wants: %w", err)
-	}
-	if !a.held.State.Known || w.Nonce > a.held.State.Next {
-		if err := a.command(ctx, lane.Advance{Token: a.token, Witness: w, At: a.Now()}); err != nil {
-			return w, err
-		}
-	}
-	if gap := a.held.State.Gap(w.Nonce); gap.First < gap.End {
-		count := min(gap.End-gap.First, lane.ReserveMax)
-		if err := a.command(ctx, lane.Reclaim{Token: a.token, Count: count, Witness: w, At: a.Now()}); err != nil {
-			return w, err
-		}
-	}
-	a.looked = a.Now()
-	return w, nil
 }

@@ -23,7 +23,9 @@ type Feeder struct {
 	Codec       event.Codec[intent.Event]
 	// Fed is called when there may be intents to claim, to wake the lanes of this process.
 	Fed func()
-	Log *slog.Logger
+	// Moved is called with the position up to which the queue is fed; nil does nothing.
+	Moved func(at event.Position)
+	Log   *slog.Logger
 }
 
 // Run feeds the queue until ctx ends, the checkpoint was moved by another, or an event
@@ -33,7 +35,7 @@ func (f *Feeder) Run(ctx context.Context) error { return f.feeding().Run(ctx) }
 func (f *Feeder) feeding() commands.Feeding[intent.Change] {
 	return commands.Feeding[intent.Change]{
 		Store: f.Store, Checkpoints: f.Checkpoints, Reader: Reader,
-		Filter: event.Filter{Streams: []string{intent.StreamPrefix}}, Plan: f.plan, Apply: f.apply, Log: f.Log,
+		Filter: event.Filter{Streams: []string{intent.StreamPrefix}}, Plan: f.plan, Apply: f.apply, Moved: f.Moved, Log: f.Log,
 	}
 }
 

@@ -43,6 +43,9 @@ type Relayer struct {
 	Holder string
 	Now    func() time.Time
 	Random io.Reader
+	// Told, when set, is called after each turn of a lane that is worked on here, and when
+	// it is not any more: for whoever counts, and never for effects.
+	Told func(Turn)
 	// Crash is called at the named points of [CrashPoints]; nil does nothing.
 	Crash func(point string)
 	Log   *slog.Logger
@@ -81,6 +84,27 @@ type Lane struct {
 	Signer Signer
 	Payer  Signer   // of sponsored intents; nil when there is none
 	Pools  []string // that the signer belongs to
+}
+
+// Turn is how a lane stands after a turn of its holder.
+type Turn struct {
+	Lane   chain.Sequence
+	State  lane.State
+	Budget int // nonces in flight at most
+	// Drift is that of [lane.State.Drift], as of when the chain was asked last, and
+	// without what has become known since.
+	Drift int64
+	// Stalled means that the first nonce that waits for the chain was found to stall.
+	Stalled bool
+	Took    time.Duration
+	// Over means that the lane is not worked on here any more: nothing else is said then.
+	Over bool
+}
+
+func (r *Relayer) turned(t Turn) {
+	if r.Told != nil {
+		r.Told(t)
+	}
 }
 
 // LeaseName is that of the lease under which a lane is worked on. The lease only spares
@@ -130,6 +154,7 @@ func (l *Lane) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer l.turned(Turn{Lane: l.ID, Over: true})
 	return newActor(l, held, token, box).run(ctx)
 }
 

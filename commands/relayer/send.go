@@ -279,6 +279,7 @@ func (a *actor) stalled(ctx context.Context) (*uint64, error) {
 		if err != nil || w.Nonce != s.Nonce {
 			return nil, err
 		}
+		a.stalls = true
 		a.Log.Warn("nonce stalls", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "attempts", len(s.Attempts), "for", now.Sub(since).Round(time.Second))
 		return &s.Nonce, nil
 	}

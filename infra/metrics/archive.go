@@ -10,12 +10,12 @@ type archive struct {
 
 func (m *Metrics) makeArchive() {
 	m.archive = archive{
-		last:     m.gauge("archive_last_position", "Position of the last event that is in a segment of the archive."),
-		begins:   m.gauge("archive_begins_position", "Position from which on the store's log is whole; below it, the archive is read."),
-		segments: m.gauge("archive_segments", "Segments of the archive."),
-		bytes:    m.gauge("archive_bytes", "Size of the archive's segments."),
-		due:      m.gauge("archive_due_segments", "Segments that are old enough to be made, and were not."),
-		failures: m.counter("archive_failures_total", "Passes of the archiver that failed; each is tried again."),
+		last:     m.Gauge("archive_last_position", "Position of the last event that is in a segment of the archive."),
+		begins:   m.Gauge("archive_begins_position", "Position from which on the store's log is whole; below it, the archive is read."),
+		segments: m.Gauge("archive_segments", "Segments of the archive."),
+		bytes:    m.Gauge("archive_bytes", "Size of the archive's segments."),
+		due:      m.Gauge("archive_due_segments", "Segments that are old enough to be made, and were not."),
+		failures: m.Counter("archive_failures_total", "Passes of the archiver that failed; each is tried again."),
 	}
 }
 

@@ -40,9 +40,9 @@ type endpoints struct {
 // Endpoints exports how the nodes do, whose states and breakers' states are these.
 func (m *Metrics) Endpoints(states, breakers []string, status func() []Endpoint) {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return m.describe("rpc_endpoint_"+name, help, append([]string{"chain", "endpoint"}, labels...)...)
+		return m.Desc("rpc_endpoint_"+name, help, append([]string{"chain", "endpoint"}, labels...)...)
 	}
-	m.registry.MustRegister(&endpoints{
+	m.Register(&endpoints{
 		status: status, states: states, breakers: breakers,
 		score:          desc("score", "Health of an endpoint by latency, error rate, head lag and honesty; 1 is best, 0 worst."),
 		state:          desc("state", "1 for the state an endpoint is in, 0 for the others; only healthy is in rotation.", "state"),

@@ -1,5 +1,5 @@
 // Package metrics counts what the ports do, by wrapping them: no other package
-// knows of it.
+// knows of it. What the relay does is counted by the package below it.
 package metrics
 
 import (
@@ -45,33 +45,35 @@ func New(version string) *Metrics {
 	m.makeArchive()
 	// Buckets in seconds: from what an append takes to what an owner waits for.
 	fast := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
-	m.httpRequests = m.counter("http_requests_total", "HTTP requests answered.", "route", "method", "code")
-	m.httpSeconds = m.histogram("http_request_seconds", "Time from request to answer.", fast, "route")
-	m.submissions = m.counter("submissions_total", "Raw transactions submitted, by what became of them.", "outcome")
-	m.appends = m.counter("events_appended_total", "Events appended to the log.", "name")
-	m.appendTime = m.histogram("append_seconds", "Time of one append, group commit included.", fast).WithLabelValues().(prometheus.Histogram)
-	m.attempts = m.counter("broadcast_attempts_total", "Broadcast attempts made.", "chain")
-	m.sendDelay = m.histogram("first_send_delay_seconds", "From when a transaction was due to its first send.", fast, "chain")
-	m.rpcCalls = m.counter("rpc_calls_total", "JSON-RPC calls, counted one by one inside a batch: what for (class) and how they ended (outcome).", "chain", "endpoint", "method", "class", "outcome")
-	m.rpcSeconds = m.histogram("rpc_call_seconds", "Time of one JSON-RPC call or of the batch it was in, by what it was for.", fast, "chain", "endpoint", "class")
-	m.blocks = m.gauge("chain_block", "Newest block that has been read (head) and that can no longer leave the chain (final).", "chain", "tag")
-	m.readers = m.gauge("reader_position", "Log position up to which a reader has done its work.", "reader")
-	m.lag = m.gauge("reader_lag_events", "Events between a reader's checkpoint and the log's head, for the readers that this process runs.", "reader")
-	m.stuck = m.gauge("reader_stuck_position", "Log position of the event that a reader cannot get past; absent while there is none.", "reader")
-	m.head = m.gauge("log_position", "Position of the newest event this process has seen.").WithLabelValues()
-	m.gauge("build_info", "Always 1; the labels tell the build.", "version").WithLabelValues(version).Set(1)
+	m.httpRequests = m.Counter("http_requests_total", "HTTP requests answered.", "route", "method", "code")
+	m.httpSeconds = m.Histogram("http_request_seconds", "Time from request to answer.", fast, "route")
+	m.submissions = m.Counter("submissions_total", "Raw transactions submitted, by what became of them.", "outcome")
+	m.appends = m.Counter("events_appended_total", "Events appended to the log.", "name")
+	m.appendTime = m.Histogram("append_seconds", "Time of one append, group commit included.", fast).WithLabelValues().(prometheus.Histogram)
+	m.attempts = m.Counter("broadcast_attempts_total", "Broadcast attempts made.", "chain")
+	m.sendDelay = m.Histogram("first_send_delay_seconds", "From when a transaction was due to its first send.", fast, "chain")
+	m.rpcCalls = m.Counter("rpc_calls_total", "JSON-RPC calls, counted one by one inside a batch: what for (class) and how they ended (outcome).", "chain", "endpoint", "method", "class", "outcome")
+	m.rpcSeconds = m.Histogram("rpc_call_seconds", "Time of one JSON-RPC call or of the batch it was in, by what it was for.", fast, "chain", "endpoint", "class")
+	m.blocks = m.Gauge("chain_block", "Newest block that has been read (head) and that can no longer leave the chain (final).", "chain", "tag")
+	m.readers = m.Gauge("reader_position", "Log position up to which a reader has done its work.", "reader")
+	m.lag = m.Gauge("reader_lag_events", "Events between a reader's checkpoint and the log's head, for the readers that this process runs.", "reader")
+	m.stuck = m.Gauge("reader_stuck_position", "Log position of the event that a reader cannot get past; absent while there is none.", "reader")
+	m.head = m.Gauge("log_position", "Position of the newest event this process has seen.").WithLabelValues()
+	m.Gauge("build_info", "Always 1; the labels tell the build.", "version").WithLabelValues(version).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
+// Counter registers one, for this package and those below it.
+func (m *Metrics) Counter(name, help string, labels ...string) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels)
 	m.register(c, Description{prefix + name, "counter", labels, help})
 	return c
 }
 
-// histogram has classic buckets, and native ones for a Prometheus that takes them.
-func (m *Metrics) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+// Histogram registers one that has classic buckets, and native ones for a
+// Prometheus that takes them.
+func (m *Metrics) Histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: prefix + name, Help: help, Buckets: buckets,
 		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
@@ -80,7 +82,8 @@ func (m *Metrics) histogram(name, help string, buckets []float64, labels ...stri
 	return h
 }
 
-func (m *Metrics) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+// Gauge registers one.
+func (m *Metrics) Gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + name, Help: help}, labels)
 	m.register(g, Description{prefix + name, "gauge", labels, help})
 	return g
@@ -98,8 +101,8 @@ func (m *Metrics) register(c prometheus.Collector, d Description) {
 	m.described = append(m.described, d)
 }
 
-// describe is for figures that are asked for when the metrics are gathered.
-func (m *Metrics) describe(name, help string, labels ...string) *prometheus.Desc {
+// Desc is for figures that are asked for when the metrics are gathered.
+func (m *Metrics) Desc(name, help string, labels ...string) *prometheus.Desc {
 	d := Description{prefix + name, "gauge", labels, help}
 	if strings.HasSuffix(name, "_total") {
 		d.Kind = "counter"
@@ -112,6 +115,9 @@ func (m *Metrics) describe(name, help string, labels ...string) *prometheus.Desc
 func (m *Metrics) Described() []Description {
 	return slices.SortedFunc(slices.Values(m.described), func(a, b Description) int { return strings.Compare(a.Name, b.Name) })
 }
+
+// Register has figures gathered that [Metrics.Desc] has described.
+func (m *Metrics) Register(c prometheus.Collector) { m.registry.MustRegister(c) }
 
 // prefix begins the name of every metric of ours.
 const prefix = "watchtower_"

@@ -15,6 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
+	"github.com/tempo-watchtower/watchtower/infra/metrics/relay"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/observability.md")
@@ -30,6 +31,7 @@ func whole() *metrics.Metrics {
 	m := metrics.New("v")
 	m.Endpoints(nil, nil, func() []metrics.Endpoint { return nil })
 	m.Redis(func() metrics.RedisStatus { return metrics.RedisStatus{} })
+	relay.New(m, time.Now)
 	return m
 }
 
@@ -47,22 +49,16 @@ func TestDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin, end = "<!-- metrics: begin -->\n", "<!-- metrics: end -->\n"
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatal("the page has no place for the metrics")
-	}
-	var table strings.Builder
-	table.WriteString("| metric | kind | labels | meaning |\n| --- | --- | --- | --- |\n")
+	var delivery, relays []metrics.Description
 	for _, d := range whole().Described() {
-		labels := "none"
-		if len(d.Labels) > 0 {
-			labels = "`" + strings.Join(d.Labels, "`, `") + "`"
+		if strings.HasPrefix(d.Name, "watchtower_relay_") {
+			relays = append(relays, d)
+		} else {
+			delivery = append(delivery, d)
 		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", d.Name, d.Kind, labels, d.Help)
 	}
-	want := before + begin + table.String() + end + after
+	want := withTable(t, string(text), "metrics", delivery)
+	want = withTable(t, want, "relay metrics", relays)
 	if *update {
 		if err := os.WriteFile(docPath, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -72,6 +68,27 @@ func TestDocumented(t *testing.T) {
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("docs/observability.md is not what is exported; run go test ./infra/metrics -update\n%s", diff)
 	}
+}
+
+// withTable is a page with a table of metrics in the place that is marked for it.
+func withTable(t *testing.T, page, mark string, described []metrics.Description) string {
+	t.Helper()
+	begin, end := "<!-- "+mark+": begin -->\n", "<!-- "+mark+": end -->\n"
+	before, rest, ok := strings.Cut(page, begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 || len(described) == 0 {
+		t.Fatalf("the page has no place for the %s, or there are none", mark)
+	}
+	var table strings.Builder
+	table.WriteString("| metric | kind | labels | meaning |\n| --- | --- | --- | --- |\n")
+	for _, d := range described {
+		labels := "none"
+		if len(d.Labels) > 0 {
+			labels = "`" + strings.Join(d.Labels, "`, `") + "`"
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", d.Name, d.Kind, labels, d.Help)
+	}
+	return before + begin + table.String() + end + after
 }
 
 // Names and units follow Prometheus' conventions (prometheus.io/docs/practices/naming).

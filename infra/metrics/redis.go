@@ -18,9 +18,9 @@ type redis struct {
 // Redis exports how the accelerator does, where there is one.
 func (m *Metrics) Redis(status func() RedisStatus) {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return m.describe("redis_"+name, help, labels...)
+		return m.Desc("redis_"+name, help, labels...)
 	}
-	m.registry.MustRegister(&redis{
+	m.Register(&redis{
 		status:   status,
 		up:       desc("up", "1 while Redis answers, 0 while it is left alone after failures."),
 		hints:    desc("hints_total", "Hints at due work: those that Redis took (written), and those that it was not given or did not take (dropped).", "outcome"),

@@ -32,14 +32,14 @@ func (m *Metrics) makeStages() {
 	// Seconds: from a quick node to a payment that waits for a fortnight's funds.
 	buckets := []float64{.005, .025, .1, .25, .5, 1, 1.5, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 43200, 1209600}
 	m.stages = stages{
-		seconds: m.histogram("stage_seconds", "Time of one stage of a transaction's life, counted from when it was accepted or eligible, whichever was later.",
+		seconds: m.Histogram("stage_seconds", "Time of one stage of a transaction's life, counted from when it was accepted or eligible, whichever was later.",
 			buckets, "chain", "stage"),
-		verdicts:   m.counter("verdicts_total", "Verdicts on transactions, announced on the head's word or without the chain's.", "chain", "verdict"),
-		finalized:  m.counter("finalized_total", "Verdicts sealed by a final block.", "chain", "verdict"),
-		reorged:    m.counter("reorged_total", "Verdicts withdrawn because their block left the chain.", "chain"),
-		violations: m.counter("finality_violations_total", "Sealed verdicts that the chain has contradicted.", "chain"),
-		rejections: m.counter("rejections_total", "Recorded broadcast attempts that no endpoint took, by class and cause.", "chain", "class", "cause"),
-		erased:     m.counter("payloads_erased_total", "Transactions whose signed bytes were erased.", "chain"),
+		verdicts:   m.Counter("verdicts_total", "Verdicts on transactions, announced on the head's word or without the chain's.", "chain", "verdict"),
+		finalized:  m.Counter("finalized_total", "Verdicts sealed by a final block.", "chain", "verdict"),
+		reorged:    m.Counter("reorged_total", "Verdicts withdrawn because their block left the chain.", "chain"),
+		violations: m.Counter("finality_violations_total", "Sealed verdicts that the chain has contradicted.", "chain"),
+		rejections: m.Counter("rejections_total", "Recorded broadcast attempts that no endpoint took, by class and cause.", "chain", "class", "cause"),
+		erased:     m.Counter("payloads_erased_total", "Transactions whose signed bytes were erased.", "chain"),
 	}
 }
 

@@ -28,6 +28,7 @@ type NoticeRows interface {
 	Enable(ctx context.Context, id notice.EndpointID) error
 	Disable(ctx context.Context, id notice.EndpointID, reason notice.Reason) error
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)
+	Depth(ctx context.Context) (notice.Depth, error)
 }
 
 // noticePause is the first pause of NoticePolicy.
@@ -59,6 +60,7 @@ func Notices(t *testing.T, open func(t *testing.T) Opened[NoticeRows]) {
 		{"dead letters are listed and redelivered", noticeRedeliver},
 		{"what is enqueued", noticeEnqueue},
 		{"forget", noticeForget},
+		{"what is queued is counted", noticeDepth},
 		{"notices outlive the process", noticeReopened},
 		{"many workers", noticeWorkers},
 	} {

@@ -22,10 +22,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/guard"
 	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
+	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/redis"
 )
@@ -83,6 +85,7 @@ type relay struct {
 	chains   []*served
 	notices  *notices // nil when no webhooks are called
 	close    func() error
+	metrics  *figures.Metrics
 	log      *slog.Logger
 }
 
@@ -96,8 +99,10 @@ func newRelay(s settings.Settings, in delivery.Inside, ring *keys.Ring) (*relay,
 		intents: relayer.Intents{Store: in.Store, Codec: intent.Codec(), Crash: in.Ports.Crash},
 		lanes:   relayer.Lanes{Store: in.Store, Codec: lane.Codec(), Crash: in.Ports.Crash},
 		owner:   in.Owner(), close: func() error { return nil },
+		metrics: figures.New(in.Ports.Metrics, in.Ports.Now),
 	}
-	if r.notices, err = newNotices(s.Webhooks, in); err != nil {
+	r.observe()
+	if r.notices, err = newNotices(s.Webhooks, in, r.metrics); err != nil {
 		return nil, err
 	}
 	r.guard = Guard(s, in.Store, r.snapshots(), in.Ports.Crash, in.Ports.Now, in.Ports.Random, in.Ports.Log)
@@ -130,7 +135,7 @@ func Queue(database any) (relayer.Queue, error) {
 // run carries intents out until ctx ends, and waits for all that it has begun.
 func (r *relay) run(ctx context.Context) {
 	var running sync.WaitGroup
-	running.Go(func() { r.in.Owner().Own(ctx, relayer.Reader, r.feeder().Run) })
+	running.Go(func() { r.in.Read(ctx, relayer.Reader, r.feeder().Run) })
 	running.Go(func() { r.project(ctx) })
 	running.Go(func() { r.notices.run(ctx) })
 	for _, c := range r.chains {
@@ -148,6 +153,7 @@ func (r *relay) run(ctx context.Context) {
 // carryOut works on lanes, and watches who signs for them.
 func (r *relay) carryOut(ctx context.Context, running *sync.WaitGroup) {
 	running.Go(func() { r.watchSigners(ctx) })
+	running.Go(func() { r.watchGuard(ctx) })
 	for _, c := range r.chains {
 		for _, signer := range c.signers {
 			running.Go(func() { r.work(ctx, c.lane(signer, protocolKey)) })
@@ -157,7 +163,13 @@ func (r *relay) carryOut(ctx context.Context, running *sync.WaitGroup) {
 }
 
 // work holds a lane whenever it can be had.
-func (r *relay) work(ctx context.Context, l *relayer.Lane) { r.owner.Own(ctx, l.LeaseName(), l.Run) }
+func (r *relay) work(ctx context.Context, l *relayer.Lane) {
+	r.owner.Own(ctx, l.LeaseName(), func(ctx context.Context) error {
+		err := l.Run(ctx)
+		r.fenced(l.ID.Chain, err)
+		return err
+	})
+}
 
 func (r *relay) feeder() *relayer.Feeder {
 	return &relayer.Feeder{
@@ -167,7 +179,7 @@ func (r *relay) feeder() *relayer.Feeder {
 				c.News.Wake()
 			}
 		},
-		Log: r.log,
+		Moved: func(at event.Position) { r.in.Moved(relayer.Reader, at) }, Log: r.log,
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/ethereum"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
-	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
 
 // marketBlocks is of how many of the newest blocks is asked what gas has cost.
@@ -30,16 +29,18 @@ func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
 	n.Trials, n.Market = n.reader, n.reader.Market(marketBlocks, s.Fee.Percentiles()...)
 	c := &served{relay: r, Relayer: &relayer.Relayer{
 		Chain: id, Lanes: r.lanes, Intents: r.intents, Transactions: r.in.Transactions, Vault: r.in.Vault,
-		Queue: r.queue, Node: n, Blocks: r.in.Ports.Storage.Board, Fees: n.Estimator, Format: written(format),
+		Queue: r.queue, Node: n, Blocks: r.in.Ports.Storage.Board, Fees: pricing{n.Estimator, id, s.Fee.Ceiling, r.metrics}, Format: written(format),
 		Delivery: r.in.Submit, News: &relayer.News{Chain: id, Store: r.in.Store, Log: r.log},
-		Guard: r.guard, Settings: s.Lane.Settings, Holder: r.in.Settings.Holder,
+		Guard: guarding{r.guard, r.metrics}, Told: r.turned, Settings: s.Lane.Settings, Holder: r.in.Settings.Holder,
 		Now: r.in.Ports.Now, Random: r.in.Ports.Random, Crash: r.in.Ports.Crash, Log: r.log,
 	}}
 	for _, a := range r.ring.Addresses() {
 		if signer, err := r.ring.Signer(a); err == nil && (format == settings.Tempo || signer.Kind() == chain.Secp256k1) {
 			c.signers = append(c.signers, a)
+			r.metrics.Expect(id, a)
 		}
 	}
+	r.metrics.Ceiling(id, s.Fee.Ceiling)
 	return c
 }
 
@@ -51,19 +52,19 @@ func (c *served) lane(signer chain.Address, key chain.NonceKey) *relayer.Lane {
 	}
 	if payer := c.relay.settings.Signers.FeePayer; payer != nil && c.Format.PayerPayload != nil {
 		if held, err := c.relay.ring.Signer(*payer); err == nil {
-			l.Payer = held
+			l.Payer = counted{held, c.relay.metrics}
 		}
 	}
 	return l
 }
 
 // signer is that of an address of the ring.
-func (r *relay) signer(a chain.Address) *keys.Signer {
+func (r *relay) signer(a chain.Address) relayer.Signer {
 	signer, err := r.ring.Signer(a)
 	if err != nil {
 		panic(err) // its address is the ring's
 	}
-	return signer
+	return counted{signer, r.metrics}
 }
 
 // written is how transactions of a format are written, and read as delivery reads them.

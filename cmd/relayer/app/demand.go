@@ -39,6 +39,7 @@ func (r *relay) follow(ctx context.Context, c *served) {
 			r.log.Debug("what intents ask for was not read", "chain", c.Chain, "err", err)
 			continue
 		}
+		r.waiting(c.Chain, demand)
 		now := r.in.Ports.Now()
 		next = max(r.settings.Lane.Poll, demandShare*now.Sub(began))
 		for _, id := range c.wanted(demand) {
@@ -60,6 +61,15 @@ func (r *relay) follow(ctx context.Context, c *served) {
 			}
 		}
 	}
+}
+
+// waiting notes how many intents there are, by what they have.
+func (r *relay) waiting(on chain.ID, demand []intent.Demand) {
+	waiting, assigned := 0, 0
+	for _, d := range demand {
+		waiting, assigned = waiting+d.Waiting, assigned+d.Assigned
+	}
+	r.metrics.Waiting(on.String(), waiting, assigned)
 }
 
 // wanted are the lanes of other nonce keys than 0 that intents ask for and this process

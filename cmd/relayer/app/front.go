@@ -20,7 +20,7 @@ func (r *relay) front(ctx context.Context) (net.Listener, *http.Server, error) {
 	}
 	common.Rates.Address = api.Rate(r.settings.Front.Address)
 	desk := Desk(r.settings, r.intents, r.in.Ports.Now, r.in.Ports.Random)
-	desk.Allow = r.guard.Accept
+	desk.Allow, desk.Told = r.accept, r.answered
 	if err := TakeWebhooks(desk, r.settings.Webhooks, r.in.Ports.Master); err != nil {
 		return nil, nil, err
 	}

@@ -17,10 +17,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/intake"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 )
@@ -33,6 +35,7 @@ type NoticeRows interface {
 	Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
 	Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)
+	Depth(ctx context.Context) (notice.Depth, error)
 }
 
 func noticeRows(database any, p notice.Policy) (NoticeRows, error) {
@@ -76,10 +79,11 @@ type notices struct {
 	guard    *webhook.Guard
 	caller   webhook.Caller
 	operator notifier.Operator
+	metrics  *figures.Metrics
 }
 
 // newNotices is nil when no webhook is to be called.
-func newNotices(s settings.Webhooks, in delivery.Inside) (*notices, error) {
+func newNotices(s settings.Webhooks, in delivery.Inside, m *figures.Metrics) (*notices, error) {
 	if s.SecretsFile == "" {
 		return nil, nil
 	}
@@ -91,7 +95,7 @@ func newNotices(s settings.Webhooks, in delivery.Inside) (*notices, error) {
 	if err != nil {
 		return nil, fmt.Errorf("webhooks.authorities: %w", err)
 	}
-	n := &notices{settings: s, in: in}
+	n := &notices{settings: s, in: in, metrics: m}
 	if n.guard, err = webhook.NewGuard(s.Rules); err != nil {
 		return nil, err
 	}
@@ -171,7 +175,8 @@ func (n *notices) run(ctx context.Context) {
 	worker, feeder := n.worker(ctx), n.feeder()
 	feeder.Fed = worker.Wake
 	var running sync.WaitGroup
-	running.Go(func() { n.in.Owner().Own(ctx, notifier.Reader, feeder.Run) })
+	running.Go(func() { n.in.Read(ctx, notifier.Reader, feeder.Run) })
+	running.Go(func() { n.in.Owner().Own(ctx, depthLease, n.watchDepth) })
 	running.Go(func() { worker.Run(ctx) })
 	running.Go(func() { n.forget(ctx) })
 	running.Wait()
@@ -182,6 +187,7 @@ func (n *notices) feeder() *notifier.Feeder {
 	return &notifier.Feeder{
 		Store: n.in.Store, Rows: n.rows, Checkpoints: n.in.Ports.Storage.Checkpoints,
 		Intents: intent.Codec(), Wishes: notice.Codec(), Crash: n.in.Ports.Crash, Log: n.in.Ports.Log,
+		Moved: func(at event.Position) { n.in.Moved(notifier.Reader, at) },
 	}
 }
 
@@ -200,7 +206,9 @@ func (n *notices) worker(ctx context.Context) *notifier.Worker {
 }
 
 func (n *notices) send(ctx context.Context, s notice.Sending) notice.Outcome {
+	began := time.Now()
 	o := n.caller.Call(ctx, s)
+	n.noted(s, o, began)
 	if n.in.Ports.Crash != nil {
 		n.in.Ports.Crash("notices.sent")
 	}

@@ -60,6 +60,15 @@ func (a *App) Beside(run func(context.Context)) { a.beside = append(a.beside, Pa
 // Owner takes leases for this process, where delivery takes them.
 func (i Inside) Owner() commands.Owner { return i.Settings.owner(i.Ports.Storage.Leases, i.Ports.Log) }
 
+// Read runs a reader of the log while this process has the lease of its name, until ctx
+// ends: it is watched as delivery's own are, as far as it tells where it is ([Inside.Moved]).
+func (i Inside) Read(ctx context.Context, name string, work func(context.Context) error) {
+	i.app.own(name, work)(ctx)
+}
+
+// Moved notes where a reader is.
+func (i Inside) Moved(reader string, at event.Position) { i.app.moved(reader, at) }
+
 // Project keeps a read model, which has a name, a filter and a fold, up to date until ctx
 // ends: beside delivery's own, from the same log, watched in the same way, and by one
 // replica at a time.

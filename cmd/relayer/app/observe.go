@@ -1,0 +1,207 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/guard"
+	"github.com/tempo-watchtower/watchtower/commands/intake"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/budget"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/infra/keys"
+	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
+)
+
+// observe has everything that is recorded counted, by the replica that records it.
+func (r *relay) observe() {
+	r.intents.Told = func(t commands.Told[intent.State, intent.Event]) { r.metrics.Intent(t.Before, t.After, t.Facts) }
+	r.lanes.Told = func(t commands.Told[lane.State, lane.Event]) {
+		if id, err := lane.ParseStream(t.Stream); err == nil {
+			r.metrics.Lane(id, r.in.Settings.Holder, t.Before, t.Facts)
+		}
+	}
+	r.owner.Told = func(_ string, what commands.LeaseNews) { r.metrics.Lease(string(what)) }
+}
+
+// turned notes how a lane stands.
+func (r *relay) turned(t relayer.Turn) {
+	if t.Over {
+		r.metrics.NoLane(t.Lane)
+		return
+	}
+	r.metrics.Turn(t.Lane, t.State, t.Budget, t.Drift, t.Stalled, t.Took)
+}
+
+// fenced counts that somebody else has a lane whose work has ended with an error.
+func (r *relay) fenced(on chain.ID, err error) {
+	if errors.Is(err, lane.ErrFenced) || errors.Is(err, budget.ErrFenced) {
+		r.metrics.Fenced(on.String())
+	}
+}
+
+// answered counts a request for an intent.
+func (r *relay) answered(a intake.Answer) { r.metrics.Request(a.Known, a.Err) }
+
+// accept asks the guard about an intent, and counts what it refuses.
+func (r *relay) accept(ctx context.Context, wish intent.Request) error {
+	err := r.guard.Accept(ctx, wish)
+	r.metrics.Refused(figures.AtAccept, err)
+	return err
+}
+
+// counted is a signer whose work is counted.
+type counted struct {
+	*keys.Signer
+	metrics *figures.Metrics
+}
+
+// Sign signs.
+func (s counted) Sign(ctx context.Context, payload []byte) ([]byte, error) {
+	began := time.Now()
+	signature, err := s.Signer.Sign(ctx, payload)
+	s.metrics.Signature(s.Address(), outcomeOf(ctx, err), time.Since(began))
+	return signature, err
+}
+
+// outcomeOf names what came of asking for a signature, from a closed list.
+func outcomeOf(ctx context.Context, err error) string {
+	var busy *keys.Busy
+	switch {
+	case err == nil:
+		return "signed"
+	case ctx.Err() != nil:
+		return "abandoned"
+	case errors.Is(err, keys.ErrWrongKey):
+		return "wrong-key"
+	case errors.Is(err, keys.ErrUnknownKey):
+		return "unknown-key"
+	case commands.IsRefusal(err):
+		return "refused"
+	case errors.As(err, &busy):
+		return "busy"
+	case errors.Is(err, event.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
+		return "unanswered"
+	}
+	return "failed"
+}
+
+// pricing counts what could not be offered.
+type pricing struct {
+	relayer.Fees
+	chain   chain.ID
+	ceiling chain.Price // the operator's
+	metrics *figures.Metrics
+}
+
+// Offer offers.
+func (p pricing) Offer(ctx context.Context, t fee.Terms) (fee.Offer, error) {
+	offer, err := p.Fees.Offer(ctx, t)
+	own := !t.MaxFee.Int().IsZero() && t.MaxFee.Int().Lt(p.ceiling.Int())
+	p.metrics.NoOffer(p.chain, own, err)
+	return offer, err
+}
+
+// guarding counts what the guard does not let be signed.
+type guarding struct {
+	*guard.Guard
+	metrics *figures.Metrics
+}
+
+// Allow answers for each request.
+func (g guarding) Allow(ctx context.Context, id chain.Sequence, token lane.Token, requests []*intent.Request, charges []budget.Charge) ([]error, error) {
+	answers, err := g.Guard.Allow(ctx, id, token, requests, charges)
+	for _, why := range answers {
+		g.metrics.Refused(figures.AtSign, why)
+	}
+	return answers, err
+}
+
+const (
+	figuresEvery = 5 * time.Second // the pause between two looks at what operators have set
+	// Looking reads a little of the log for each signer: the pause is so long that it takes
+	// at most one part in so many of the time.
+	figuresShare = 20
+)
+
+// watchGuard keeps the figures of signers, safeguards and budgets. Every replica does, of
+// the signers whose keys it has.
+func (r *relay) watchGuard(ctx context.Context) {
+	for next := time.Duration(0); commands.Pause(ctx, next) == nil; {
+		began := r.in.Ports.Now()
+		if err := r.lookAtGuard(ctx); err != nil && ctx.Err() == nil {
+			r.log.Debug("figures of signers and safeguards not read", "err", err)
+		}
+		next = max(figuresEvery, figuresShare*r.in.Ports.Now().Sub(began))
+	}
+}
+
+func (r *relay) lookAtGuard(ctx context.Context) error {
+	switches, err := r.guard.Switches(ctx)
+	if err != nil {
+		return err
+	}
+	r.metrics.Switches(switches)
+	for _, c := range r.chains {
+		state, err := r.guard.Budget(ctx, c.Chain)
+		if err != nil {
+			return err
+		}
+		r.metrics.Budget(c.Chain, state, budget.DayOf(r.in.Ports.Now()))
+		for _, a := range c.signers {
+			state, err := r.guard.Signer(ctx, c.Chain, a)
+			if err != nil {
+				return err
+			}
+			var seen *chain.Amount
+			if balance, known := r.guard.Balance(c.Chain, a); known {
+				seen = &balance
+			}
+			if state.Known {
+				r.metrics.Signer(c.Chain, a, state, seen)
+			}
+		}
+	}
+	return nil
+}
+
+const (
+	// Counting the queue of notices reads all of it: the pause is at least depthEvery, and
+	// so long that counting takes at most one part in depthShare of the time.
+	depthEvery = 10 * time.Second
+	depthShare = 200
+	depthLease = "notice-depth"
+)
+
+// watchDepth keeps the figures of the queue of notices. One replica does at a time.
+func (n *notices) watchDepth(ctx context.Context) error {
+	defer n.metrics.NoNotices()
+	for next := time.Duration(0); commands.Pause(ctx, next) == nil; {
+		began := n.in.Ports.Now()
+		depth, err := n.rows.Depth(ctx)
+		if err != nil {
+			n.in.Ports.Log.Debug("depth of the queue of notices not read", "err", err)
+		} else {
+			n.metrics.Notices(depth)
+		}
+		next = max(depthEvery, depthShare*n.in.Ports.Now().Sub(began))
+	}
+	return ctx.Err()
+}
+
+// noted counts an attempt to deliver a notice, which began at a time.
+func (n *notices) noted(s notice.Sending, o notice.Outcome, began time.Time) {
+	var told intent.Notice
+	if err := json.Unmarshal(s.Body, &told); err != nil {
+		told.At = time.Time{} // it is counted all the same
+	}
+	n.metrics.Notice(o, s.Attempts == 0, told.At, n.in.Ports.Now(), time.Since(began))
+}

@@ -1,0 +1,73 @@
+package relayer
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+)
+
+// Turns tell that the first nonce stalls, and that the chain has used nonces that nothing
+// here has, until it is known what did; and the end of the work on a lane is told.
+func TestTurnsAreTold(t *testing.T) {
+	w := newWorld(t)
+	a := w.worker()
+	var last Turn
+	a.Relayer.Told = func(turn Turn) { last = turn }
+	turn := func() Turn {
+		t.Helper()
+		began := w.clock.now()
+		must(t, w.turns(a, 1))
+		a.report(began)
+		return last
+	}
+	w.hold = true
+	w.ask(w.request(1), w.request(2))
+	if got := turn(); got.Lane != w.lane || got.State.InFlight() != 2 || got.Drift != 0 || got.Stalled || got.Budget != w.settings.Budget {
+		t.Errorf("two are in flight: %+v", got)
+	}
+	w.clock.pass(w.settings.Stall)
+	if got := turn(); got.Stalled {
+		t.Error("it stalls as soon as it waits")
+	}
+	w.clock.pass(w.settings.Stall)
+	if got := turn(); !got.Stalled {
+		t.Error("the first nonce does not stall")
+	}
+	if got := turn(); got.Stalled {
+		t.Error("it stalls in every turn")
+	}
+
+	// Somebody else is said to have used the first.
+	head := w.chain.Head()
+	w.lied = &lane.Witness{Nonce: 1, Block: head, Endpoints: []string{"a", "b"}, Needed: 2, Asked: 3}
+	w.clock.pass(w.settings.Look)
+	if got := turn(); got.Drift != 1 {
+		t.Errorf("a drift of %d", got.Drift)
+	}
+	w.lied, w.hold = nil, false
+	for range 3 { // in which ours lands after all, and nobody has asked the chain since
+		w.block()
+		turn()
+	}
+	if last.Drift != 0 {
+		t.Errorf("a drift of %d when it is known what used the nonce", last.Drift)
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	_, ln := w.live(0, false)
+	ln.News.init()
+	close(ln.News.ready)
+	ln.Relayer.Told = func(turn Turn) {
+		last = turn
+		stop() // after the first
+	}
+	if err := ln.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if !last.Over || last.Lane != w.lane {
+		t.Errorf("the end is told as %+v", last)
+	}
+}

@@ -1,0 +1,48 @@
+package budget
+
+import "github.com/tempo-watchtower/watchtower/domain/chain"
+
+// Share is what of a limit is used: 0 is nothing, 1 all of it; nil is without limit.
+type Share struct{ Fee, Value *float64 }
+
+// Fullest is, of each kind of account with a limit (the chain, clients, subjects and
+// signers), what is used on a day of those limits that most is used of. One of nothing is
+// all used.
+func (s State) Fullest(day Day) map[AccountKind]Share {
+	all := map[AccountKind]Share{}
+	see := func(kind AccountKind, l Limit, used Sum) {
+		share := all[kind]
+		share.Fee, share.Value = fuller(share.Fee, l.Fee, used.Fee), fuller(share.Value, l.Value, used.Value)
+		all[kind] = share
+	}
+	each := map[AccountKind]AccountKind{EachClient: OfClient, EachSubject: OfSubject, EachSigner: OfSigner}
+	for a, l := range s.Limits {
+		if kind, every := each[a.Kind]; every {
+			see(kind, l, Sum{})
+		} else {
+			see(a.Kind, l, s.Used(day, a))
+		}
+	}
+	if day > s.Day || len(s.Limits) == 0 {
+		return all // nothing is used
+	}
+	for a, used := range s.used.all() {
+		see(a.Kind, s.Limit(a), used)
+	}
+	return all
+}
+
+// fuller is the greater of a share and of what an account has used of its limit.
+func fuller(share *float64, limit *chain.Amount, used chain.Amount) *float64 {
+	if limit == nil {
+		return share
+	}
+	part := 1.0
+	if !limit.IsZero() {
+		part = used.Int().Float64() / limit.Int().Float64()
+	}
+	if share != nil && *share >= part {
+		return share
+	}
+	return &part
+}

@@ -1,0 +1,130 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tempo-watchtower/watchtower/domain/budget"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/safeguard"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
+	"github.com/tempo-watchtower/watchtower/infra/metrics"
+)
+
+// signers counts what those who have the keys do, and what they have.
+type signers struct {
+	signatures *prometheus.CounterVec
+	seconds    *prometheus.HistogramVec
+	state      *prometheus.GaugeVec
+	failures   *prometheus.GaugeVec
+	balance    *prometheus.GaugeVec
+	threshold  *prometheus.GaugeVec
+}
+
+func newSigners(of *metrics.Metrics) signers {
+	return signers{
+		signatures: of.Counter(prefix+"signatures_total", "Signatures asked for, by what came of it: signed, wrong-key, unknown-key, refused, busy (429 or 5xx), unanswered, failed, or abandoned because the process stops.", "signer", "outcome"),
+		seconds: of.Histogram(prefix+"signature_seconds", "Time from asking for a signature to the answer.",
+			[]float64{.0001, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}, "signer"),
+		state:     of.Gauge(prefix+"signer_state", "1 for the state a signer is in, 0 for the others; only serving takes intents.", "chain", "signer", "state"),
+		failures:  of.Gauge(prefix+"signer_failures", "Failures of a signer in a row; signers.failures of them disable it.", "chain", "signer"),
+		balance:   of.Gauge(prefix+"signer_balance", "What a signer had to pay fees with when that was seen last, in the chain's smallest unit.", "chain", "signer"),
+		threshold: of.Gauge(prefix+"signer_threshold", "The least balance that a signer serves with, in the chain's smallest unit.", "chain", "signer"),
+	}
+}
+
+// Signature counts one signature that was asked for.
+func (m *Metrics) Signature(of chain.Address, outcome string, took time.Duration) {
+	m.signers.signatures.WithLabelValues(of.String(), outcome).Inc()
+	m.signers.seconds.WithLabelValues(of.String()).Observe(took.Seconds())
+}
+
+// Signer notes how a signer stands; balance is nil if none was seen.
+func (m *Metrics) Signer(on chain.ID, of chain.Address, s signer.State, balance *chain.Amount) {
+	labels := []string{on.String(), of.String()}
+	for _, status := range signer.Statuses() {
+		value := 0.0
+		if status == s.Status() {
+			value = 1
+		}
+		m.signers.state.WithLabelValues(append(labels[:2:2], string(status))...).Set(value)
+	}
+	m.signers.failures.WithLabelValues(labels...).Set(float64(len(s.Failures)))
+	m.signers.threshold.WithLabelValues(labels...).Set(s.Threshold.Int().Float64())
+	if balance != nil {
+		m.signers.balance.WithLabelValues(labels...).Set(balance.Int().Float64())
+	}
+}
+
+// guard counts what is refused, and has what operators have set.
+type guard struct {
+	refusals *prometheus.CounterVec
+	halts    *prometheus.GaugeVec
+	ratio    *prometheus.GaugeVec
+	used     *prometheus.GaugeVec
+	limit    *prometheus.GaugeVec
+}
+
+func newGuard(of *metrics.Metrics) guard {
+	return guard{
+		refusals: of.Counter(prefix+"guard_refusals_total", "What safeguards, budgets and signers have refused, by the refusal's code: intents that were asked for (at accept), and what was to be signed (at sign), each time that it is tried.", "at", "rule"),
+		halts:    of.Gauge(prefix+"halts", "Halts that stand, by whom they concern: everybody (deployment), a chain, or a client.", "scope"),
+		ratio:    of.Gauge(prefix+"budget_used_ratio", "What is used today of a budget, of its limit: the most used one of each kind (chain, client, subject, signer), for fees and for value; absent without a limit.", "chain", "of", "money"),
+		used:     of.Gauge(prefix+"budget_used", "What counts today for a chain's budget, in its smallest unit: what was set aside, and what was spent.", "chain", "money"),
+		limit:    of.Gauge(prefix+"budget_limit", "What may be spent on a chain in a day of UTC, in its smallest unit; absent without a limit.", "chain", "money"),
+	}
+}
+
+// Where something may be refused.
+const (
+	AtAccept = "accept" // when an intent is asked for
+	AtSign   = "sign"   // when an attempt is to be signed
+)
+
+// Refused counts a refusal, and nothing that is none.
+func (m *Metrics) Refused(at string, err error) {
+	if rule, refused := code(err); refused {
+		m.guard.refusals.WithLabelValues(at, rule).Inc()
+	}
+}
+
+// Switches notes the halts that stand.
+func (m *Metrics) Switches(s safeguard.State) {
+	halts := map[safeguard.ScopeKind]int{safeguard.Deployment: 0, safeguard.OnChain: 0, safeguard.OfClient: 0}
+	for scope := range s.Halts {
+		halts[scope.Kind]++
+	}
+	for kind, n := range halts {
+		m.guard.halts.WithLabelValues(string(kind)).Set(float64(n))
+	}
+}
+
+// Budget notes what of a chain's budgets is used on a day.
+func (m *Metrics) Budget(on chain.ID, s budget.State, day budget.Day) {
+	chain, g := on.String(), m.guard
+	used, limit := s.Used(day, budget.Account{Kind: budget.OnChain}), s.Limit(budget.Account{Kind: budget.OnChain})
+	g.used.WithLabelValues(chain, "fee").Set(used.Fee.Int().Float64())
+	g.used.WithLabelValues(chain, "value").Set(used.Value.Int().Float64())
+	setOrNot(g.limit, limit.Fee, chain, "fee")
+	setOrNot(g.limit, limit.Value, chain, "value")
+
+	most := s.Fullest(day)
+	for _, kind := range []budget.AccountKind{budget.OnChain, budget.OfClient, budget.OfSubject, budget.OfSigner} {
+		for money, ratio := range map[string]*float64{"fee": most[kind].Fee, "value": most[kind].Value} {
+			if ratio == nil {
+				g.ratio.DeleteLabelValues(chain, string(kind), money)
+				continue
+			}
+			g.ratio.WithLabelValues(chain, string(kind), money).Set(*ratio)
+		}
+	}
+}
+
+func setOrNot(g *prometheus.GaugeVec, a *chain.Amount, labels ...string) {
+	if a == nil {
+		g.DeleteLabelValues(labels...)
+		return
+	}
+	g.WithLabelValues(labels...).Set(a.Int().Float64())
+}

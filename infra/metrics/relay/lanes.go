@@ -1,0 +1,307 @@
+package relay
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/infra/metrics"
+)
+
+// lanes counts what is recorded of lanes, and has the figures of those that this process
+// works on. A signer may have as many lanes as there are nonce keys: they are summed up.
+type lanes struct {
+	now      func() time.Time
+	stages   *prometheus.HistogramVec
+	turns    *prometheus.HistogramVec
+	stalls   *prometheus.CounterVec
+	leases   *prometheus.CounterVec
+	fenced   *prometheus.CounterVec
+	opened   *prometheus.CounterVec
+	filled   *prometheus.CounterVec
+	foreign  *prometheus.CounterVec
+	reclaims *prometheus.CounterVec
+	releases *prometheus.CounterVec
+	unlanded *prometheus.CounterVec
+	attempts *prometheus.CounterVec
+	offered  *prometheus.GaugeVec
+	ceiling  *prometheus.GaugeVec
+	refusals *prometheus.CounterVec
+
+	held, inFlight, left, open, holes, oldest, next, drift *prometheus.Desc
+
+	mu       sync.Mutex
+	all      map[chain.Sequence]figures
+	expected map[owner]bool
+}
+
+// owner is a signer on a chain.
+type owner struct {
+	chain  chain.ID
+	signer chain.Address
+}
+
+// figures are how a lane stands.
+type figures struct {
+	inFlight, left, open, holes int
+	front                       time.Time // when the oldest in flight was signed for; zero is none
+	known                       bool
+	next                        uint64
+	drift                       int64
+}
+
+func newLanes(of *metrics.Metrics, now func() time.Time, stages *prometheus.HistogramVec) *lanes {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return of.Counter(prefix+name, help, labels...)
+	}
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return of.Desc(prefix+name, help, append([]string{"chain", "signer"}, labels...)...)
+	}
+	l := &lanes{
+		now: now, stages: stages, all: map[chain.Sequence]figures{}, expected: map[owner]bool{},
+		turns: of.Histogram(prefix+"lane_turn_seconds", "Time of one turn of a lane's holder, in which every nonce is taken its next step.",
+			[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}, "chain"),
+		stalls:   counter("lane_stalls_total", "Times that the nonce which the chain wants had made no progress for lane.stall.", "chain", "signer"),
+		leases:   counter("lane_leases_total", "What came of tries to win a lane's lease (won, missed because another has it, failed because nobody could be asked), and leases that were lost while held.", "outcome"),
+		fenced:   counter("lane_fenced_total", "Writes to lanes and budgets that were refused because another had opened the lane.", "chain"),
+		opened:   counter("lane_opened_total", "Lanes opened, by whom they were held before: nobody, this process, or another.", "chain", "from"),
+		filled:   counter("lane_filled_nonces_total", "Nonces that a no-op was chosen for, because no intent holds them.", "chain", "signer"),
+		foreign:  counter("lane_foreign_nonces_total", "Nonces that somebody else has used: ahead of the cursor (skipped), or ones that were handed out (lost).", "chain", "signer", "how"),
+		reclaims: counter("lane_reclaimed_nonces_total", "Nonces that the cursor had jumped over, and that the chain wants all the same.", "chain", "signer"),
+		releases: counter("lane_released_nonces_total", "Nonces given back, for which nothing was signed.", "chain", "signer"),
+		unlanded: counter("lane_unlanded_nonces_total", "Nonces whose block left the chain.", "chain", "signer"),
+		attempts: counter("attempts_total", "Attempts signed and recorded: the first of a nonce, a bump of its fee, or a no-op.", "chain", "signer", "kind"),
+		offered:  of.Gauge(prefix+"fee_offered_per_gas", "What the newest attempt offers for one unit of gas at most, in the chain's smallest unit.", "chain"),
+		ceiling:  of.Gauge(prefix+"fee_ceiling_per_gas", "The most that one unit of gas may cost, in the chain's smallest unit: fee.ceiling.", "chain"),
+		refusals: counter("fee_refusals_total", "Offers that could not be made, by the refusal's code, and by whose ceiling is the lower one: the operator's or the intent's.", "chain", "reason", "ceiling"),
+
+		held:     desc("lanes_held", "Lanes that this process works on: the one of nonce key 0 (protocol), and those of other keys (other).", "key"),
+		inFlight: desc("lane_in_flight_nonces", "Nonces handed out, and in no block yet, of the lanes that this process works on."),
+		left:     desc("lane_budget_left_nonces", "Nonces that may still be handed out before one lands, of the lane that has least left."),
+		open:     desc("lane_open_nonces", "Nonces handed out, or free again, and not closed by a final block."),
+		holes:    desc("lane_hole_nonces", "Nonces that nothing was signed for, below one that something was."),
+		oldest:   desc("lane_oldest_in_flight_seconds", "How long ago the first nonce that waits for the chain was signed for first; 0 when none waits."),
+		next:     desc("lane_next_nonce", "Cursor of the lane of nonce key 0: the next nonce that was never handed out."),
+		drift:    desc("lane_drift_nonces", "Nonces that the chain has used and nothing recorded here has (above 0), or the other way round (below 0), as of when it was asked last; of the lane that is farthest."),
+	}
+	of.Register(l)
+	return l
+}
+
+// Expect says that a signer's lane of nonce key 0 is to be worked on here, by this process
+// or another.
+func (m *Metrics) Expect(on chain.ID, signer chain.Address) {
+	m.lanes.mu.Lock()
+	defer m.lanes.mu.Unlock()
+	m.lanes.expected[owner{on, signer}] = true
+	// An increase is one from a figure that was there before.
+	m.lanes.stalls.WithLabelValues(on.String(), signer.String())
+	for _, how := range []string{foreignSkipped, foreignLost} {
+		m.lanes.foreign.WithLabelValues(on.String(), signer.String(), how)
+	}
+	for _, kind := range []string{kindFirst, kindBump, kindNoOp} {
+		m.lanes.attempts.WithLabelValues(on.String(), signer.String(), kind)
+	}
+}
+
+// The labels' values of what is counted.
+const (
+	foreignSkipped = "skipped"
+	foreignLost    = "lost"
+
+	kindFirst = "first"
+	kindBump  = "bump"
+	kindNoOp  = "no-op"
+
+	ceilingOperator = "operator"
+	ceilingIntent   = "intent"
+)
+
+// Turn notes how a lane stands after a turn, of which a budget of nonces may be in flight.
+func (m *Metrics) Turn(id chain.Sequence, s lane.State, budget int, drift int64, stalled bool, took time.Duration) {
+	l, on := m.lanes, id.Chain.String()
+	l.turns.WithLabelValues(on).Observe(took.Seconds())
+	if stalled {
+		l.stalls.WithLabelValues(on, id.Sender.String()).Inc()
+	}
+	f := figures{inFlight: s.InFlight(), open: s.Open(), holes: len(s.Holes()), known: s.Known, next: s.Next, drift: drift}
+	f.left = max(budget-f.inFlight, 0)
+	if first, waits := s.Front(); waits {
+		f.front = first.Attempts[0].At
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all[id] = f
+}
+
+// NoLane forgets a lane that this process works on no more.
+func (m *Metrics) NoLane(id chain.Sequence) {
+	m.lanes.mu.Lock()
+	defer m.lanes.mu.Unlock()
+	delete(m.lanes.all, id)
+}
+
+// Lease counts what came of the lease of a lane.
+func (m *Metrics) Lease(outcome string) { m.lanes.leases.WithLabelValues(outcome).Inc() }
+
+// Fenced counts a write that was refused because another has opened the lane.
+func (m *Metrics) Fenced(chain string) { m.lanes.fenced.WithLabelValues(chain).Inc() }
+
+// Lane counts the facts that one append of a holder has added to a lane.
+func (m *Metrics) Lane(id chain.Sequence, holder string, before lane.State, facts []lane.Event) {
+	l, on, of := m.lanes, id.Chain.String(), id.Sender.String()
+	for _, fact := range facts {
+		switch e := fact.(type) {
+		case lane.Opened:
+			from := "another"
+			switch before.Holder {
+			case "":
+				from = "nobody"
+			case holder:
+				from = "self"
+			}
+			l.opened.WithLabelValues(on, from).Inc()
+		case lane.Advanced:
+			if before.Known {
+				l.foreign.WithLabelValues(on, of, foreignSkipped).Add(float64(e.Witness.Nonce - e.From))
+			}
+		case lane.Lost:
+			l.foreign.WithLabelValues(on, of, foreignLost).Inc()
+		case lane.Released:
+			l.releases.WithLabelValues(on, of).Inc()
+		case lane.Filled:
+			l.filled.WithLabelValues(on, of).Inc()
+		case lane.Reclaimed:
+			l.reclaims.WithLabelValues(on, of).Add(float64(e.Count))
+		case lane.Unlanded:
+			l.unlanded.WithLabelValues(on, of).Add(float64(len(e.Nonces)))
+		case lane.Attempted:
+			l.attempted(on, of, before, e)
+		case lane.Reserved, lane.Landed: // counted with the intents, and as appended events
+		}
+	}
+}
+
+func (l *lanes) attempted(on, of string, before lane.State, e lane.Attempted) {
+	kind := kindFirst
+	switch {
+	case e.Intent.IsZero():
+		kind = kindNoOp
+	case e.Number > 1:
+		kind = kindBump
+	}
+	l.attempts.WithLabelValues(on, of, kind).Inc()
+	l.offered.WithLabelValues(on).Set(e.Fee.MaxFee.Int().Float64())
+	if slot, held := before.Slot(e.Nonce); held && kind == kindFirst {
+		l.stages.WithLabelValues(on, stageSigned).Observe(max(e.At.Sub(slot.Since), 0).Seconds())
+	}
+}
+
+// Ceiling notes the most that one unit of gas may cost on a chain.
+func (m *Metrics) Ceiling(on chain.ID, most chain.Price) {
+	m.lanes.fenced.WithLabelValues(on.String())
+	for _, reason := range []event.Refusal{fee.ErrMarket, fee.ErrCeiling} {
+		m.lanes.refusals.WithLabelValues(on.String(), string(reason), ceilingOperator)
+	}
+	m.lanes.ceiling.WithLabelValues(on.String()).Set(most.Int().Float64())
+}
+
+// NoOffer counts that no fee could be offered. It is the intent's own ceiling that is the
+// lower one, or the operator's. What is no refusal is not counted here.
+func (m *Metrics) NoOffer(on chain.ID, own bool, err error) {
+	reason, refused := code(err)
+	if !refused {
+		return
+	}
+	ceiling := ceilingOperator
+	if own {
+		ceiling = ceilingIntent
+	}
+	m.lanes.refusals.WithLabelValues(on.String(), reason, ceiling).Inc()
+}
+
+// Describe implements prometheus.Collector.
+func (l *lanes) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{l.held, l.inFlight, l.left, l.open, l.holes, l.oldest, l.next, l.drift} {
+		descs <- d
+	}
+}
+
+// summed is what the lanes of one signer come to.
+type summed struct {
+	figures
+	protocol, others int // that are held
+}
+
+// Collect implements prometheus.Collector.
+func (l *lanes) Collect(found chan<- prometheus.Metric) {
+	now, sums := l.now(), l.sum()
+	for _, o := range slices.SortedFunc(maps.Keys(sums), func(a, b owner) int {
+		return cmp.Or(cmp.Compare(a.chain, b.chain), slices.Compare(a.signer[:], b.signer[:]))
+	}) {
+		s := sums[o]
+		gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+			found <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{o.chain.String(), o.signer.String()}, labels...)...)
+		}
+		gauge(l.held, float64(s.protocol), "protocol")
+		gauge(l.held, float64(s.others), "other")
+		if s.protocol+s.others == 0 {
+			continue
+		}
+		gauge(l.inFlight, float64(s.inFlight))
+		gauge(l.left, float64(s.left))
+		gauge(l.open, float64(s.open))
+		gauge(l.holes, float64(s.holes))
+		age := 0.0
+		if !s.front.IsZero() {
+			age = max(now.Sub(s.front), 0).Seconds()
+		}
+		gauge(l.oldest, age)
+		gauge(l.drift, float64(s.drift))
+		if s.known {
+			gauge(l.next, float64(s.next))
+		}
+	}
+}
+
+// sum adds the lanes of each signer up.
+func (l *lanes) sum() map[owner]summed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sums := map[owner]summed{}
+	for o := range l.expected {
+		sums[o] = summed{}
+	}
+	for id, f := range l.all {
+		o := owner{id.Chain, id.Sender}
+		s := sums[o]
+		if s.protocol+s.others == 0 || f.left < s.left {
+			s.left = f.left
+		}
+		if id.Key == (chain.NonceKey{}) {
+			s.protocol++
+			s.known, s.next = f.known, f.next
+		} else {
+			s.others++
+		}
+		s.inFlight, s.open, s.holes = s.inFlight+f.inFlight, s.open+f.open, s.holes+f.holes
+		if !f.front.IsZero() && (s.front.IsZero() || f.front.Before(s.front)) {
+			s.front = f.front
+		}
+		if abs(f.drift) > abs(s.drift) {
+			s.drift = f.drift
+		}
+		sums[o] = s
+	}
+	return sums
+}
+
+func abs(n int64) int64 { return max(n, -n) }

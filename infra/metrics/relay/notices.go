@@ -1,0 +1,70 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/infra/metrics"
+)
+
+// notices counts what is sent to webhooks, and has the queue as it was last looked at.
+type notices struct {
+	rows      *prometheus.GaugeVec
+	due       *prometheus.GaugeVec
+	oldest    *prometheus.GaugeVec
+	endpoints *prometheus.GaugeVec
+	attempts  *prometheus.CounterVec
+	retries   *prometheus.CounterVec
+	seconds   *prometheus.HistogramVec
+	delay     *prometheus.HistogramVec
+}
+
+func newNotices(of *metrics.Metrics, buckets []float64) notices {
+	return notices{
+		rows:      of.Gauge(prefix+"notices", "Notices in the queue: queued, under way (delivering), and given up (dead).", "stage"),
+		due:       of.Gauge(prefix+"notices_due", "Notices that are due now, of endpoints that do not fail, and that nobody sends yet."),
+		oldest:    of.Gauge(prefix+"notices_oldest_due_seconds", "How long the longest waiting of the due notices has been due; 0 when none is."),
+		endpoints: of.Gauge(prefix+"webhooks", "Endpoints of webhooks: that work or were never tried (working), whose last attempt failed (failing), and to which nothing is sent any more (disabled).", "state"),
+		attempts:  of.Counter(prefix+"notice_attempts_total", "Attempts to deliver a notice, by what the answer means, and why it was not delivered.", "outcome", "cause"),
+		retries:   of.Counter(prefix+"notice_retries_total", "Attempts to deliver a notice after its first."),
+		seconds: of.Histogram(prefix+"notice_attempt_seconds", "Time of one attempt to deliver a notice.",
+			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15, 30, 60}),
+		delay: of.Histogram(prefix+"notice_delay_seconds", "Time from an event of an intent to its delivery to a webhook.", buckets),
+	}
+}
+
+// Notices notes how the queue of notices stands.
+func (m *Metrics) Notices(d notice.Depth) {
+	n := m.notices
+	for stage, count := range map[notice.Stage]int{notice.Queued: d.Queued, notice.Delivering: d.Delivering, notice.Dead: d.Dead} {
+		n.rows.WithLabelValues(string(stage)).Set(float64(count))
+	}
+	n.due.WithLabelValues().Set(float64(d.Due))
+	n.oldest.WithLabelValues().Set(d.OldestDue.Seconds())
+	for state, count := range map[string]int{"working": d.Working, "failing": d.Failing, "disabled": d.Disabled} {
+		n.endpoints.WithLabelValues(state).Set(float64(count))
+	}
+}
+
+// NoNotices forgets the figures of the queue: another process has them now.
+func (m *Metrics) NoNotices() {
+	for _, g := range []*prometheus.GaugeVec{m.notices.rows, m.notices.due, m.notices.oldest, m.notices.endpoints} {
+		g.Reset()
+	}
+}
+
+// Notice counts an attempt to deliver a notice, the first of it or a later one. It is of
+// an event at a time, and zero if that is not known.
+func (m *Metrics) Notice(o notice.Outcome, first bool, of, now time.Time, took time.Duration) {
+	m.notices.attempts.WithLabelValues(string(o.Class), string(o.Cause)).Inc()
+	retries := m.notices.retries.WithLabelValues() // a figure from the first attempt on
+	if !first {
+		retries.Inc()
+	}
+	m.notices.seconds.WithLabelValues().Observe(took.Seconds())
+	if o.Class == notice.Delivered && !of.IsZero() {
+		m.notices.delay.WithLabelValues().Observe(max(now.Sub(of), 0).Seconds())
+	}
+}

@@ -1,0 +1,134 @@
+// Package relay counts what the relay does: its intents, lanes, signers, safeguards and
+// webhooks. It is apart from what delivery counts, which knows nothing of these.
+package relay
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/infra/metrics"
+)
+
+// Metrics is every figure that the relay exports beside delivery's, on their registry.
+type Metrics struct {
+	requests *prometheus.CounterVec
+	intents  *prometheus.GaugeVec
+	ended    *prometheus.CounterVec
+	reopened *prometheus.CounterVec
+	requeued *prometheus.CounterVec
+	forks    *prometheus.CounterVec
+	stages   *prometheus.HistogramVec
+
+	lanes   *lanes
+	signers signers
+	guard   guard
+	notices notices
+}
+
+// prefix begins the name of every metric of the relay, after that of all of ours.
+const prefix = "relay_"
+
+// New registers the relay's metrics with delivery's. now is the clock that ages are
+// reckoned by.
+func New(of *metrics.Metrics, now func() time.Time) *Metrics {
+	// Seconds: from an idle lane to an intent that waits for a fortnight's funds.
+	buckets := []float64{.005, .025, .1, .25, .5, 1, 1.5, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 43200, 1209600}
+	stages := of.Histogram(prefix+"stage_seconds", "Time of one stage of an intent's life.", buckets, "chain", "stage")
+	return &Metrics{
+		requests: of.Counter(prefix+"requests_total", "Intents asked for, by what came of it: taken on (created), known already (known), refused (the refusal's code) or bad luck (failed).", "outcome"),
+		intents:  of.Gauge(prefix+"intents", "Intents that have not come out: without a nonce (waiting), and with one (assigned).", "chain", "state"),
+		ended:    of.Counter(prefix+"intents_ended_total", "Intents that have come out, by how.", "chain", "outcome"),
+		reopened: of.Counter(prefix+"intents_reopened_total", "Intents that had come out, and whose block left the chain.", "chain"),
+		requeued: of.Counter(prefix+"intents_requeued_total", "Intents that lost their nonce and wait for another, by what became of it.", "chain", "evidence"),
+		forks:    of.Counter(prefix+"new_forks_total", "Lists of confirmations that did not continue what had been told.", "chain"),
+		stages:   stages,
+		lanes:    newLanes(of, now, stages),
+		signers:  newSigners(of),
+		guard:    newGuard(of),
+		notices:  newNotices(of, buckets),
+	}
+}
+
+// The stages of an intent's life.
+const (
+	stageAssigned  = "asked_to_assigned"  // from being taken on to its first nonce
+	stageSigned    = "assigned_to_signed" // from its nonce to the nonce's first attempt
+	stageMined     = "signed_to_mined"    // from the attempt that landed to its block being announced
+	stageCompleted = "asked_to_completed" // from being taken on to having come out as it should
+)
+
+// code is that of a refusal; another error has none.
+func code(err error) (string, bool) {
+	var r event.Refusal
+	ok := errors.As(err, &r)
+	return string(r), ok
+}
+
+// Request counts one request for an intent.
+func (m *Metrics) Request(known bool, err error) {
+	outcome := "created"
+	switch refusal, refused := code(err); {
+	case refused:
+		outcome = refusal
+	case err != nil:
+		outcome = "failed"
+	case known:
+		outcome = "known"
+	}
+	m.requests.WithLabelValues(outcome).Inc()
+}
+
+// Waiting notes how many intents of a chain have no nonce, and how many have one.
+func (m *Metrics) Waiting(chain string, waiting, assigned int) {
+	m.intents.WithLabelValues(chain, "waiting").Set(float64(waiting))
+	m.intents.WithLabelValues(chain, "assigned").Set(float64(assigned))
+}
+
+// Intent counts the facts that one append has added to an intent, which was in one state
+// before and is in another after them.
+func (m *Metrics) Intent(before, after intent.State, facts []intent.Event) {
+	chain := after.Requested.Request.Chain.String()
+	took := func(stage string, from, to time.Time) {
+		m.stages.WithLabelValues(chain, stage).Observe(max(to.Sub(from), 0).Seconds())
+	}
+	end := func(outcome string) { m.ended.WithLabelValues(chain, outcome).Inc() }
+	for _, fact := range facts {
+		switch e := fact.(type) {
+		case intent.Assigned:
+			if e.Assignment == 1 {
+				took(stageAssigned, after.Requested.At, e.At)
+			}
+		case intent.Requeued:
+			m.requeued.WithLabelValues(chain, string(e.Evidence.Kind)).Inc()
+		case intent.Announced:
+			if e.NewFork {
+				m.forks.WithLabelValues(chain).Inc()
+			}
+			if e.Receipt != nil && before.Receipt == nil {
+				for _, made := range after.Attempts {
+					if made.Hash == e.Hash {
+						took(stageMined, made.At, e.At)
+					}
+				}
+			}
+		case intent.Completed:
+			if e.Despite != "" {
+				end("completed_despite_" + string(e.Despite))
+				continue
+			}
+			end("completed")
+			took(stageCompleted, after.Requested.At, e.At)
+		case intent.Failed:
+			end("failed_" + string(e.Reason))
+		case intent.Canceled:
+			end("canceled")
+		case intent.Reorged:
+			m.reopened.WithLabelValues(chain).Inc()
+		case intent.Requested, intent.Attempted, intent.CancelRequested, intent.SpeedUpRequested: // counted as requests, with the lanes, and as appended events
+		}
+	}
+}
