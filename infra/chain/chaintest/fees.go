@@ -175,11 +175,13 @@ func (v view) feeHistory(args arguments) (any, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	count = min(count, historyMax, newest.Number+1)
+	// A block that was invented, or has left the chain, may be above all that it shows.
+	end := min(newest.Number, v.head) + 1
+	count = min(count, historyMax, end)
 	if count == 0 {
 		return map[string]any{"oldestBlock": "0x0", "gasUsedRatio": []float64{}}, nil
 	}
-	return v.historyOf(v.blocks[newest.Number+1-count:newest.Number+1], percentiles), nil
+	return v.historyOf(v.blocks[end-count:end], percentiles), nil
 }
 
 // historyOf renders blocks that follow one upon the other.
