@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -18,7 +17,7 @@ type view[S commands.Decider[S, C, E], C, E any] struct {
 	handler commands.Handler[S, C, E]
 	stream  event.Stream
 
-	mu    sync.Mutex
+	turn  turn
 	held  commands.Result[S]
 	read  time.Time // zero is never
 	since int       // events since there may have been a snapshot
@@ -29,8 +28,11 @@ const conflictsMax = 64
 
 // at is the state as it was at a time or later.
 func (v *view[S, C, E]) at(ctx context.Context, since, now time.Time) (S, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+	if err := v.turn.take(ctx); err != nil {
+		var none S
+		return none, err
+	}
+	defer v.turn.give()
 	if v.read.IsZero() || v.read.Before(since) {
 		if err := v.readOn(ctx, now); err != nil {
 			return v.held.State, err
@@ -41,13 +43,16 @@ func (v *view[S, C, E]) at(ctx context.Context, since, now time.Time) (S, error)
 
 // now is the state as it stands.
 func (v *view[S, C, E]) now(ctx context.Context, now time.Time) (S, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+	if err := v.turn.take(ctx); err != nil {
+		var none S
+		return none, err
+	}
+	defer v.turn.give()
 	err := v.readOn(ctx, now)
 	return v.held.State, err
 }
 
-// readOn reads what was recorded since. The caller has the lock.
+// readOn reads what was recorded since. It is the caller's turn.
 func (v *view[S, C, E]) readOn(ctx context.Context, now time.Time) error {
 	if v.held.Version == 0 {
 		held, err := v.handler.Load(ctx, v.stream)
@@ -83,8 +88,11 @@ func (v *view[S, C, E]) keep(ctx context.Context) {
 // handle carries a command out on the stream as it stands. A refusal comes back with the
 // state that refused.
 func (v *view[S, C, E]) handle(ctx context.Context, c C, o commands.Origin, now time.Time) (S, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+	if err := v.turn.take(ctx); err != nil {
+		var none S
+		return none, err
+	}
+	defer v.turn.give()
 	for range conflictsMax {
 		if err := v.readOn(ctx, now); err != nil {
 			return v.held.State, err
