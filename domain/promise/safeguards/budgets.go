@@ -45,6 +45,9 @@ type held struct {
 	cap    money
 	new    money // how much of it was counted on day
 	day    budget.Day
+	// free means that something was signed for it while nothing was limited, which nobody
+	// had to reserve.
+	free bool
 }
 
 func (j *Judge) purse(on chain.ID) *purse {
@@ -201,7 +204,9 @@ func (j *Judge) settles(p *purse, r event.Recorded, h holding, spent money) {
 	p.lanes[h.lane].held--
 	for i := range spent {
 		back := new(big.Int).Sub(was.cap[i], spent[i])
-		if back.Sign() < 0 {
+		if back.Sign() < 0 && was.free {
+			back = new(big.Int) // a limit that was set later counts from then on
+		} else if back.Sign() < 0 {
 			j.broken(promise.P33, r, "%+v of %s took %s, and %s was reserved", h.of, h.lane.Signer, spent[i], was.cap[i])
 		} else if was.day != p.day {
 			back = new(big.Int)
@@ -264,11 +269,15 @@ func (of row) holding(id chain.Sequence, nonce uint64) holding {
 // far as an attempt tells what it may cost.
 func (j *Judge) reserved(r event.Recorded, id chain.Sequence, h holding, e lane.Attempted) {
 	p := j.purse(id.Chain)
+	was := p.held[h]
 	if !j.over(p.limited, r.At) {
+		if was != nil {
+			was.free = true
+		}
 		return
 	}
 	least := new(big.Int).Mul(e.Fee.MaxFee.Int().ToBig(), new(big.Int).SetUint64(j.s.Gas))
-	switch was := p.held[h]; {
+	switch {
 	case was == nil:
 		j.broken(promise.P33, r, "%s is signed at nonce %d, and nothing is reserved for it", e.Hash, e.Nonce)
 	case was.cap[0].Cmp(least) < 0:

@@ -168,6 +168,7 @@ func TestSignedIsReserved(t *testing.T) {
 		"a hole's, not reserved":    {promise.P33, after(lanes(signs(0), filled...), held)},
 		"reissued":                  {0, after(lanes(signs(0), filled[0], again), held)},
 		"no limit any more":         {0, after(signs(1), unlimited)},
+		"and more than was held":    {0, after(func(s *script) { signs(1)(s); s.budget(settled(1, 11, 0)) }, held, unlimited)},
 		"final, settled":            {0, after(lanes(func(*script) {}, final), held, settled(1, 5, 0))},
 		"final, not settled":        {promise.P33, after(lanes(func(*script) {}, final), held)},
 		"not final":                 {0, after(lanes(func(*script) {}, lane.Landed{Token: 1, Nonce: 7, Intent: who(1), Hash: hash("signed")}), held)},
