@@ -259,11 +259,16 @@ func (a *actor) refresh(ctx context.Context) error {
 // readIntent reads the intent of a nonce. One that knows of an attempt there that the
 // lane did not have when this holder read it last has been worked on by another since: as
 // long as that is not known here, what the chain holds may be taken for a rival's.
-func (a *actor) readIntent(ctx context.Context, s standing) (err error) {
-	if s.job.intent, err = a.Intents.Load(ctx, intent.Stream(s.id)); err != nil || !a.placed(s) {
-		return err
+func (a *actor) readIntent(ctx context.Context, s standing) error {
+	read, err := a.Intents.Load(ctx, intent.Stream(s.id))
+	if err != nil {
+		return err // and what is known stays: an intent that is not known is none that has a place
 	}
-	it := s.job.intent.State
+	s.job.intent = read
+	it := read.State
+	if !a.placed(s) {
+		return nil
+	}
 	for _, made := range it.Attempts {
 		ours := slices.ContainsFunc(s.Attempts, func(m lane.Made) bool { return m.Hash == made.Hash })
 		if made.Assignment == it.Assignment && !ours {
