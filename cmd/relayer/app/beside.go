@@ -1,7 +1,8 @@
 package app
 
 import (
-	"context"
+	"errors"
+	"net/http"
 
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
@@ -10,13 +11,19 @@ import (
 )
 
 // Beside makes what runs beside delivery in a process: it carries intents out with the
-// keys of a ring, which stay the caller's. What it gives runs until its context ends.
-func Beside(s settings.Settings, in delivery.Inside, ring *keys.Ring) (func(context.Context), error) {
+// keys of a ring, which stay the caller's. Nothing listens: what clients ask is answered
+// by the handler.
+func Beside(s settings.Settings, in delivery.Inside, ring *keys.Ring) (delivery.Part, http.Handler, error) {
 	r, err := newRelay(s, in, ring)
 	if err != nil {
-		return nil, err
+		return delivery.Part{}, nil, err
 	}
-	return r.run, nil
+	handler, err := r.handler()
+	if err != nil {
+		return delivery.Part{}, nil, errors.Join(err, r.close())
+	}
+	routes, kinds := r.admin()
+	return delivery.Part{Run: r.run, Admin: routes, Kinds: kinds}, handler, nil
 }
 
 // Engine is a database other than the two that the program knows.

@@ -14,14 +14,11 @@ import (
 
 // front opens the listener of the API of intents, and makes what answers on it.
 func (r *relay) front(ctx context.Context) (net.Listener, *http.Server, error) {
-	common := r.in.Front
-	if err := r.settings.CheckAccess(common.Access.Keys().Closed()); err != nil {
+	if err := r.settings.CheckAccess(r.in.Front.Access.Keys().Closed()); err != nil {
 		return nil, nil, err
 	}
-	common.Rates.Address = api.Rate(r.settings.Front.Address)
-	desk := Desk(r.settings, r.intents, r.in.Ports.Now, r.in.Ports.Random)
-	desk.Allow, desk.Told = r.accept, r.answered
-	if err := TakeWebhooks(desk, r.settings.Webhooks, r.in.Ports.Master); err != nil {
+	handler, err := r.handler()
+	if err != nil {
 		return nil, nil, err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.settings.Front.Listen)
@@ -29,10 +26,21 @@ func (r *relay) front(ctx context.Context) (net.Listener, *http.Server, error) {
 		return nil, nil, fmt.Errorf("relay.listen: %w", err)
 	}
 	r.log.Info("listening for intents", "relay", "http://"+listener.Addr().String())
-	handler := rest.New(rest.Config{
+	return listener, api.Server(handler, r.in.Front.Limits, r.log), nil
+}
+
+// handler answers clients.
+func (r *relay) handler() (http.Handler, error) {
+	common := r.in.Front
+	common.Rates.Address = api.Rate(r.settings.Front.Address)
+	desk := Desk(r.settings, r.intents, r.in.Ports.Now, r.in.Ports.Random)
+	desk.Allow, desk.Told = r.accept, r.answered
+	if err := TakeWebhooks(desk, r.settings.Webhooks, r.in.Ports.Master); err != nil {
+		return nil, err
+	}
+	return rest.New(rest.Config{
 		API: common, Intake: desk, Query: intents.Query{DB: r.in.Ports.Storage.View}, Tail: r.in.Tail, Webhooks: r.notices.routes(),
-	})
-	return listener, api.Server(handler, common.Limits, r.log), nil
+	}), nil
 }
 
 // project keeps the read model of intents.

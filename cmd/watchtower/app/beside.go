@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -24,7 +25,6 @@ type Inside struct {
 	Pools        []*rpc.Pool      // of the configuration's chains, in its order
 	Tail         *tail.Tail       // where requests wait for what is recorded; it leaves before the service stops
 	// Front is what an API beside delivery's has in common with it: see [api.NewFront].
-	// The keys are known. Only [Serve] says it.
 	Front api.Config
 
 	app *App
@@ -44,18 +44,18 @@ type Part struct {
 	Kinds []api.Kind
 }
 
-// Inside shows what delivery is made of. pools are those of the configuration's chains, in
-// its order.
-func (a *App) Inside(pools []*rpc.Pool) Inside {
+// Inside shows what delivery is made of, by this configuration. pools are those of its
+// chains, in its order.
+func (a *App) Inside(c config.Config, pools []*rpc.Pool) Inside {
 	return Inside{
 		Ports: a.ports, Settings: a.settings, Store: a.store, Transactions: a.transactions,
-		Vault: a.vault, Submit: a.submit, Pools: pools, Tail: a.tail, app: a,
+		Vault: a.vault, Submit: a.submit, Pools: pools, Tail: a.tail, Front: a.front(c), app: a,
 	}
 }
 
-// Beside has what serves nobody run beside delivery, as a customer of it, from Run on until
-// the service's work stops.
-func (a *App) Beside(run func(context.Context)) { a.beside = append(a.beside, Part{Run: run}) }
+// Beside has a part run beside delivery, as a customer of it, from Run on until the
+// service's work stops. It is to be said before Open.
+func (a *App) Beside(p Part) { a.beside = append(a.beside, p) }
 
 // Owner takes leases for this process, where delivery takes them.
 func (i Inside) Owner() commands.Owner { return i.Settings.owner(i.Ports.Storage.Leases, i.Ports.Log) }

@@ -137,13 +137,11 @@ func serve(ctx context.Context, c config.Config, o Options) (err error) {
 		return err
 	}
 	if o.Beside != nil {
-		in := a.Inside(ports.pools)
-		in.Front = a.front(c)
-		part, err := o.Beside(ctx, in)
+		part, err := o.Beside(ctx, a.Inside(c, ports.pools))
 		if err != nil {
 			return err
 		}
-		a.beside = append(a.beside, part)
+		a.Beside(part)
 	}
 	handlers := a.handlers(c, o.Build, ports.pools, o.Level)
 	if o.Listening != nil {

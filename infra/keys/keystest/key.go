@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/asn1"
 	"encoding/pem"
+	"io"
 	"math/big"
 
 	"github.com/ethereum/go-ethereum/crypto"
@@ -22,6 +23,7 @@ type curve interface {
 type Key struct {
 	Kind   chain.SignatureKind
 	Secret []byte
+	Random io.Reader // that k is drawn from; nil is the machine's
 }
 
 // parts are the curve and its order.
@@ -81,7 +83,11 @@ func (k *Key) Sign(digest chain.Hash, trouble Trouble) []byte {
 		k = trouble.By
 	}
 	c, order := k.parts()
-	nonce, err := rand.Int(rand.Reader, new(big.Int).Sub(order, big.NewInt(1)))
+	random := k.Random
+	if random == nil {
+		random = rand.Reader
+	}
+	nonce, err := rand.Int(random, new(big.Int).Sub(order, big.NewInt(1)))
 	if err != nil {
 		panic(err)
 	}
