@@ -107,15 +107,15 @@ func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, about subject, what 
 	}
 	for up := false; !up && h.open(); {
 		next.Reset(h.pause)
-		select {
-		case <-ctx.Done():
+		switch happened, heard := h.await(late.C, next.C); happened {
+		case hearingAbandoned:
 			up = true
-		case <-late.C:
+		case hearingLate:
 			up = true
 			h.dismiss()
-		case <-next.C:
+		case hearingPaused:
 			h.callNext()
-		case heard := <-h.said:
+		case hearingSaid:
 			if h.hear(heard); heard.say == saysYes {
 				p.heardOf(about)
 			}

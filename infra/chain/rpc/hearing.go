@@ -41,8 +41,9 @@ const (
 	// rotation.
 	askedMax = 8
 	// stumblePause is after how long another is asked, or the same again, if it is out of
-	// rotation. Its usual latency says nothing.
-	stumblePause = 200 * time.Millisecond
+	// rotation. Its usual latency says nothing. No deadline is a multiple of it: two things
+	// that are due at the same instant happen in any order, and here they depend on it.
+	stumblePause = 211 * time.Millisecond
 )
 
 // errSilent means that a witness has not answered while it could be waited for.
@@ -59,6 +60,46 @@ func (p *Pool) hearing(ctx context.Context, of []*endpoint, check func(ctx conte
 		h.queue = append(h.queue, &witness{endpoint: e, stumbles: p.state(e) != Healthy})
 	}
 	return h
+}
+
+// What a hearing waits for.
+type happening int
+
+const (
+	hearingSaid happening = iota
+	hearingAbandoned
+	hearingLate
+	hearingPaused // long enough
+)
+
+// await waits for the next thing that happens. Of several that have happened it takes
+// them in this order, and not by chance: so that the same world has the same history.
+func (h *hearing) await(late, next <-chan time.Time) (happening, said) {
+	select {
+	case heard := <-h.said:
+		return hearingSaid, heard
+	default:
+	}
+	select {
+	case <-h.ctx.Done():
+		return hearingAbandoned, said{}
+	default:
+	}
+	select {
+	case <-late:
+		return hearingLate, said{}
+	default:
+	}
+	select {
+	case heard := <-h.said:
+		return hearingSaid, heard
+	case <-h.ctx.Done():
+		return hearingAbandoned, said{}
+	case <-late:
+		return hearingLate, said{}
+	case <-next:
+		return hearingPaused, said{}
+	}
 }
 
 // open reports whether somebody may still say something.
