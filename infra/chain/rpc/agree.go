@@ -65,89 +65,78 @@ const (
 	bareFor = time.Minute
 )
 
+// claim is what an endpoint has said, and another may bear out.
+type claim struct {
+	about subject
+	what  string // for whoever reads of it
+	// content is all of it, if that is so for ever: who has borne out the same content has
+	// borne out the same. Empty: it is not remembered who has.
+	content string
+	check   func(ctx context.Context, other *endpoint) say // asks another
+}
+
 // borneOut makes sure that what an endpoint said is not its word alone: of the other
-// healthy ones, as many have to agree as configured. check asks one of them. Where
+// healthy ones, as many have to agree as configured. Where
 // nobody else has borne out such a thing for a while, or all others decline, its word is
 // all there is.
 //
 // Those who differ from the majority are blamed. When e is not borne out, reads leave
 // it, and the error says that nothing is known yet.
-func (p *Pool) borneOut(ctx context.Context, e *endpoint, about subject, what string, check func(ctx context.Context, other *endpoint) say) error {
-	_, _, err := p.borneOutBy(ctx, e, about, what, check)
+func (p *Pool) borneOut(ctx context.Context, e *endpoint, c claim) error {
+	_, _, err := p.borneOutBy(ctx, e, c)
 	return err
 }
 
 // borneOutBy is borneOut that says who has agreed, beside e, and whether the word is as
 // sure as it will be: it is not when there are others who may differ, and have been waited
 // for in vain.
-func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, about subject, what string, check func(ctx context.Context, other *endpoint) say) (by []*endpoint, sure bool, err error) {
+func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, c claim) (by []*endpoint, sure bool, err error) {
 	others := p.witnesses(e)
 	need := min(p.config.Agree-1, len(others))
 	missed, seen := p.missed(e)
 	wanted := min(p.config.Agree-1, len(others)+missed)
 	alone := need < wanted
 	away := 0 // who might have a word, and are not asked
-	if alone && p.aloneFor(about) < about.patience(seen) {
+	if alone && p.aloneFor(c.about) < c.about.patience(seen) {
 		stumbling := p.stumbling(e)
 		alone, need, away = false, wanted, missed-len(stumbling)
 		if others = append(others, stumbling...); len(others) < need {
-			return nil, false, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d have not been asked)", what, errAlone, away)}
+			return nil, false, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d have not been asked)", c.what, errAlone, away)}
 		}
 	}
 	if need <= 0 {
 		return nil, !alone, nil
 	}
-	h := p.hearing(ctx, others, check)
-	late := time.NewTimer(agreeWithin)
-	defer late.Stop()
-	next := time.NewTimer(0)
-	defer next.Stop()
-	for range need {
-		h.callNext()
-	}
-	for up := false; !up && h.open(); {
-		next.Reset(h.pause)
-		switch happened, heard := h.await(late.C, next.C); happened {
-		case hearingAbandoned:
-			up = true
-		case hearingLate:
-			up = true
-			h.dismiss()
-		case hearingPaused:
-			h.callNext()
-		case hearingSaid:
-			if h.hear(heard); heard.say == saysYes {
-				p.heardOf(about)
-			}
-		}
-		switch {
-		case len(h.agreed) >= need && len(h.agreed)+1 > len(h.differed):
-			p.accuse(h.differed, what)
-			return h.agreed, true, nil
-		case len(h.differed) > len(h.agreed)+1:
-			p.accuse([]*endpoint{e}, what)
-			p.leave(e)
-			return nil, false, &outvoted{e.name, what}
-		}
+	h := p.hearing(ctx, others, c)
+	defer h.over.Store(true)
+	h.hold(need)
+	switch {
+	case h.carried(need):
+		p.accuse(h.differed, c.what)
+		return h.agreed, true, nil
+	case h.lost():
+		p.accuse([]*endpoint{e}, c.what)
+		p.leave(e)
+		return nil, false, &outvoted{e.name, c.what}
 	}
 	mute := away + len(others) - len(h.agreed) - len(h.differed) - h.declined
 	if mute == 0 && len(h.differed) == 0 {
 		return h.agreed, len(h.agreed) > 0 || missed == 0, nil // all who have a say agree, however few they are
 	}
-	p.differ(append(h.differed, e), what)
+	p.differ(append(h.differed, e), c.what)
 	p.leave(e)
 	return nil, false, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d agree, %d differ, %d decline, %d have not said)",
-		what, errAlone, len(h.agreed), len(h.differed), h.declined, mute)}
+		c.what, errAlone, len(h.agreed), len(h.differed), h.declined, mute)}
 }
 
 // allBearOut is borneOut for what another has told than the endpoint that is read from,
 // which is asked too: reads may have left the other since.
-func (p *Pool) allBearOut(ctx context.Context, about subject, what string, check func(ctx context.Context, other *endpoint) say) error {
+func (p *Pool) allBearOut(ctx context.Context, c claim) error {
 	e := p.reader()
-	if len(p.witnesses(e)) > 0 && p.config.Agree > 1 && check(ctx, e) != saysYes {
-		return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w", what, errAlone)}
+	if len(p.witnesses(e)) > 0 && p.config.Agree > 1 && c.check(ctx, e) != saysYes {
+		return &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w", c.what, errAlone)}
 	}
-	return p.borneOut(ctx, e, about, what, check)
+	return p.borneOut(ctx, e, c)
 }
 
 // errAlone means that nobody bears out yet what one endpoint says.

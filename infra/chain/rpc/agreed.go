@@ -28,7 +28,7 @@ func (r *Reader) AgreedNonce(ctx context.Context, at chain.Block, s chain.Sequen
 		return AgreedNonce{}, err
 	}
 	what := fmt.Sprintf("nonce %d at block %s", nonces[0], at.Hash)
-	others, _, err := r.pool.borneOutBy(ctx, by, ofNonces, what, r.sameNonces(at, []chain.Sequence{s}, nonces))
+	others, _, err := r.pool.borneOutBy(ctx, by, claim{about: ofNonces, what: what, check: r.sameNonces(at, []chain.Sequence{s}, nonces)})
 	if err != nil {
 		return AgreedNonce{}, err
 	}

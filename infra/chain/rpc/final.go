@@ -56,14 +56,15 @@ func (r *Reader) ancestor(of chain.Block, depth uint64) (chain.Block, bool) {
 // have to agree say the same, or have so many blocks on top of it as are configured. An
 // error says that nothing is known yet.
 func (r *Reader) ShownFinal(ctx context.Context, final chain.Block) error {
-	what, check := fmt.Sprintf("final block %d %s", final.Number, final.Hash), r.sameFinal(final)
+	what := fmt.Sprintf("final block %d %s", final.Number, final.Hash)
+	c := claim{ofFinality, what, what, r.sameFinal(final)}
 	r.mu.Lock()
 	told := r.final
 	r.mu.Unlock()
 	if told.block == final {
-		return r.pool.borneOut(ctx, told.by, ofFinality, what, check)
+		return r.pool.borneOut(ctx, told.by, c)
 	}
-	return r.pool.allBearOut(ctx, ofFinality, what, check)
+	return r.pool.allBearOut(ctx, c)
 }
 
 // sameFinal asks an endpoint whether a block is final. One that has not come so far is

@@ -51,7 +51,7 @@ func (r *Reader) Grants(ctx context.Context, at chain.Block, keys []chain.Access
 		}
 		return saysNo
 	}
-	if err := r.pool.borneOut(ctx, by, ofKeys, fmt.Sprintf("access keys at block %s", at.Hash), same); err != nil {
+	if err := r.pool.borneOut(ctx, by, claim{about: ofKeys, what: fmt.Sprintf("access keys at block %s", at.Hash), check: same}); err != nil {
 		return nil, err
 	}
 	return grants, nil

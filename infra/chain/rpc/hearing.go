@@ -2,8 +2,9 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,12 +14,13 @@ import (
 type hearing struct {
 	pool  *Pool
 	ctx   context.Context
-	check func(ctx context.Context, other *endpoint) say
+	claim claim
 
 	queue []*witness // to be asked, again those at its end
 	late  []*witness // who are being asked, the one asked least lately first
 	asked int        // calls that have not been answered yet
 	said  chan said
+	over  atomic.Bool
 	pause time.Duration // until the next is asked
 
 	agreed, differed []*endpoint
@@ -40,23 +42,26 @@ const (
 	// askedMax is how often at most a witness is asked that has not answered, or is out of
 	// rotation.
 	askedMax = 8
-	// stumblePause is after how long another is asked, or the same again, if it is out of
-	// rotation. Its usual latency says nothing. No deadline is a multiple of it: two things
-	// that are due at the same instant happen in any order, and here they depend on it.
+	// againPause is after how long somebody is asked after a witness that was asked again,
+	// stumblePause after one that is out of rotation: its usual latency says nothing. No
+	// deadline falls together with them: what is due at the same instant happens in any
+	// order, and here more than the order would depend on it.
+	againPause   = 317 * time.Millisecond
 	stumblePause = 211 * time.Millisecond
 )
-
-// errSilent means that a witness has not answered while it could be waited for.
-var errSilent = errors.New("no answer in " + agreeWithin.String())
 
 type said struct {
 	by  *witness
 	say say
 }
 
-func (p *Pool) hearing(ctx context.Context, of []*endpoint, check func(ctx context.Context, other *endpoint) say) *hearing {
-	h := &hearing{pool: p, ctx: ctx, check: check, said: make(chan said, askedMax*len(of)), held: map[*endpoint]bool{}}
+func (p *Pool) hearing(ctx context.Context, of []*endpoint, c claim) *hearing {
+	h := &hearing{pool: p, ctx: ctx, claim: c, said: make(chan said, askedMax*len(of)), held: map[*endpoint]bool{}}
 	for _, e := range of {
+		if p.words.take(borne{c.content, e}, p.config.Now()) {
+			h.agreed = append(h.agreed, e)
+			continue
+		}
 		h.queue = append(h.queue, &witness{endpoint: e, stumbles: p.state(e) != Healthy})
 	}
 	return h
@@ -102,6 +107,41 @@ func (h *hearing) await(late, next <-chan time.Time) (happening, said) {
 	}
 }
 
+// hold asks until it is decided, nobody is left to say anything, or it takes too long.
+func (h *hearing) hold(need int) {
+	late := time.NewTimer(agreeWithin)
+	defer late.Stop()
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for range need - len(h.agreed) {
+		h.callNext()
+	}
+	for h.open() && !h.carried(need) && !h.lost() {
+		next.Reset(h.pause)
+		switch happened, heard := h.await(late.C, next.C); happened {
+		case hearingAbandoned:
+			return
+		case hearingLate:
+			h.dismiss()
+			return
+		case hearingPaused:
+			h.callNext()
+		case hearingSaid:
+			if h.hear(heard); heard.say == saysYes {
+				h.pool.heardOf(h.claim.about)
+			}
+		}
+	}
+}
+
+// carried reports whether so many agree, and with the claimant more than differ.
+func (h *hearing) carried(need int) bool {
+	return len(h.agreed) >= need && len(h.agreed)+1 > len(h.differed)
+}
+
+// lost reports whether more differ than agree.
+func (h *hearing) lost() bool { return len(h.differed) > len(h.agreed)+1 }
+
 // open reports whether somebody may still say something.
 func (h *hearing) open() bool { return h.asked > 0 || len(h.queue) > 0 }
 
@@ -116,13 +156,22 @@ func (h *hearing) callNext() {
 	w.asked++
 	w.waiting++
 	h.late = append(h.late, w)
-	if h.pause = h.pool.hedge(w.endpoint); w.stumbles {
+	switch {
+	case w.stumbles:
 		h.pause = stumblePause
+	case w.asked > 1:
+		h.pause = againPause
+	default:
+		h.pause = h.pool.hedge(w.endpoint)
 	}
 	own, end := h.pool.outlive(h.ctx)
 	h.pool.running.Go(func() {
 		defer end()
-		h.said <- said{w, h.check(own, w.endpoint)}
+		says := h.claim.check(own, w.endpoint)
+		if says == saysYes && h.over.Load() {
+			h.pool.words.add(borne{h.claim.content, w.endpoint}, h.pool.config.Now())
+		}
+		h.said <- said{w, says}
 	})
 }
 
@@ -181,18 +230,62 @@ func (h *hearing) again(w *witness) {
 	}
 }
 
-// dismiss ends the waiting. It takes it that those keep no receipts who have had the block
-// with the transaction and no receipt all the time: they bear the block out, and are not
-// waited for again for a while. Those that have not answered at all are blamed, so that
-// nobody waits for them for ever.
+// dismiss takes it that those keep no receipts who have had the block with the
+// transaction and no receipt all the time. They bear the block out, and are not
+// waited for again for a while.
 func (h *hearing) dismiss() {
-	for _, w := range h.late {
-		if w.later == 0 && w.waiting == w.asked && !w.stumbles {
-			h.pool.blame(w.endpoint, &Unreachable{Endpoint: w.name, Err: errSilent})
-		}
-	}
 	for other := range h.held {
 		h.declined++
 		other.bare.Store(h.pool.config.Now().Add(bareFor).UnixNano())
 	}
+}
+
+// borne is that an endpoint has borne something out.
+type borne struct {
+	content string
+	by      *endpoint
+}
+
+const (
+	borneMax = 1024             // words that are remembered
+	borneFor = 10 * time.Second // for so long: a branch that one was on may be left
+)
+
+// words remembers who has borne out what when the hearing was over: one that always
+// answers late is believed the next time. The zero value is ready.
+type words struct {
+	mu    sync.Mutex
+	at    map[borne]time.Time
+	order []borne // oldest first
+}
+
+func (w *words) add(b borne, now time.Time) {
+	if b.content == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.at == nil {
+		w.at = map[borne]time.Time{}
+	}
+	if _, known := w.at[b]; !known {
+		w.order = append(w.order, b)
+	}
+	w.at[b] = now
+	if len(w.order) > borneMax {
+		delete(w.at, w.order[0])
+		w.order = w.order[1:]
+	}
+}
+
+// take reports whether a word is known, and has it forgotten.
+func (w *words) take(b borne, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, known := w.at[b]
+	if known {
+		delete(w.at, b)
+		w.order = slices.DeleteFunc(w.order, func(other borne) bool { return other == b })
+	}
+	return known && now.Sub(at) < borneFor
 }

@@ -3,10 +3,14 @@ package rpc
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
@@ -113,5 +117,86 @@ func TestStumblingWitnessOfAnotherChain(t *testing.T) {
 	}
 	if got := c.pool.Status()[1]; got.State != Foreign {
 		t.Errorf("it is %+v", got)
+	}
+}
+
+// within is HTTP without a network, for worlds whose time is a test's.
+type within map[string]http.Handler
+
+func (w within) RoundTrip(r *http.Request) (*http.Response, error) {
+	answered := make(chan *http.Response, 1)
+	go func() {
+		recorder := httptest.NewRecorder()
+		w[r.URL.Host].ServeHTTP(recorder, r)
+		answered <- recorder.Result()
+	}()
+	select {
+	case response := <-answered:
+		return response, nil
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+// The only other endpoint answers, always later than it can be waited for: what it said is
+// known when the same is asked again.
+func TestWitnessThatIsAlwaysLate(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	raw, hash := plain(alice, key5, 0)
+	other, otherHash := plain(bob, key5, 0)
+	b := mine(t, c, raw, other)
+	synctest.Test(t, func(t *testing.T) {
+		slow := c.Node("slow")
+		p, err := Open(t.Context(), Config{
+			Chain: id, Probe: time.Hour, Transport: within{"quick": c.Node("quick"), "slow": slow},
+			Endpoints: []Endpoint{{Name: "quick", URL: "http://quick"}, {Name: "slow", URL: "http://slow"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		slow.Set(chaintest.Faults{Delay: 2 * agreeWithin})
+		began := time.Now()
+		for {
+			_, err := p.Reader().SureReceipts(t.Context(), b, []chain.Hash{hash, otherHash})
+			if err == nil {
+				break
+			}
+			if time.Since(began) > 4*agreeWithin {
+				t.Fatalf("after %s: %v", time.Since(began), err)
+			}
+		}
+		if _, open := p.sure.find(b, []chain.Hash{hash, otherHash}); len(open) > 0 {
+			t.Error("it is still the word of one")
+		}
+		if got := p.Status()[1]; got.State != Healthy {
+			t.Errorf("the slow one is %+v", got)
+		}
+	})
+}
+
+// A word that was borne out some time ago is to be borne out anew: the endpoint may have
+// left the branch that it was on. And what is remembered is bounded.
+func TestWordsAreForgotten(t *testing.T) {
+	var w words
+	clock, e := newTimer(), &endpoint{}
+	w.add(borne{"", e}, clock.now())
+	w.add(borne{"a block", e}, clock.now())
+	if w.take(borne{"a block", &endpoint{index: 1}}, clock.now()) || w.take(borne{"", e}, clock.now()) || !w.take(borne{"a block", e}, clock.now()) {
+		t.Errorf("known: %v", w.at)
+	}
+	if w.take(borne{"a block", e}, clock.now()) {
+		t.Error("it is good for more than once")
+	}
+	w.add(borne{"a block", e}, clock.now())
+	clock.advance(borneFor)
+	if w.take(borne{"a block", e}, clock.now()) {
+		t.Error("it is known still")
+	}
+	for i := range borneMax + 1 {
+		w.add(borne{fmt.Sprint(i), e}, clock.now())
+	}
+	if len(w.at) != borneMax || len(w.order) != borneMax || w.take(borne{"0", e}, clock.now()) {
+		t.Errorf("%d words, %d in order", len(w.at), len(w.order))
 	}
 }

@@ -37,7 +37,7 @@ func (r *Reader) Nonces(ctx context.Context, at chain.Block, sequences []chain.S
 	if len(used) == 0 {
 		return nonces, nil
 	}
-	if err := r.pool.borneOut(ctx, by, ofNonces, fmt.Sprintf("nonces at block %s", at.Hash), r.sameNonces(at, used, values)); err != nil {
+	if err := r.pool.borneOut(ctx, by, claim{about: ofNonces, what: fmt.Sprintf("nonces at block %s", at.Hash), check: r.sameNonces(at, used, values)}); err != nil {
 		return nil, err
 	}
 	return nonces, nil

@@ -29,7 +29,8 @@ type Pool struct {
 	reading *endpoint             // the endpoint reads stick to; nil before the first
 	alone   map[subject]time.Time // since when nobody has borne out a word that was to be
 
-	sure sure // receipts that are more than one endpoint's word
+	sure  sure  // receipts that are more than one endpoint's word
+	words words // who has borne out what
 
 	asking chan struct{} // holds one for each client's call under way
 }

@@ -2,9 +2,11 @@ package rpc
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -29,7 +31,9 @@ func (r *Reader) receipts(ctx context.Context, block chain.Block, hashes []chain
 	if err != nil || len(found) == 0 {
 		return found, err
 	}
-	_, sure, err := r.pool.borneOutBy(ctx, by, about, fmt.Sprintf("receipts in block %s", block.Hash), r.sameReceipts(block, found))
+	_, sure, err := r.pool.borneOutBy(ctx, by, claim{
+		about, fmt.Sprintf("receipts in block %s", block.Hash), contentOf(block, found), r.sameReceipts(block, found),
+	})
 	if err != nil {
 		r.forget(block.Hash)
 		return nil, err
@@ -38,6 +42,16 @@ func (r *Reader) receipts(ctx context.Context, block chain.Block, hashes []chain
 		r.pool.sure.add(found)
 	}
 	return found, nil
+}
+
+// contentOf is all that is claimed of receipts in a block.
+func contentOf(block chain.Block, found map[chain.Hash]chain.Receipt) string {
+	text := fmt.Appendf(nil, "receipts in %s", block.Hash)
+	for _, hash := range slices.SortedFunc(maps.Keys(found), compareHashes) {
+		text = fmt.Appendf(text, " %s:%d:%d", hash, found[hash].Index, found[hash].Status)
+	}
+	sum := sha256.Sum256(text)
+	return string(sum[:])
 }
 
 // receiptsIn asks one endpoint for the receipts of a block's transactions among these
@@ -230,7 +244,9 @@ func (r *Reader) shown(ctx context.Context, e *endpoint, hash chain.Hash, all []
 	found := map[chain.Hash]chain.Receipt{hash: receipt}
 	sure, err := same >= r.pool.config.Agree, error(nil)
 	if !sure {
-		_, sure, err = r.pool.borneOutBy(ctx, e, ofReceipts, fmt.Sprintf("receipt of %s in block %s", hash, receipt.Block.Hash), r.sameReceipts(receipt.Block, found))
+		_, sure, err = r.pool.borneOutBy(ctx, e, claim{
+			about: ofReceipts, what: fmt.Sprintf("receipt of %s in block %s", hash, receipt.Block.Hash), check: r.sameReceipts(receipt.Block, found),
+		})
 	}
 	if sure {
 		r.pool.sure.add(found)

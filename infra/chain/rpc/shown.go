@@ -12,7 +12,7 @@ import (
 // agree have it at its height, with its parent and its time. An error says that
 // nothing is known yet.
 func (r *Reader) Shown(ctx context.Context, block chain.Block) error {
-	return r.pool.allBearOut(ctx, ofBlocks, fmt.Sprintf("block %d %s", block.Number, block.Hash), r.sameBlock(block))
+	return r.pool.allBearOut(ctx, claim{about: ofBlocks, what: fmt.Sprintf("block %d %s", block.Number, block.Hash), check: r.sameBlock(block)})
 }
 
 // sameBlock asks an endpoint for a block. One that has another at its height may be

@@ -76,7 +76,7 @@ func (r *Reader) try(ctx context.Context, method string, sender chain.Address, t
 		}
 		return saysNo
 	}
-	if err := r.pool.borneOut(ctx, by, ofTrials, fmt.Sprintf("%s at block %s", method, at.Hash), same); err != nil {
+	if err := r.pool.borneOut(ctx, by, claim{about: ofTrials, what: fmt.Sprintf("%s at block %s", method, at.Hash), check: same}); err != nil {
 		return 0, err
 	}
 	if first.reverted != nil {
