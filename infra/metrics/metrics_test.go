@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the table of docs/observability.m
 const (
 	docPath   = "../../docs/observability.md"
 	rulesPath = "../../deploy/prometheus/rules.yml"
-	boardPath = "../../deploy/grafana/dashboards/watchtower.json"
+	boards    = "../../deploy/grafana/dashboards/"
 )
 
 // whole has every metric there is.

@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"encoding/json"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -76,9 +77,10 @@ type rule struct {
 	Labels, Annotations      map[string]string
 }
 
-// Every rule asks for what is exported, and every alert is explained.
-func TestRules(t *testing.T) {
-	text, err := os.ReadFile(rulesPath)
+// alerts are those of a file of rules, all of whose expressions ask for what is exported.
+func alerts(t *testing.T, path string) (all []rule) {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,11 +93,7 @@ func TestRules(t *testing.T) {
 	if err := yaml.UnmarshalWithOptions(text, &file, yaml.Strict()); err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(docPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names, alerts := known(), 0
+	names := known()
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
 			judge(t, r.Record+r.Alert, r.Expr, names)
@@ -103,23 +101,76 @@ func TestRules(t *testing.T) {
 				names[r.Record] = []string{"job", "chain", "stage"}
 				continue
 			}
-			alerts++
 			if severity := r.Labels["severity"]; severity != "page" && severity != "ticket" || r.Annotations["summary"] == "" {
 				t.Errorf("%s: severity %q, summary %q", r.Alert, severity, r.Annotations["summary"])
 			}
-			if !strings.Contains(string(page), "| `"+r.Alert+"` |") {
-				t.Errorf("%s is not in docs/observability.md", r.Alert)
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// Every rule asks for what is exported, and every alert is explained.
+func TestRules(t *testing.T) {
+	page, err := os.ReadFile(docPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := alerts(t, rulesPath)
+	for _, r := range all {
+		if !strings.Contains(string(page), "| `"+r.Alert+"` |") {
+			t.Errorf("%s is not in docs/observability.md", r.Alert)
+		}
+	}
+	if told := strings.Count(string(page), "| `Watchtower"); told != len(all) {
+		t.Errorf("%d alerts, the page has %d", len(all), told)
+	}
+}
+
+// Every alert of the relay has a page of the runbook, where it leads to: what it means, what
+// to look at, and what to do. What is named there is exported.
+func TestRelayRules(t *testing.T) {
+	const path, place = "../../docs/relay-runbook.md", "/docs/relay-runbook.md#"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := map[string]string{}
+	for _, part := range strings.Split(string(text), "\n## ")[1:] {
+		name, page, _ := strings.Cut(part, "\n")
+		pages[name] = page
+	}
+	all, exported := alerts(t, "../../deploy/prometheus/relay.yml"), known()
+	for _, r := range all {
+		page := pages[r.Alert]
+		if !strings.Contains(page, "\n**Look at** ") || !strings.Contains(page, "\n**Do:** ") {
+			t.Errorf("%s has no whole page", r.Alert)
+		}
+		if url := r.Annotations["runbook_url"]; !strings.HasSuffix(url, place+strings.ToLower(r.Alert)) {
+			t.Errorf("%s leads to %s", r.Alert, url)
+		}
+		for _, name := range regexp.MustCompile("`(watchtower_[a-z_]+)").FindAllStringSubmatch(page, -1) {
+			_, counted := exported[name[1]+"_count"] // a histogram
+			if _, ok := exported[name[1]]; !ok && !counted {
+				t.Errorf("%s speaks of %s, which is not exported", r.Alert, name[1])
 			}
 		}
 	}
-	if told := strings.Count(string(page), "| `Watchtower"); told != alerts {
-		t.Errorf("%d alerts, the page has %d", alerts, told)
+	if len(pages) != len(all) {
+		t.Errorf("%d alerts, and %d pages", len(all), len(pages))
 	}
 }
 
 // Every panel asks for what is exported, and for something.
-func TestDashboard(t *testing.T) {
-	text, err := os.ReadFile(boardPath)
+func TestDashboards(t *testing.T) {
+	for _, board := range []string{"watchtower", "relay"} {
+		t.Run(board, func(t *testing.T) { judgeBoard(t, boards+board+".json") })
+	}
+}
+
+func judgeBoard(t *testing.T, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
 			r.metrics.Expect(id, a)
 		}
 	}
-	r.metrics.Ceiling(id, s.Fee.Ceiling)
+	r.metrics.Serve(id, s.Fee.Ceiling)
 	return c
 }
 

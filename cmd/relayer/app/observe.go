@@ -54,7 +54,7 @@ func (r *relay) answered(a intake.Answer) { r.metrics.Request(a.Known, a.Err) }
 // accept asks the guard about an intent, and counts what it refuses.
 func (r *relay) accept(ctx context.Context, wish intent.Request) error {
 	err := r.guard.Accept(ctx, wish)
-	r.metrics.Refused(figures.AtAccept, err)
+	r.metrics.Refusal(figures.AtAccept, err)
 	return err
 }
 
@@ -77,21 +77,21 @@ func outcomeOf(ctx context.Context, err error) string {
 	var busy *keys.Busy
 	switch {
 	case err == nil:
-		return "signed"
+		return figures.Signed
 	case ctx.Err() != nil:
-		return "abandoned"
+		return figures.Abandoned
 	case errors.Is(err, keys.ErrWrongKey):
-		return "wrong-key"
+		return figures.WrongKey
 	case errors.Is(err, keys.ErrUnknownKey):
-		return "unknown-key"
+		return figures.UnknownKey
 	case commands.IsRefusal(err):
-		return "refused"
+		return figures.Refused
 	case errors.As(err, &busy):
-		return "busy"
+		return figures.Busy
 	case errors.Is(err, event.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
-		return "unanswered"
+		return figures.Unanswered
 	}
-	return "failed"
+	return figures.Failed
 }
 
 // pricing counts what could not be offered.
@@ -120,7 +120,7 @@ type guarding struct {
 func (g guarding) Allow(ctx context.Context, id chain.Sequence, token lane.Token, requests []*intent.Request, charges []budget.Charge) ([]error, error) {
 	answers, err := g.Guard.Allow(ctx, id, token, requests, charges)
 	for _, why := range answers {
-		g.metrics.Refused(figures.AtSign, why)
+		g.metrics.Refusal(figures.AtSign, why)
 	}
 	return answers, err
 }

@@ -34,6 +34,23 @@ func newSigners(of *metrics.Metrics) signers {
 	}
 }
 
+// What comes of asking for a signature.
+const (
+	Signed     = "signed"
+	WrongKey   = "wrong-key"   // the signature was another key's
+	UnknownKey = "unknown-key" // whoever had the key has it no more
+	Refused    = "refused"
+	Busy       = "busy"       // it asks to be asked later, or is in trouble
+	Unanswered = "unanswered" // no answer came
+	Failed     = "failed"
+	Abandoned  = "abandoned" // who asked does not want it any more
+)
+
+// SignatureOutcomes lists them.
+func SignatureOutcomes() []string {
+	return []string{Signed, WrongKey, UnknownKey, Refused, Busy, Unanswered, Failed, Abandoned}
+}
+
 // Signature counts one signature that was asked for.
 func (m *Metrics) Signature(of chain.Address, outcome string, took time.Duration) {
 	m.signers.signatures.WithLabelValues(of.String(), outcome).Inc()
@@ -82,8 +99,8 @@ const (
 	AtSign   = "sign"   // when an attempt is to be signed
 )
 
-// Refused counts a refusal, and nothing that is none.
-func (m *Metrics) Refused(at string, err error) {
+// Refusal counts one, and nothing that is none.
+func (m *Metrics) Refusal(at string, err error) {
 	if rule, refused := code(err); refused {
 		m.guard.refusals.WithLabelValues(at, rule).Inc()
 	}

@@ -92,6 +92,9 @@ func newLanes(of *metrics.Metrics, now func() time.Time, stages *prometheus.Hist
 		next:     desc("lane_next_nonce", "Cursor of the lane of nonce key 0: the next nonce that was never handed out."),
 		drift:    desc("lane_drift_nonces", "Nonces that the chain has used and nothing recorded here has (above 0), or the other way round (below 0), as of when it was asked last; of the lane that is farthest."),
 	}
+	for _, outcome := range []string{"won", "missed", "failed", "lost"} { // an increase is one from a figure that was there before
+		l.leases.WithLabelValues(outcome)
+	}
 	of.Register(l)
 	return l
 }
@@ -103,6 +106,9 @@ func (m *Metrics) Expect(on chain.ID, signer chain.Address) {
 	defer m.lanes.mu.Unlock()
 	m.lanes.expected[owner{on, signer}] = true
 	// An increase is one from a figure that was there before.
+	for _, outcome := range SignatureOutcomes() {
+		m.signers.signatures.WithLabelValues(signer.String(), outcome)
+	}
 	m.lanes.stalls.WithLabelValues(on.String(), signer.String())
 	for _, how := range []string{foreignSkipped, foreignLost} {
 		m.lanes.foreign.WithLabelValues(on.String(), signer.String(), how)
@@ -205,8 +211,10 @@ func (l *lanes) attempted(on, of string, before lane.State, e lane.Attempted) {
 	}
 }
 
-// Ceiling notes the most that one unit of gas may cost on a chain.
-func (m *Metrics) Ceiling(on chain.ID, most chain.Price) {
+// Serve says that intents are carried out on a chain, and what one unit of gas may cost there
+// at most.
+func (m *Metrics) Serve(on chain.ID, most chain.Price) {
+	m.ends(on.String())
 	m.lanes.fenced.WithLabelValues(on.String())
 	for _, reason := range []event.Refusal{fee.ErrMarket, fee.ErrCeiling} {
 		m.lanes.refusals.WithLabelValues(on.String(), string(reason), ceilingOperator)

@@ -61,6 +61,22 @@ const (
 	stageCompleted = "asked_to_completed" // from being taken on to having come out as it should
 )
 
+// How intents come out; the reason follows on a failure.
+const (
+	completed = "completed"
+	failed    = "failed_"
+	canceled  = "canceled"
+)
+
+// ends makes a figure of every end that a chain's intents may come to.
+func (m *Metrics) ends(chain string) {
+	m.ended.WithLabelValues(chain, completed)
+	m.ended.WithLabelValues(chain, canceled)
+	for _, why := range []intent.Reason{intent.Deadline, intent.Simulation, intent.Refused, intent.Reverted} {
+		m.ended.WithLabelValues(chain, failed+string(why))
+	}
+}
+
 // code is that of a refusal; another error has none.
 func code(err error) (string, bool) {
 	var r event.Refusal
@@ -120,12 +136,12 @@ func (m *Metrics) Intent(before, after intent.State, facts []intent.Event) {
 				end("completed_despite_" + string(e.Despite))
 				continue
 			}
-			end("completed")
+			end(completed)
 			took(stageCompleted, after.Requested.At, e.At)
 		case intent.Failed:
-			end("failed_" + string(e.Reason))
+			end(failed + string(e.Reason))
 		case intent.Canceled:
-			end("canceled")
+			end(canceled)
 		case intent.Reorged:
 			m.reopened.WithLabelValues(chain).Inc()
 		case intent.Requested, intent.Attempted, intent.CancelRequested, intent.SpeedUpRequested: // counted as requests, with the lanes, and as appended events
