@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,7 +57,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds a test; what it waits for comes far sooner.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // keys are those of the first accounts that anvil holds money for.
 var keys = []string{
@@ -137,7 +138,7 @@ func newWorld(t *testing.T, k kind, store func(t *testing.T, dir string) []strin
 		"--scheduler-rebroadcast-min=1s", // anvil forgets a transaction whose nonce is ahead
 		"--signers-allowed="+all, "--signers-environment", "--pools=hot="+all, "--lane-poll=100ms",
 		"--owner-lease-ttl=1s", "--owner-lease-renew=300ms", "--lane-claim=1s") // who is killed leaves leases and claims behind
-	w.flags = append(w.flags, more...)
+	w.flags = with(w.flags, more...)
 	flags := pflag.NewFlagSet("relayer", pflag.ContinueOnError)
 	settings.Flags(flags)
 	check(t, flags.Parse(w.flags))
@@ -145,6 +146,16 @@ func newWorld(t *testing.T, k kind, store func(t *testing.T, dir string) []strin
 		t.Fatal(err)
 	}
 	return w
+}
+
+// with is flags, and more in place of those of the same names.
+func with(flags []string, more ...string) []string {
+	for _, flag := range more {
+		name, _, _ := strings.Cut(flag, "=")
+		flags = slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return strings.HasPrefix(f, name+"=") })
+		flags = append(flags, flag)
+	}
+	return flags
 }
 
 // relayer prepares a process. It is killed with the test.

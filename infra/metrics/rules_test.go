@@ -162,7 +162,7 @@ func TestRelayRules(t *testing.T) {
 }
 
 // Every panel asks for what is exported, and for something.
-func TestDashboards(t *testing.T) {
+func TestDashboard(t *testing.T) {
 	for _, board := range []string{"watchtower", "relay"} {
 		t.Run(board, func(t *testing.T) { judgeBoard(t, boards+board+".json") })
 	}

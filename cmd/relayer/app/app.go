@@ -49,6 +49,9 @@ func Serve(ctx context.Context, s settings.Settings, o Options) error {
 }
 
 func serve(ctx context.Context, s settings.Settings, o Options) error {
+	if err := checkEnabled(o.Environ); err != nil {
+		return err
+	}
 	if err := s.CheckServe(); err != nil {
 		return err
 	}

@@ -1,0 +1,27 @@
+package app
+
+import (
+	"strings"
+	"testing"
+
+	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+)
+
+// Where relaying is switched off, or nobody can say, nothing is served.
+func TestEnabled(t *testing.T) {
+	s := resolved(t, "--store=embedded::memory:")
+	for value, want := range map[string]string{
+		"false": "nothing is relayed", "0": "nothing is relayed", "FALSE": "nothing is relayed",
+		"": "true or false", "off": "true or false", "no": "true or false",
+	} {
+		err := Serve(t.Context(), s, Options{Options: delivery.Options{}, Environ: []string{variable, "RELAYER_ENABLED=" + value}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+	for _, environ := range [][]string{nil, {"RELAYER_ENABLED=true"}, {"RELAYER_ENABLED=1"}, {"RELAYER_ENABLED_TOO=false"}} {
+		if err := checkEnabled(environ); err != nil {
+			t.Errorf("%v: %v", environ, err)
+		}
+	}
+}
