@@ -31,7 +31,8 @@ type actor struct {
 	looked  time.Time // when the chain was last asked for the nonce it wants
 	polled  time.Time
 	blocks  []chain.Block // as of polled
-	final   uint64        // the last block that is known to be, when that mattered
+	said    chain.Block   // to be final, by nodes, when that mattered
+	final   uint64        // the last block of these that is known to be
 	front   front
 	fresh   map[chain.Hash][]byte // signed here, and not handed to delivery yet
 	told    string                // the trouble that the log was told of

@@ -3,8 +3,10 @@ package relayer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 )
 
@@ -19,17 +21,30 @@ func (a *actor) poll(ctx context.Context) error {
 		return fmt.Errorf("blocks: %w", err)
 	}
 	a.blocks, a.polled = blocks, now
+	a.bearOut()
+	if len(blocks) == 0 || a.said.Number > blocks[len(blocks)-1].Number {
+		return nil
+	}
 	for _, s := range a.slots() {
 		if _, d, ok := s.executed(); ok && d.Sealed && !a.isSteady(s) {
 			w, err := a.Node.Next(ctx, a.ID, true)
 			if err != nil {
 				return fmt.Errorf("the final block: %w", err)
 			}
-			a.final = w.Block.Number
+			a.said = w.Block
+			a.bearOut()
 			return nil
 		}
 	}
 	return nil
+}
+
+// bearOut takes a block for final that nodes have said is, when it stands among those that
+// are known here: until then these may be of a fork that it has ruled out.
+func (a *actor) bearOut() {
+	if slices.ContainsFunc(a.blocks, func(b chain.Block) bool { return b.Hash == a.said.Hash }) {
+		a.final = max(a.final, a.said.Number)
+	}
 }
 
 // look asks the chain which nonce it wants: before the first is handed out, and now and

@@ -1,0 +1,37 @@
+package relayer
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// What is told of an intent is not left at blocks of a fork, though a later block is final:
+// as long as delivery has not seen which blocks that one stands on, they may be others.
+func TestFinalBlockOfAnotherFork(t *testing.T) {
+	w := newWorld(t)
+	w.settings.Confirmations = 2
+	a := w.worker()
+	id := w.ask(w.request(1))[0]
+	w.until(a, "two blocks are told", func() bool { return len(w.intent(id).Told) == 2 })
+	told := w.intent(id).Told
+	w.board, _ = w.Blocks(t.Context(), moderato)
+	if head := w.chain.Head(); head.Hash != told[1].Hash {
+		t.Fatalf("the head is %d, %d was told", head.Number, told[1].Number)
+	}
+	must(t, w.chain.Reorg(1, true))
+	for range 3 { // until what has taken its place is final
+		w.block()
+	}
+	must(t, w.turns(a, 2))
+	if w.state().Open() == 0 {
+		t.Error("the nonce is closed, and what was told is not so")
+	}
+	w.board = nil
+	w.until(a, "it has come out", w.ended(intent.StatusCompleted, id))
+	if now := w.intent(id).Told; slices.Equal(now, told) {
+		t.Errorf("%+v is told as if it were so", now)
+	}
+	w.judge()
+}
