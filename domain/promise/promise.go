@@ -12,8 +12,8 @@ import (
 type Number int
 
 // The promises. Those about nonces, 4 to 7, are judged by package lanes; 22, about
-// what is told of intents, by package intents; and those about what may be signed, 32 to
-// 34, by package safeguards.
+// what is told of intents, and 35, about their order, by package intents; and those about
+// what may be signed, 32 to 34, by package safeguards.
 const (
 	P1  Number = 1
 	P2  Number = 2
@@ -49,6 +49,7 @@ const (
 	P32 Number = 32
 	P33 Number = 33
 	P34 Number = 34
+	P35 Number = 35
 )
 
 // String is P and the number.
@@ -112,6 +113,7 @@ func All() []Promise {
 		{P32, "a switch holds", "Nothing is signed for a deployment, a chain or a client that is halted."},
 		{P33, "within budget", "What is reserved of a budget never exceeds it, and nothing is signed that is not reserved."},
 		{P34, "stopped is stopped", "With a key that is paused, drained or disabled nothing is signed, and one that is draining or low is given nothing new, until an operator acts or the balance is back."},
+		{P35, "a row keeps its order", "Intents with one ordering key get rising nonces of one lane, in the order in which they were asked for, unless somebody else has used the nonce of one."},
 	}
 }
 

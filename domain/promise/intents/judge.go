@@ -3,8 +3,8 @@
 // each intent by rules of its own, not by those of package intent: what is judged does
 // not judge itself. It keeps every intent that it has seen.
 //
-// P3 and P10 are decided here for intents, and P22: a [Judge] says what there was to be
-// told, a [Consumer] whether it was.
+// P3 and P10 are decided here for intents, and P35, and P22: a [Judge] says what there was
+// to be told, a [Consumer] whether it was.
 package intents
 
 import (
@@ -27,6 +27,7 @@ type Judge struct {
 	lives  map[chain.IntentID]*life
 	landed map[spot]chain.IntentID // who completed with a nonce
 	asked  map[chain.IntentID]chain.Hash
+	rows   map[intent.Row][]*life // in the order of asking
 	found  []promise.Violation
 }
 
@@ -49,6 +50,7 @@ type life struct {
 	block    chain.Block // that the end rests on
 	done     bool        // the end is a Completed
 	toEnd    bool        // without effect
+	moved    bool        // somebody else has used a nonce of its
 }
 
 // View is what can be known of an intent from outside: where the chain has it, and how
@@ -79,7 +81,7 @@ func (v View) String() string {
 func New() *Judge {
 	return &Judge{
 		codec: intent.Codec(), lives: map[chain.IntentID]*life{},
-		landed: map[spot]chain.IntentID{}, asked: map[chain.IntentID]chain.Hash{},
+		landed: map[spot]chain.IntentID{}, asked: map[chain.IntentID]chain.Hash{}, rows: map[intent.Row][]*life{},
 	}
 }
 
@@ -144,6 +146,7 @@ func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
 		if l.place != nil {
 			j.broken(promise.P10, r, "it gets nonce %d while it has %d, and nothing shows that it cannot land there", e.Place.Nonce, l.place.Nonce)
 		}
+		j.inRow(l, r, e.Place)
 		l.place, l.times = &e.Place, l.times+1
 	case intent.Requeued:
 		j.requeued(l, r, e)
@@ -189,6 +192,9 @@ func (j *Judge) requested(l *life, r event.Recorded, e intent.Requested) {
 		j.broken(promise.P3, r, "the request has the digest %s, recorded is %s", e.Request.Digest(), e.Digest)
 	}
 	l.request = e
+	if row := rowOf(l); row.Order != "" {
+		j.rows[row] = append(j.rows[row], l)
+	}
 }
 
 // signed finds the attempts at the place.
@@ -217,7 +223,7 @@ func (j *Judge) requeued(l *life, r event.Recorded, e intent.Requeued) {
 	case l.view.Receipt != nil:
 		j.broken(promise.P10, r, "it is moved while block %d holds it", l.view.Receipt.Block.Number)
 	}
-	l.place = nil
+	l.place, l.moved = nil, l.moved || e.Evidence.Kind != intent.Released
 }
 
 // announced is P22: a new fork is told exactly if what was told before has changed,
