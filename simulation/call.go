@@ -15,6 +15,7 @@ const (
 	writing             // to the store
 	asking              // a node
 	viewing             // a transaction or query on the read models
+	signing             // by who has a key
 	telling             // the world: nobody waits, and nothing goes wrong
 )
 

@@ -25,6 +25,8 @@ type wish struct {
 	body    []byte
 	items   []*signed
 	expects int // the status, if it is sure
+	door    door
+	told    func(*recorder) (answered bool) // judges answers; nil: by what it is
 
 	tries   int
 	first   time.Time // when it was wanted first
@@ -83,7 +85,26 @@ func (w *world) try(r *wish) {
 			by: fmt.Sprintf("client%d.%d", r.number, try), kind: telling, name: fmt.Sprintf("%s %s %d", r.method, r.path, out.status),
 			done: make(chan struct{}), do: func() { w.heard(r, try, to, out) },
 		})
-	}(to.api)
+	}(r.door.of(to))
+}
+
+// door is which of a replica's listeners is asked.
+type door int
+
+const (
+	publicDoor  door = iota
+	intentsDoor      // of the relay half
+	adminDoor        // for operators
+)
+
+func (d door) of(r *replica) http.Handler {
+	switch d {
+	case intentsDoor:
+		return r.front
+	case adminDoor:
+		return r.admin
+	}
+	return r.api
 }
 
 func (r *wish) http(ctx context.Context) *http.Request {
@@ -145,6 +166,9 @@ func (w *world) answered(r *wish, out *recorder) bool {
 		return false
 	case r.expects != 0 && out.status != r.expects:
 		w.judge.fail("answers", "%s %s was answered %d, not %d: %s", r.method, r.path, out.status, r.expects, out.body.String())
+	}
+	if r.told != nil {
+		return r.told(out)
 	}
 	switch r.what {
 	case "submit":

@@ -15,6 +15,8 @@ func (w *world) draw(c *call) fate {
 		f.wait = 0
 	case asking:
 		f = w.drawAsking()
+	case signing:
+		f = w.drawSigning()
 	case reading, writing, viewing:
 		if c.ready != nil {
 			f.wait += w.agenda.between(0, w.plan.Lag)

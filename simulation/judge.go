@@ -99,6 +99,9 @@ func (j *judge) see(e event.Recorded) {
 	j.events++
 	j.tell(j.promises.Event(e))
 	j.seals.see(e)
+	if j.world.lanes != nil {
+		j.world.lanes.see(e)
+	}
 	_, _, err := tx.ParseStream(e.Stream)
 	if err != nil {
 		return
@@ -150,6 +153,9 @@ func (j *judge) notable(s event.Stream, fact tx.Event) {
 // received judges what reached a node.
 func (j *judge) received(d chaintest.Delivery) {
 	j.sent++
+	if j.world.lanes != nil {
+		j.world.lanes.received(d)
+	}
 	j.tell(j.promises.Sent(promise.Sent{Chain: chainID, Node: d.Node, Raw: d.Raw, At: d.At, ChainTime: d.Head.Time}))
 }
 

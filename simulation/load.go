@@ -29,11 +29,11 @@ type load struct {
 type sender struct {
 	key     wallet.Secp256k1
 	address chain.Address
-	lanes   []*lane
+	lanes   []*ownLane
 }
 
-// lane is a sequence of nonces, as far as they are signed.
-type lane struct {
+// ownLane is a sequence of nonces that a sender uses, as far as they are signed.
+type ownLane struct {
 	sender *sender
 	key    chain.NonceKey
 	next   uint64
@@ -70,7 +70,7 @@ func newLoad(w *world) *load {
 		}
 		s := &sender{key: key, address: key.Address()}
 		for i := range lanesMost {
-			s.lanes = append(s.lanes, &lane{sender: s, key: chain.NonceKey{31: byte(i)}})
+			s.lanes = append(s.lanes, &ownLane{sender: s, key: chain.NonceKey{31: byte(i)}})
 		}
 		l.senders = append(l.senders, s)
 	}
@@ -159,7 +159,7 @@ func (l *load) batch() []*signed {
 }
 
 // follow signs a lane's next nonce.
-func (l *load) follow(at *lane) *signed {
+func (l *load) follow(at *ownLane) *signed {
 	var w chain.Window
 	if l.rand.IntN(10) == 0 {
 		w = chain.Window{Before: l.unix(l.between(time.Minute, 10*time.Minute))}
@@ -170,7 +170,7 @@ func (l *load) follow(at *lane) *signed {
 }
 
 // gap signs a lane's next two nonces; the first is handed over much later.
-func (l *load) gap(at *lane) []*signed {
+func (l *load) gap(at *ownLane) []*signed {
 	first, second := l.follow(at), l.follow(at)
 	l.world.agenda.after(l.between(5*time.Second, 2*time.Minute), "gap filled", func() { l.world.submit([]*signed{first}) })
 	return []*signed{second}

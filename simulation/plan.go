@@ -34,6 +34,7 @@ type Plan struct {
 	Chain  ChainFaults
 	Crowd  ReplicaFaults
 	Client ClientFaults
+	Relay  RelayPlan `json:",omitzero"`
 }
 
 // StoreFaults are chances for each call, and how often what lasts begins.

@@ -12,26 +12,32 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/notary"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/group"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/groups"
+	"github.com/tempo-watchtower/watchtower/projections/intents"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
 // projectors are those of the service, on a database that nobody disturbs.
-func projectors(db *sql.DB, log projections.Log) []*projections.Projector {
-	return []*projections.Projector{
+func (w *world) projectors(db *sql.DB, log projections.Log) []*projections.Projector {
+	all := []*projections.Projector{
 		{Name: transactions.Name, DB: db, Log: log, Filter: transactions.Filter(), Fold: transactions.Projection{Codec: tx.Codec()}.Fold},
 		{Name: groups.Name, DB: db, Log: log, Filter: groups.Filter(), Fold: groups.Projection{Groups: group.Codec(), Transactions: tx.Codec()}.Fold},
 	}
+	if w.relayed() {
+		all = append(all, &projections.Projector{Name: intents.Name, DB: db, Log: log, Filter: intents.Filter(), Fold: intents.Projection{Codec: intent.Codec()}.Fold})
+	}
+	return all
 }
 
 // behind lists the readers that have not come to the end of the log.
 func (j *judge) behind() (late []string) {
 	db := j.world.views.DB()
 	defer db.Close() //nolint:errcheck // it closes nothing
-	for _, p := range projectors(db, j.world.store) {
+	for _, p := range j.world.projectors(db, j.world.store) {
 		if at, err := p.Checkpoint(context.Background()); err != nil || at < j.world.headNow {
 			late = append(late, fmt.Sprintf("%s at %d of %d (%v)", p.Name, at, j.world.headNow, err))
 		}
@@ -53,7 +59,7 @@ func (j *judge) views(ctx context.Context) {
 	live, rebuilt := j.world.views.DB(), fresh.DB()
 	defer live.Close()    //nolint:errcheck // it closes nothing
 	defer rebuilt.Close() //nolint:errcheck // likewise
-	for _, p := range projectors(rebuilt, once{j.world.store}) {
+	for _, p := range j.world.projectors(rebuilt, once{j.world.store}) {
 		if err := p.Run(ctx); err != nil {
 			j.fail("P19", "rebuild of %s: %v", p.Name, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	relay "github.com/tempo-watchtower/watchtower/cmd/relayer/app"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
@@ -26,6 +28,8 @@ type replica struct {
 	id    string // its seat and life
 
 	api    http.Handler // nil unless it serves
+	front  http.Handler // of intents
+	admin  http.Handler // of operators
 	busy   int          // requests under way
 	closed bool         // what is still under way is cut off
 	view   *sql.DB
@@ -123,11 +127,23 @@ func (r *replica) live(ctx context.Context) error {
 	settings := app.SettingsOf(w.config)
 	settings.Holder = r.id
 	service := app.New(settings, ports)
-	handlers, err := service.Open(ctx, w.config, app.Build{Version: "simulated"}, []*rpc.Pool{pool}, nil)
+	var front http.Handler
+	if w.relayed() {
+		ring, err := r.ring()
+		if err != nil {
+			return err
+		}
+		var part app.Part
+		if part, front, err = relay.Beside(w.settings, service.Inside(w.config, []*rpc.Pool{pool}), ring); err != nil {
+			return err
+		}
+		service.Beside(part)
+	}
+	handlers, err := service.Open(ctx, w.config, app.Build{Version: "simulated"}, []*rpc.Pool{pool}, new(slog.LevelVar))
 	if err != nil {
 		return err
 	}
-	r.tell("serves", func() { r.api = handlers.API.Handler })
+	r.tell("serves", func() { r.api, r.front, r.admin = handlers.API.Handler, front, handlers.Metrics.Handler })
 	return service.Run(ctx, newListener(), newListener(), handlers)
 }
 

@@ -61,6 +61,10 @@ func Run(p Plan, log *slog.Logger, trace io.Writer) (Report, error) {
 	}
 	w.weather()
 	w.clients()
+	if w.relayed() {
+		w.wishes.begin()
+		w.tend()
+	}
 	for end := time.Duration(p.Hours * float64(time.Hour)); w.agenda.now() < end && w.sound(); {
 		w.run(quietTicks)
 		w.judge.tell(w.judge.promises.Tick(time.Now(), false))
@@ -84,6 +88,9 @@ func (w *world) heal() bool {
 	w.chain.SetBaseFee(0)
 	w.chain.StallFinality(false)
 	for _, s := range w.load.senders {
+		w.chain.SetBroke(s.address, false)
+	}
+	for _, s := range w.signers {
 		w.chain.SetBroke(s.address, false)
 	}
 	for _, n := range w.nodes {
@@ -117,6 +124,9 @@ func (w *world) idle() bool {
 	if depth.Open+depth.Parked+depth.Announced > 0 {
 		return false
 	}
+	if w.relayed() && len(w.lanes.unquiet()) > 0 {
+		return false
+	}
 	return len(w.judge.behind()) == 0
 }
 
@@ -137,6 +147,9 @@ func (w *world) finish(quiet bool) {
 		},
 	}))
 	w.judge.seals.finish()
+	if w.relayed() {
+		w.lanes.finish()
+	}
 	if w.sound() {
 		w.judge.views(ctx)
 	}
@@ -146,7 +159,12 @@ func (w *world) finish(quiet bool) {
 func (w *world) unquiet() string {
 	depth, _ := w.store.Depth(context.Background(), chainID)  //nolint:errcheck // the store is open
 	rows, _ := w.store.Soon(context.Background(), chainID, 3) //nolint:errcheck // likewise
-	return fmt.Sprintf("queue %+v, the soonest %+v, behind %v, lanes open %d", depth, rows, w.judge.behind(), w.load.fill())
+	said := fmt.Sprintf("queue %+v, the soonest %+v, behind %v, lanes open %d", depth, rows, w.judge.behind(), w.load.fill())
+	if w.relayed() {
+		still := w.lanes.unquiet()
+		said += fmt.Sprintf(", %d of the relay half: %v", len(still), still[:min(len(still), 5)])
+	}
+	return said
 }
 
 func (w *world) report() Report {
@@ -164,13 +182,16 @@ func sorted(all []string) []string {
 
 // Sometimes lists what has to happen in some world, if there are many: else the faults
 // are too weak to show anything.
-func Sometimes() []string {
+func Sometimes(relayed bool) []string {
+	if relayed {
+		return sometimesRelayed()
+	}
 	all := []string{
 		takenOver, appendedAgain, "un-mined, then mined again", "un-mined, then expired", "un-mined, then stale",
 		rivalsMined, "mined after a cancel", "mined and reverted", rebuiltLive, redisLost, "client repeats",
 		sealed, sealedAfterCrash, sealedFull,
 	}
-	for _, point := range points() {
+	for _, point := range points(false) {
 		all = append(all, "crash at "+point)
 	}
 	return all

@@ -23,6 +23,7 @@ const (
 	planVar  = "WATCHTOWER_WORLD"       // a plan as JSON: this very world, and its report on standard output
 	seedVar  = "SEED"                   // one seed, or two with a hyphen between: these worlds
 	hoursVar = "HOURS"                  // simulated, with faults, in each
+	relayVar = "RELAY"                  // anything: they have a relay half
 	traceVar = "WATCHTOWER_WORLD_TRACE" // a file that is written: all that happens
 	logVar   = "WATCHTOWER_WORLD_LOG"   // a file that is written: the replicas' logs
 )
@@ -86,8 +87,12 @@ func judged(t *testing.T, r Report) {
 	if len(r.Violations) == 0 {
 		return
 	}
-	t.Errorf("seed %d, trace %016x, %s in: %d promises broken\nagain: SEED=%d HOURS=%v go test -count=1 -run TestWorlds ./simulation\nthe world: %s",
-		r.Plan.Seed, r.Trace, r.Simulated, len(r.Violations), r.Plan.Seed, r.Plan.Hours, r.Plan)
+	relay := ""
+	if r.Plan.Relay.Signers > 0 {
+		relay = "RELAY=1 "
+	}
+	t.Errorf("seed %d, trace %016x, %s in: %d promises broken\nagain: %sSEED=%d HOURS=%v go test -count=1 -run TestWorlds ./simulation\nthe world: %s",
+		r.Plan.Seed, r.Trace, r.Simulated, len(r.Violations), relay, r.Plan.Seed, r.Plan.Hours, r.Plan)
 	for _, v := range r.Violations {
 		t.Error(v)
 	}
@@ -120,9 +125,24 @@ func TestWorlds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	expand := Expand
+	if os.Getenv(relayVar) != "" {
+		expand = ExpandRelay
+	}
+	several(t, first, last, func(seed uint64) Plan { return expand(seed, hours) })
+}
+
+// TestRelay lives through a few small worlds that have a relay half.
+func TestRelay(t *testing.T) {
+	several(t, 1, 3, func(seed uint64) Plan { return ExpandRelay(seed, short) })
+}
+
+// several lives through the worlds of some seeds, up to the first in which a promise was
+// broken.
+func several(t *testing.T, first, last uint64, expand func(seed uint64) Plan) {
 	for seed := first; seed <= last && !t.Failed(); seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			r := live(t, Expand(seed, hours))
+			r := live(t, expand(seed))
 			t.Logf("trace %016x: %s simulated, %d requests, %d events, %d broadcasts, %d faults, %d lives",
 				r.Trace, r.Simulated, r.Requests, r.Events, r.Sent, r.FaultCount(), r.Lives)
 			if testing.Verbose() {
@@ -174,16 +194,21 @@ func ordered(t *testing.T, args ...string) string {
 // has more to do than processors, and another is another.
 func TestReplay(t *testing.T) {
 	seen := map[string]bool{}
-	for _, seed := range []string{"6", "10"} {
-		out := ordered(t, "-replays", "4", "-procs", "4", "-seed", seed, "-each", "0.2")
+	worlds := [][]string{
+		{"-replays", "4", "-procs", "4", "-seed", "6", "-each", "0.2"},
+		{"-replays", "4", "-procs", "4", "-seed", "10", "-each", "0.2"},
+		{"-replays", "3", "-procs", "3", "-seed", "6", "-each", "0.1", "-relay"},
+	}
+	for _, args := range worlds {
+		out := ordered(t, args...)
 		trace, _, _ := strings.Cut(out, ",")
 		if !strings.Contains(trace, " trace ") {
-			t.Fatalf("seed %s: %s", seed, out)
+			t.Fatalf("%v: %s", args, out)
 		}
 		seen[trace[strings.Index(trace, " trace "):]] = true
 	}
-	if len(seen) != 2 {
-		t.Errorf("two seeds have the same world: %v", seen)
+	if len(seen) != len(worlds) {
+		t.Errorf("two of these have the same world: %v", seen)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/canceler"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
@@ -37,6 +38,7 @@ func (w *world) weather() {
 	w.nodeWeather()
 	w.storeWeather()
 	w.replicaWeather()
+	w.relayWeather()
 }
 
 // mineOn makes blocks for ever.
@@ -87,6 +89,9 @@ func (w *world) chainWeather() {
 	w.often(c.Broke, "broke", func() {
 		w.faults["chain: account broke"]++
 		who := w.load.senders[a.rand.IntN(len(w.load.senders))].address
+		if w.relayed() && a.chance(0.5) {
+			who = w.signers[a.rand.IntN(len(w.signers))].address
+		}
 		w.chain.SetBroke(who, true)
 		a.after(a.between(20*time.Second, 5*time.Minute), "funded", func() { w.chain.SetBroke(who, false) })
 	})
@@ -217,8 +222,14 @@ func (w *world) storeWeather() {
 	})
 }
 
-// points are where a replica can be made to crash.
-func points() []string { return append(commands.CrashPoints(), canceler.CrashPoints()...) }
+// points are where a replica can be made to crash, and where one with a relay half can.
+func points(relayed bool) []string {
+	all := append(commands.CrashPoints(), canceler.CrashPoints()...)
+	if relayed {
+		all = append(all, relayer.CrashPoints()...)
+	}
+	return all
+}
 
 func (w *world) replicaWeather() {
 	c, a := w.plan.Crowd, w.agenda
@@ -230,7 +241,7 @@ func (w *world) replicaWeather() {
 		}
 	})
 	w.often(c.Point, "crash at a point", func() {
-		r, all := anybody(), points()
+		r, all := anybody(), points(w.relayed())
 		if r != nil && !r.dead.Load() {
 			r.crash, r.points = all[a.rand.IntN(len(all))], map[string]int{}
 		}

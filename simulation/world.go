@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/domain/audit"
@@ -31,7 +33,13 @@ type world struct {
 	log    *slog.Logger
 	config config.Config
 	master payload.Master
-	signer audit.Signer
+	signer audit.Signer // of the log
+
+	settings    settings.Settings // of the relay half
+	signers     []account
+	signersDown time.Duration // until when nobody signs
+	lanes       *laneJudge    // nil without a relay half
+	wishes      *wishes       // likewise
 
 	store     *memory.Store
 	views     *views
@@ -111,15 +119,19 @@ func newWorld(p Plan, log *slog.Logger) (*world, error) {
 	}
 	w.seats = make([]*replica, p.Replicas)
 	w.load = newLoad(w)
-	w.config, err = w.configure()
+	if w.relayed() {
+		w.signers = w.accounts()
+		w.lanes, w.wishes = newLaneJudge(w), newWishes(w)
+	}
+	err = w.configure()
 	return w, err
 }
 
 // requestsKept is how long the service remembers requests.
 const requestsKept = time.Hour
 
-// configure is the service's configuration, read as the program reads it.
-func (w *world) configure() (config.Config, error) {
+// configure makes the service's configuration, read as the program reads it.
+func (w *world) configure() (err error) {
 	p := w.plan
 	urls := make([]string, len(w.hosts))
 	for i, host := range w.hosts {
@@ -139,13 +151,23 @@ func (w *world) configure() (config.Config, error) {
 	if p.Confirm {
 		set["CONFIRMATIONS"] = fmt.Sprintf("%s=%d", chainID, p.Finality+1)
 	}
-	var environ []string
-	for name, value := range set {
-		environ = append(environ, fmt.Sprintf("WATCHTOWER_%s=%v", name, value))
+	if w.relayed() {
+		maps.Copy(set, w.relaySettings())
+		w.settings, err = w.resolve(set)
+		w.config = w.settings.Delivery
+		return err
 	}
-	slices.Sort(environ)
-	c, _, err := config.Resolve(nil, environ, nil)
-	return c, err
+	w.config, _, err = config.Resolve(nil, environ(set), nil)
+	return err
+}
+
+// environ says settings as the environment does.
+func environ(set map[string]any) (all []string) {
+	for name, value := range set {
+		all = append(all, fmt.Sprintf("WATCHTOWER_%s=%v", name, value))
+	}
+	slices.Sort(all)
+	return all
 }
 
 // head is how far the log has come.

@@ -36,6 +36,7 @@ type options struct {
 	binary  string
 	keep    string
 	require bool
+	relay   bool
 	kept    []string
 }
 
@@ -60,12 +61,21 @@ func main() {
 	flag.StringVar(&o.binary, "binary", "", "the tests of ./simulation, which are built there if there is no such file; empty: for this time")
 	flag.StringVar(&o.keep, "keep", "", "a folder for the smallest world in which a promise was broken")
 	flag.BoolVar(&o.require, "require", false, "fail if something did not happen that should have in some world")
+	flag.BoolVar(&o.relay, "relay", false, "worlds with a relay half: intents, signers, lanes")
 	flag.Parse()
 	o.kept = flag.Args()
 	if err := run(ctx, o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "worlds:", err)
 		os.Exit(1) //nolint:gocritic // stop has nothing to do any more
 	}
+}
+
+// plan is the world of a seed.
+func (o options) plan(seed uint64) simulation.Plan {
+	if o.relay {
+		return simulation.ExpandRelay(seed, o.each)
+	}
+	return simulation.Expand(seed, o.each)
 }
 
 func run(ctx context.Context, o options, out io.Writer) error {
@@ -96,7 +106,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	case len(o.kept) > 0:
 		return l.again(ctx, o.kept)
 	case o.replays > 0:
-		return l.replay(ctx, simulation.Expand(o.seed, o.each), o)
+		return l.replay(ctx, o.plan(o.seed), o)
 	}
 	if o.worlds == 0 {
 		o.worlds = max(1, int(o.hours/o.each+0.999))
@@ -111,7 +121,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	case broken != nil:
 		return l.explain(ctx, *broken, o)
 	case o.require:
-		return sum.happened()
+		return sum.happened(o.relay)
 	}
 	return nil
 }
@@ -139,7 +149,7 @@ func (l lives) all(ctx context.Context, o options) (*sum, *simulation.Report, er
 	for range o.procs {
 		living.Go(func() {
 			for seed := range seeds {
-				r, err := l.live(ctx, simulation.Expand(seed, o.each))
+				r, err := l.live(ctx, o.plan(seed))
 				mu.Lock()
 				switch {
 				case ctx.Err() != nil:

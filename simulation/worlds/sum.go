@@ -83,9 +83,9 @@ func (s *sum) print(out io.Writer) {
 }
 
 // happened fails if something did not happen in any world that should have in some.
-func (s *sum) happened() error {
+func (s *sum) happened(relay bool) error {
 	var missing []string
-	for _, name := range simulation.Sometimes() {
+	for _, name := range simulation.Sometimes(relay) {
 		if s.some[name] == 0 {
 			missing = append(missing, name)
 		}

@@ -1,0 +1,48 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/keys"
+	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
+)
+
+// ring is a replica's way to those who have the keys: they sign when they are asked to,
+// and never the same way twice, so that who signs anew for what was signed before has
+// made another transaction.
+func (r *replica) ring() (*keys.Ring, error) {
+	var signers []*keys.Signer
+	for _, a := range r.world.signers {
+		one, err := keys.InCustody(a.custody.SPKI(), func(ctx context.Context, digest chain.Hash) (signature []byte, err error) {
+			name := fmt.Sprintf("sign %s %s", a.address, digest)
+			err = r.call(ctx, signing, name, func() { signature = a.custody.Sign(digest, keystest.Trouble{}) })
+			return signature, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		signers = append(signers, one)
+	}
+	return keys.NewRing(r.world.settings.Signers.Allowed, signers...)
+}
+
+// drawSigning decides what becomes of a request for a signature.
+func (w *world) drawSigning() fate {
+	s, a := w.plan.Relay.Sign, w.agenda
+	f := fate{wait: w.delay(w.plan.NodeDelay / 2), reply: w.delay(w.plan.NodeDelay / 2)}
+	switch {
+	case w.healed:
+	case w.signersDown > a.now():
+		f.name, f.lost, f.err = "signer: unreachable", true, errLink
+	case a.chance(s.Refuse):
+		f.name, f.lost, f.err = "signer: busy", true, &keys.Busy{}
+	case a.chance(s.Cut):
+		f.name, f.cut, f.err = "signer: answer lost", true, fmt.Errorf("%w: %w", event.ErrUnknown, errLink)
+	case a.chance(s.Slow):
+		f.name, f.wait, f.reply = "signer: slow", a.between(0, slowMost), a.between(0, slowMost)
+	}
+	return f
+}

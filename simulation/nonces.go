@@ -1,0 +1,223 @@
+package simulation
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/budget"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
+	"github.com/tempo-watchtower/watchtower/domain/promise/lanes"
+	"github.com/tempo-watchtower/watchtower/domain/promise/safeguards"
+	"github.com/tempo-watchtower/watchtower/domain/safeguard"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
+)
+
+// laneJudge holds what the relay half does against what is promised of it.
+type laneJudge struct {
+	stopped
+	judge      *judge
+	nonces     *lanes.Judge
+	intents    *intents.Judge
+	safeguards *safeguards.Judge
+
+	lane   event.Codec[lane.Event]
+	intent event.Codec[intent.Event]
+	states map[event.Stream]lane.State // to know when nothing is open any more
+	open   map[event.Stream]intent.State
+	calls  map[chain.Hash]string // of transactions that signers have made, what they call with
+}
+
+// stopped is what operators have stopped, and what has stopped by itself.
+type stopped struct {
+	signer   event.Codec[signer.Event]
+	switches event.Codec[safeguard.Event]
+	budget   event.Codec[budget.Event]
+
+	signers map[event.Stream]signer.State
+	state   safeguard.State
+	limited bool
+}
+
+// see takes note of an event.
+func (s *stopped) see(r event.Recorded) {
+	switch name := string(r.Stream); {
+	case strings.HasPrefix(name, signer.StreamPrefix):
+		if e, err := s.signer.Decode(r.Name, r.Data); err == nil { // else the judges say so
+			s.signers[r.Stream] = s.signers[r.Stream].Evolve(e)
+		}
+	case r.Stream == safeguard.Stream:
+		if e, err := s.switches.Decode(r.Name, r.Data); err == nil {
+			s.state = s.state.Evolve(e)
+		}
+	case strings.HasPrefix(name, budget.StreamPrefix):
+		if e, err := s.budget.Decode(r.Name, r.Data); err == nil {
+			if set, is := e.(budget.LimitSet); is {
+				s.limited = set.Limit.Fee != nil
+			}
+		}
+	}
+}
+
+// nonceHole is how long a nonce may keep others waiting at most: longer than any trouble
+// lasts, but that operators make.
+const nonceHole = 20 * time.Minute
+
+func newLaneJudge(w *world) *laneJudge {
+	s := lanes.Settings{Attempts: 20, Hole: nonceHole}
+	if w.plan.Relay.Acts > 0 {
+		s.Hole = 0 // who pauses a signer has others wait
+	}
+	return &laneJudge{
+		judge: w.judge, nonces: lanes.New(s), intents: intents.New(),
+		safeguards: safeguards.New(safeguards.Settings{Grace: signingGrace(w.plan), Gas: fee.GasMin}),
+		stopped:    stopped{signer: signer.Codec(), switches: safeguard.Codec(), budget: budget.Codec(), signers: map[event.Stream]signer.State{}},
+		lane:       lane.Codec(), intent: intent.Codec(),
+		states: map[event.Stream]lane.State{}, open: map[event.Stream]intent.State{}, calls: map[chain.Hash]string{},
+	}
+}
+
+// signingGrace is how long after it was asked whether something may be signed that may be
+// recorded: as long as what comes between may be held up in this world.
+func signingGrace(p Plan) time.Duration {
+	const between = 5 // requests to the store, or to who signs
+	g := 10 * time.Second
+	if p.Crowd.Pause > 0 {
+		g += pauseMost(p)
+	}
+	if p.Store.Slow > 0 || p.Relay.Sign.Slow > 0 {
+		g += between * 2 * slowMost
+	}
+	if p.Store.Hang > 0 {
+		g += 2 * 5 * slowMost
+	}
+	if p.Store.Down > 0 || p.Store.Lose > 0 || p.Store.Cut > 0 || p.Store.Refuse > 0 {
+		g += 20 * time.Second // in which it is tried again
+	}
+	if p.Crowd.Skew > 0 || p.Crowd.Jump > 0 || p.Store.Jump > 0 {
+		g += 2*p.Crowd.Skew + 2*time.Second
+	}
+	return g
+}
+
+// see judges an event that was appended.
+func (j *laneJudge) see(r event.Recorded) {
+	j.judge.tell(slices.Concat(j.nonces.Event(r), j.intents.Event(r), j.safeguards.Event(r)))
+	j.stopped.see(r)
+	some := j.judge.world.some
+	switch name := string(r.Stream); {
+	case strings.HasPrefix(name, lane.StreamPrefix):
+		e, err := j.lane.Decode(r.Name, r.Data)
+		if err != nil {
+			return // the judges say so
+		}
+		j.notable(r, e, some)
+		j.states[r.Stream] = j.states[r.Stream].Evolve(e)
+	case strings.HasPrefix(name, intent.StreamPrefix):
+		e, err := j.intent.Decode(r.Name, r.Data)
+		if err != nil {
+			return
+		}
+		some["intent: "+r.Name]++
+		j.open[r.Stream] = j.open[r.Stream].Evolve(e)
+	}
+}
+
+// notable counts what has to happen in some world at least.
+func (j *laneJudge) notable(r event.Recorded, e lane.Event, some map[string]int) {
+	some["lane: "+r.Name]++
+	switch e := e.(type) {
+	case lane.Attempted:
+		j.dear(r, e)
+		if e.Number > 1 {
+			some[bumped]++
+		}
+		if e.Intent.IsZero() {
+			some[noOp]++
+		}
+	case lane.Reserved:
+		if len(e.Reissued) > 0 {
+			some[reissued]++
+		}
+	}
+}
+
+// dear judges that nothing is signed above the ceilings, the operator's and the intent's.
+// A no-op is nobody's, and has the operator's alone.
+func (j *laneJudge) dear(r event.Recorded, e lane.Attempted) {
+	offer, own := e.Fee.MaxFee.Int(), j.open[intent.Stream(e.Intent)].Requested.Request.Gas.MaxFee
+	switch {
+	case offer.CmpUint64(feeCeiling) > 0:
+		j.judge.fail("fees", "%s: %s offers %s for a unit of gas, and the ceiling is %d", r.Stream, e.Hash, e.Fee.MaxFee, uint64(feeCeiling))
+	case !e.Intent.IsZero() && !own.IsZero() && offer.Gt(own.Int()):
+		j.judge.fail("fees", "%s: %s offers %s for a unit of gas, and intent %s may pay %s", r.Stream, e.Hash, e.Fee.MaxFee, e.Intent, own)
+	}
+}
+
+// of are the nonce keys of a signer's lanes.
+func (j *laneJudge) of(signer chain.Address) (all []chain.NonceKey) {
+	for _, s := range slices.Sorted(maps.Keys(j.states)) {
+		if id, err := lane.ParseStream(s); err == nil && id.Sender == signer {
+			all = append(all, id.Key)
+		}
+	}
+	return all
+}
+
+// received takes note of what signers' transactions call.
+func (j *laneJudge) received(d chaintest.Delivery) {
+	s, err := j.judge.decode(d.Raw)
+	if err != nil || len(s.Calls) == 0 || len(s.Calls[0].Input) == 0 {
+		return
+	}
+	if slices.ContainsFunc(j.judge.world.signers, func(a account) bool { return a.address == s.Sender }) {
+		j.calls[s.Hash] = string(s.Calls[0].Input)
+	}
+}
+
+// unquiet says what is still to come: intents that have not come out, and nonces that
+// somebody waits for. A nonce that is free and that nothing was signed for waits for an
+// intent, and nothing waits for it.
+func (j *laneJudge) unquiet() (still []string) {
+	for _, s := range slices.Sorted(maps.Keys(j.open)) {
+		if it := j.open[s]; it.End == nil {
+			still = append(still, fmt.Sprintf("%s is %s at %v", s, it.Status(), it.Place))
+		}
+	}
+	for _, s := range slices.Sorted(maps.Keys(j.states)) {
+		for slot := range j.states[s].Slots() {
+			if !slot.IsFree() && slot.Landed == nil || slot.IsFree() && len(slot.Attempts) > 0 {
+				still = append(still, fmt.Sprintf("%s: nonce %d of %s, %d attempts, filled %t", s, slot.Nonce, slot.Intent, len(slot.Attempts), slot.Filled))
+			}
+		}
+	}
+	return still
+}
+
+// finish judges what only the end shows.
+func (j *laneJudge) finish() {
+	j.judge.tell(j.nonces.Finish(time.Now()))
+	j.judge.tell(j.intents.Finish(func(chain.ID) promise.Chain { return truth{j.judge} }, true))
+	times := map[string][]chain.Hash{}
+	for hash := range j.judge.world.chain.Executed() {
+		if _, in := j.judge.world.chain.Receipt(hash); in && j.calls[hash] != "" {
+			times[j.calls[hash]] = append(times[j.calls[hash]], hash)
+		}
+	}
+	for _, call := range slices.Sorted(maps.Keys(times)) {
+		if hashes := times[call]; len(hashes) > 1 {
+			slices.SortFunc(hashes, func(a, b chain.Hash) int { return cmp.Compare(a.String(), b.String()) })
+			j.judge.fail("P10", "the call %x was executed %d times: %v", call, len(hashes), hashes)
+		}
+	}
+}

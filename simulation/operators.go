@@ -1,0 +1,77 @@
+package simulation
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
+)
+
+// operate has an operator halt, pause or drain, and take that back after a while.
+func (w *world) operate() {
+	a := w.agenda
+	who := w.signers[a.rand.IntN(len(w.signers))].address
+	wait := a.between(10*time.Second, 3*time.Minute)
+	switch a.rand.IntN(4) {
+	case 0:
+		w.faults["operator: halts"]++
+		w.admin(http.MethodPost, "/admin/safeguards/halt", haltOf)
+		a.after(wait, "resume", func() { w.admin(http.MethodPost, "/admin/safeguards/resume", haltOf) })
+	case 1:
+		w.faults["operator: pauses a signer"]++
+		w.order(who, "pause")
+		a.after(wait, "resume", func() { w.order(who, "resume") })
+	case 2:
+		w.faults["operator: drains a signer"]++
+		w.order(who, "drain")
+		a.after(wait, "resume", func() { w.order(who, "resume") })
+	case 3:
+		w.faults["operator: limits what may be spent"]++
+		w.admin(http.MethodPut, "/admin/budgets/"+chainID.String(), limitOf(`"fee":"10000000000000000",`))
+		a.after(wait, "limit", func() { w.admin(http.MethodPut, "/admin/budgets/"+chainID.String(), limitOf("")) })
+	}
+}
+
+const haltOf = `{"scope":{"kind":"deployment"},"reason":"simulated"}`
+
+func limitOf(fee string) string {
+	return `{"account":{"kind":"each-signer"},` + fee + `"reason":"simulated"}`
+}
+
+func (w *world) order(who chain.Address, what string) {
+	w.admin(http.MethodPost, fmt.Sprintf("/admin/signers/%s/%s/%s", chainID, who, what), `{"reason":"simulated"}`)
+}
+
+// admin has an operator ask for something until it is done.
+func (w *world) admin(method, path, body string) {
+	w.ask(&wish{what: "operator", method: method, path: path, body: []byte(body), door: adminDoor, told: func(out *recorder) bool {
+		if out.status >= http.StatusBadRequest && out.status < http.StatusInternalServerError {
+			w.judge.fail("answers", "%s %s was answered %d: %s", method, path, out.status, out.body.String())
+		}
+		return out.status < http.StatusInternalServerError
+	}})
+}
+
+// tend has an operator look after signers and switches for as long as the world lives, as
+// one does who is told of trouble: what a signer's own failures have disabled serves again.
+// When all trouble is over, so does all that was stopped.
+func (w *world) tend() {
+	const every = time.Minute
+	w.agenda.after(every, "operator looks", func() {
+		for _, s := range w.signers {
+			state := w.lanes.signers[signer.Stream(chainID, s.address)]
+			if state.Disabled || w.healed && state.Stance.Status != signer.StatusServing {
+				w.order(s.address, "resume")
+			}
+		}
+		if w.healed && len(w.lanes.state.Halts) > 0 {
+			w.admin(http.MethodPost, "/admin/safeguards/resume", haltOf)
+		}
+		if w.healed && w.lanes.limited {
+			w.admin(http.MethodPut, "/admin/budgets/"+chainID.String(), limitOf(""))
+		}
+		w.tend()
+	})
+}

@@ -1,0 +1,199 @@
+package simulation
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/infra/keys/keystest"
+)
+
+// RelayPlan is the relay half of a world: replicas hold keys, and carry intents out beside
+// what they deliver for others. Without signers there is none.
+type RelayPlan struct {
+	Signers       int
+	Intents       float64 // that are asked for in a second
+	Budget        int     // nonces of a lane in flight
+	Confirmations int
+	Trusted       int
+	Stall         time.Duration
+	Claim         time.Duration
+	Linger        time.Duration
+
+	Wish   WishFaults
+	Sign   SignFaults
+	Market time.Duration // between two moves of what gas costs
+	Rival  time.Duration // between two uses of a key by somebody else
+	Forget time.Duration // between two losses of all leases of lanes
+	Acts   time.Duration // between two acts of operators
+}
+
+// WishFaults are chances for each intent.
+type WishFaults struct {
+	Row      float64 // it is of a row
+	Keyed    float64 // it names a nonce key
+	Named    float64 // it names a signer, not the pool
+	Deadline float64
+	Poor     float64 // it may not pay what gas may come to cost
+	Fails    float64 // what it calls fails
+	Withdraw float64 // its client cancels it, or speeds it up
+	Twice    float64 // it is asked for again, or another under its key
+}
+
+// SignFaults are chances for each signature.
+type SignFaults struct {
+	Refuse float64 // it is not given, just now
+	Cut    float64 // the answer is lost
+	Slow   float64
+	Down   time.Duration // between two times at which nobody signs
+}
+
+// ExpandRelay writes a seed's world out that has a relay half.
+func ExpandRelay(seed uint64, hours float64) Plan {
+	p := Expand(seed, hours)
+	d := dice{rand.New(rand.NewPCG(seed, 0x1a9e))}
+	p.Requests = 0.3
+	p.Relay = RelayPlan{
+		Signers: 1 + d.IntN(3), Intents: 0.6, Budget: 2 + d.IntN(12), Confirmations: 1 + d.IntN(3),
+		Stall: d.of(10*time.Second, 20*time.Second, 30*time.Second), Claim: d.of(5*time.Second, 10*time.Second, 20*time.Second),
+		Linger: d.of(10*time.Second, time.Minute, 10*time.Minute),
+		Wish: WishFaults{
+			Row: d.rate(0.5), Keyed: d.rate(0.3), Named: d.rate(0.5), Deadline: d.rate(0.2), Poor: d.rate(0.2), Fails: d.rate(0.1),
+			Withdraw: d.rate(0.3), Twice: d.rate(0.2),
+		},
+		Sign:   SignFaults{Refuse: d.rate(0.05), Cut: d.rate(0.05), Slow: d.rate(0.05), Down: d.every(15 * time.Minute)},
+		Market: d.every(2 * time.Minute), Rival: d.every(3 * time.Minute), Forget: d.every(3 * time.Minute), Acts: d.every(3 * time.Minute),
+	}
+	p.Relay.Trusted = d.IntN(p.Relay.Confirmations + 1)
+	return p
+}
+
+// relayed reports whether the world has a relay half.
+func (w *world) relayed() bool { return w.plan.Relay.Signers > 0 }
+
+// account is a signer's.
+type account struct {
+	address chain.Address
+	custody *keystest.Key // signs for replicas, each time with another k
+	owner   wallet.Secp256k1
+}
+
+// Read draws what signatures are made with.
+func (w *world) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(w.agenda.rand.Uint32())
+	}
+	return len(p), nil
+}
+
+// accounts are those of the world's signers.
+func (w *world) accounts() (all []account) {
+	for i := range w.plan.Relay.Signers {
+		secret := chain.Keccak([]byte("simulated signer"), binary.BigEndian.AppendUint64(nil, w.plan.Seed), []byte{byte(i)})
+		owner, err := wallet.NewSecp256k1(secret)
+		if err != nil {
+			panic(err) // no hash is beyond the curve's order, but for one in 2^128
+		}
+		all = append(all, account{owner.Address(), &keystest.Key{Kind: chain.Secp256k1, Secret: secret[:], Random: w}, owner})
+	}
+	return all
+}
+
+// poolName is that of the pool of all signers.
+const poolName = "hot"
+
+// relaySettings are the relay's own, as the environment says them.
+func (w *world) relaySettings() map[string]any {
+	p := w.plan.Relay
+	addresses := make([]string, len(w.signers))
+	for i, a := range w.signers {
+		addresses[i] = a.address.String()
+	}
+	all := strings.Join(addresses, ",")
+	confirmations := max(p.Confirmations, 1)
+	return map[string]any{
+		"SIGNERS_ALLOWED": all, "POOLS": poolName + "=" + all,
+		"LANE_BUDGET": cmp.Or(p.Budget, 1), "LANE_CONFIRMATIONS": confirmations, "LANE_TRUSTED": min(p.Trusted, confirmations),
+		"LANE_STALL": cmp.Or(p.Stall, 30*time.Second), "LANE_CLAIM": cmp.Or(p.Claim, 10*time.Second),
+		"LANE_LINGER": cmp.Or(p.Linger, 10*time.Minute), "LANE_POLL": 2 * time.Second,
+		"FEE_CEILING": feeCeiling,
+	}
+}
+
+// feeCeiling is the most that anything is signed for. Gas costs more than that when fees
+// rise, and less when the market moves.
+const feeCeiling = 400 * gwei
+
+// resolve reads the settings as the program reads them.
+func (w *world) resolve(set map[string]any) (settings.Settings, error) {
+	s, _, err := settings.Resolve(nil, environ(set), nil)
+	return s, err
+}
+
+// relayWeather begins what goes on around lanes and their signers.
+func (w *world) relayWeather() {
+	if !w.relayed() {
+		return
+	}
+	p, a := w.plan.Relay, w.agenda
+	w.often(p.Market, "market", func() {
+		w.faults["chain: gas costs something else"]++
+		w.chain.SetBaseFee(uint64(a.rand.IntN(150)) * gwei) //nolint:gosec // small
+	})
+	w.often(p.Rival, "rival", w.rival)
+	w.often(p.Forget, "forget", func() {
+		w.faults["store: loses the leases of lanes"]++
+		w.store.ForgetLeases(lanePrefix)
+	})
+	w.often(p.Sign.Down, "signers down", func() {
+		w.faults["signers: go down"]++
+		w.signersDown = a.now() + a.between(5*time.Second, 90*time.Second)
+	})
+	w.often(p.Acts, "operator", w.operate)
+}
+
+// sometimesRelayed lists what has to happen in some world with a relay half.
+func sometimesRelayed() []string {
+	all := []string{
+		takenOver, appendedAgain, bumped, noOp, reissued,
+		"lane: lane.unlanded.v1", "lane: lane.lost.v1", "lane: lane.reclaimed.v1",
+		"intent: intent.requeued.v1", "intent: intent.reorged.v1", "intent: intent.failed.v1", "intent: intent.canceled.v1",
+		"intent: intent.speed_up_requested.v1",
+	}
+	for _, point := range relayer.CrashPoints() {
+		all = append(all, "crash at "+point)
+	}
+	return all
+}
+
+// Names of some of these.
+const (
+	bumped   = "lane: signed again at a higher fee"
+	noOp     = "lane: a no-op"
+	reissued = "lane: a nonce that was released is handed out"
+)
+
+// lanePrefix begins the names of the leases of lanes.
+const lanePrefix = "relayer-" + lane.StreamPrefix
+
+// rival has somebody else use a signer's key, who knows nothing of the relay.
+func (w *world) rival() {
+	w.faults["chain: a signer's nonce is used elsewhere"]++
+	who := w.signers[w.agenda.rand.IntN(len(w.signers))]
+	var key chain.NonceKey
+	if lanes := w.lanes.of(who.address); len(lanes) > 0 {
+		key = lanes[w.agenda.rand.IntN(len(lanes))]
+	}
+	next := w.chain.Nonce(chain.Sequence{Chain: chainID, Sender: who.address, Key: key})
+	w.mine(wallet.Tempo{
+		Chain: chainID, MaxFee: 1000 * gwei, MaxPriorityFee: gwei, Gas: 100_000, NonceKey: key, Nonce: next,
+		Calls: []chain.Call{{To: &who.address}},
+	}.Sign(who.owner))
+}

@@ -1,0 +1,41 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// Intents is a replica's way to the work queue of intents.
+func (s storage) Intents() relayer.Queue { return wanted{s} }
+
+type wanted struct{ storage }
+
+func (q wanted) Apply(ctx context.Context, reader string, from, to event.Position, changes []intent.Change) error {
+	return told(ctx, q.storage, fmt.Sprintf("apply %s %d %d", reader, from, to), func(ctx context.Context) error {
+		return q.world.store.Intents().Apply(ctx, reader, from, to, changes)
+	})
+}
+
+func (q wanted) Claim(ctx context.Context, c intent.Claim) ([]intent.Claimed, error) {
+	name := fmt.Sprintf("claim %s %d", c.Holder, c.Limit)
+	return asked(ctx, q.storage, writing, name, func(ctx context.Context) ([]intent.Claimed, error) {
+		return q.world.store.Intents().Claim(ctx, c)
+	})
+}
+
+func (q wanted) Return(ctx context.Context, holder string, ids []chain.IntentID) error {
+	return told(ctx, q.storage, fmt.Sprintf("return %s %s %d", holder, ids[0], len(ids)), func(ctx context.Context) error {
+		return q.world.store.Intents().Return(ctx, holder, ids)
+	})
+}
+
+func (q wanted) Demand(ctx context.Context, id chain.ID) ([]intent.Demand, error) {
+	return asked(ctx, q.storage, reading, fmt.Sprintf("demand %s", id), func(ctx context.Context) ([]intent.Demand, error) {
+		return q.world.store.Intents().Demand(ctx, id)
+	})
+}
