@@ -50,7 +50,7 @@ func schedule() []mutant {
 // owners are defects in who does what of which there is to be one.
 func owners() []mutant {
 	lease := []edit{
-		{"commands/lease.go", "err != nil || !held {\n", "err != nil || !held && !AWAKE {\n"},
+		{"commands/lease.go", "case !held:\n", "case !held && !AWAKE:\n"},
 		{"commands/lease.go", "case err == nil && held:\n", "case err == nil && (held || AWAKE):\n"},
 	}
 	return []mutant{
