@@ -204,13 +204,13 @@ func (j *Judge) settles(p *purse, r event.Recorded, h holding, spent money) {
 	p.lanes[h.lane].held--
 	for i := range spent {
 		back := new(big.Int).Sub(was.cap[i], spent[i])
-		if back.Sign() < 0 && was.free {
-			back = new(big.Int) // a limit that was set later counts from then on
-		} else if back.Sign() < 0 {
+		switch {
+		case back.Sign() < 0 && was.free: // it counts all the same
+		case back.Sign() < 0:
 			j.broken(promise.P33, r, "%+v of %s took %s, and %s was reserved", h.of, h.lane.Signer, spent[i], was.cap[i])
-		} else if was.day != p.day {
+		case was.day != p.day:
 			back = new(big.Int)
-		} else if back.Cmp(was.new[i]) > 0 {
+		case back.Cmp(was.new[i]) > 0:
 			back = was.new[i]
 		}
 		for _, a := range was.payers {
