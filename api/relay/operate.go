@@ -12,9 +12,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/guard"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
@@ -24,6 +27,8 @@ import (
 // holder, and a reason. docs/relayer.md lists them.
 type Operators struct {
 	Guard *guard.Guard
+	// Mender records wishes about lanes.
+	Mender relayer.Mender
 	// Chains are those that are served, and Signers the accounts that may sign there.
 	Chains  []chain.ID
 	Signers []chain.Address
@@ -56,6 +61,7 @@ func (o Operators) Routes() []api.Route {
 		})),
 		route(http.MethodPut, "/admin/signers/{chain}/{address}/threshold", o.setThreshold),
 		route(http.MethodPut, "/admin/signers/{chain}/{address}/targets", o.setServed),
+		route(http.MethodPost, "/admin/lanes/{chain}/{address}/{nonceKey}/fill", o.fill),
 	}
 }
 
@@ -66,6 +72,10 @@ func (Operators) Kinds() []api.Kind {
 		api.Kind{Code: safeguard.ErrTooMany, Status: http.StatusConflict, Title: "There are too many safeguards"},
 		api.Kind{Code: budget.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "There cannot be such a budget"},
 		api.Kind{Code: budget.ErrTooMany, Status: http.StatusConflict, Title: "There are too many budgets"},
+		api.Kind{Code: lane.ErrUnknown, Status: http.StatusNotFound, Title: "There is no such lane"},
+		api.Kind{Code: lane.ErrNoHole, Status: http.StatusConflict, Title: "This nonce needs no filling"},
+		api.Kind{Code: intent.ErrNotAssigned, Status: http.StatusConflict, Title: "The intent does not have this nonce"},
+		api.Kind{Code: intent.ErrLive, Status: http.StatusConflict, Title: "Something was signed for the intent"},
 		api.Kind{Code: signer.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "A signer cannot be told this"},
 	)
 }

@@ -13,9 +13,12 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands/guard"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
 	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -33,7 +36,9 @@ func operators(t *testing.T) (*stack, *guard.Guard) {
 		Safeguards: guard.Safeguards{Store: db.Log(), Codec: safeguard.Codec()}, Signers: guard.Signers{Store: db.Log(), Codec: signer.Codec()},
 		Budgets: guard.Budgets{Store: db.Log(), Codec: budget.Codec()}, Settings: guard.DefaultSettings(), Now: now, Random: rand.Reader, Log: log,
 	})
-	o := Operators{Guard: g, Chains: []chain.ID{testChain}, Signers: []chain.Address{alice}, Now: now}
+	o := Operators{Guard: g, Chains: []chain.ID{testChain}, Signers: []chain.Address{alice}, Now: now, Mender: relayer.Mender{
+		Lanes: relayer.Lanes{Store: db.Log(), Codec: lane.Codec()}, Intents: relayer.Intents{Store: db.Log(), Codec: intent.Codec()}, Now: now, Random: rand.Reader,
+	}}
 	check(t, g.Register(t.Context(), testChain, alice, []string{"hot"}))
 	s := &stack{t: t}
 	s.config.API = api.Config{
@@ -120,6 +125,7 @@ func TestOperates(t *testing.T) {
 
 func TestOperatesWrongly(t *testing.T) {
 	s, g := operators(t)
+	lanes := fmt.Sprintf("/lanes/%d/%s", testChain, alice)
 	of := fmt.Sprintf("/signers/%d/%s", testChain, alice)
 	for _, c := range []struct {
 		method, path, body string
@@ -148,6 +154,11 @@ func TestOperatesWrongly(t *testing.T) {
 		{"PUT", of + "/targets", `{"targets": [], "reason": ""}`, 422, "invalid-signer"},
 		{"PUT", of + "/threshold", `{"threshold": "-1", "reason": "x"}`, 400, "invalid-request"},
 		{"POST", of + "/stop", `{"reason": "x"}`, 404, "not-found"},
+		{"POST", lanes + "/0x0/fill", `{"nonces": [1], "reason": "x"}`, 404, "unknown-lane"},
+		{"POST", lanes + "/0x0/fill", `{"nonces": [1], "reason": ""}`, 422, "invalid-signer"},
+		{"POST", lanes + "/0x0/fill", `{"nonces": ["1"], "reason": "x"}`, 400, "invalid-request"},
+		{"POST", lanes + "/key/fill", `{"nonces": [1], "reason": "x"}`, 400, "invalid-filter"},
+		{"POST", "/lanes/1/" + alice.String() + "/0x0/fill", `{"nonces": [1], "reason": "x"}`, 422, "unsupported-chain"},
 	} {
 		s.problem(s.act(c.method, c.path, c.body), c.status, c.code)
 	}

@@ -64,6 +64,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root.SetErr(stderr)
 	p := program(stderr)
 	root.AddCommand(serve(stderr), request(stderr), forward(stderr), p.Keys(), p.Projections(), p.Archive(), p.Audit(), configuration(), versionCommand())
+	root.AddCommand(examine(stderr))
 	root.AddCommand(console.Commands()...)
 	return root
 }

@@ -156,11 +156,5 @@ func pretty(e watchtower.Event) ([]byte, error) {
 		data = append(data[:prettyData], '…')
 	}
 	line := fmt.Sprintf("%s %8d  %-24s %d/%s  %s  %s", e.At.UTC().Format("2006-01-02 15:04:05.000"), e.Position, e.Name, e.ChainID, about, e.Meta.Actor, string(data))
-	line = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || 0x80 <= r && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, line)
-	return []byte(line + "\n"), nil
+	return []byte(operator.Plain(line) + "\n"), nil
 }

@@ -21,6 +21,7 @@ const (
 	reasonStopped   = "the intent was stopped"
 	reasonMarket    = "the intent may not pay what gas costs"
 	reasonGuard     = "the intent may not be signed for here and now"
+	reasonYield     = "an operator wants the nonce filled"
 )
 
 // place tells intents which nonces they have, and takes back those for which nothing was
@@ -52,7 +53,25 @@ func (a *actor) place(ctx context.Context) error {
 	if len(rows) > 0 {
 		a.crash("intents.assigned")
 	}
-	return errors.Join(trouble, a.release(ctx, reasonElsewhere, append(back, slices.Concat(refused...)...)))
+	return errors.Join(trouble, a.release(ctx, reasonElsewhere, append(back, slices.Concat(refused...)...)), a.yield(ctx))
+}
+
+// yield takes back the nonces that operators want filled, and with each those of its row
+// above. It cannot be while one of these is signed for: the row would land in another order.
+func (a *actor) yield(ctx context.Context) error {
+	var back []standing
+	given := map[uint64]bool{}
+	for _, s := range a.slots() {
+		if s.stale || len(s.Attempts) > 0 || !a.placed(s) || !s.job.intent.State.Yields() {
+			continue
+		}
+		for _, one := range a.unsignedFrom(order{standing: s, intent: s.id}) {
+			if !given[one.Nonce] {
+				given[one.Nonce], back = true, append(back, one)
+			}
+		}
+	}
+	return a.release(ctx, reasonYield, back)
 }
 
 // assign tells the intents of a row, one after the other, which nonces they have. One

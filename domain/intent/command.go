@@ -93,6 +93,15 @@ type SpeedUp struct {
 	At  time.Time
 }
 
+// Yield is an operator's wish that the intent give the nonce of an assignment back, for
+// which nothing is signed, so that a no-op can use it up: nonces above it wait for that.
+// The intent waits for another one.
+type Yield struct {
+	Assignment int
+	Detail     string // why, for people
+	At         time.Time
+}
+
 func (Create) wish()    {}
 func (Assign) wish()    {}
 func (Requeue) wish()   {}
@@ -103,6 +112,7 @@ func (Cancel) wish()    {}
 func (Expire) wish()    {}
 func (Fail) wish()      {}
 func (SpeedUp) wish()   {}
+func (Yield) wish()     {}
 
 // What clients are refused.
 const (

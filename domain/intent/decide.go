@@ -135,7 +135,7 @@ func (s State) fail(c Fail) ([]Event, error) {
 // stop ends an intent for which nothing can have been signed at once. Of one that has
 // a place it records that it is to end; the first reason stands.
 func (s State) stop(c CancelRequested) []Event {
-	c.Detail = strings.ToValidUTF8(c.Detail[:min(len(c.Detail), detailMax)], "")
+	c.Detail = cut(c.Detail)
 	if s.End != nil || s.Stop.Reason != "" {
 		return nil
 	}
@@ -159,4 +159,23 @@ func (s State) speedUp(c SpeedUp) ([]Event, error) {
 		return nil, ErrOverCeiling.Because("it may pay %s, not %s", ceiling, c.Fee)
 	}
 	return []Event{SpeedUpRequested(c)}, nil
+}
+
+func (s State) yield(c Yield) ([]Event, error) {
+	switch {
+	case s.End != nil:
+		return nil, ErrSettled.Because("it is %s", s.End.Status)
+	case s.Place == nil || c.Assignment != s.Assignment:
+		return nil, ErrNotAssigned.Because("assignment %d is not what it has", c.Assignment)
+	case s.live():
+		return nil, ErrLive.Because("%s may be anywhere", s.Attempts[len(s.Attempts)-1].Hash)
+	case s.Stop.Reason != "" || s.Yields():
+		return nil, nil
+	}
+	return []Event{YieldRequested{c.Assignment, cut(c.Detail), c.At}}, nil
+}
+
+// cut bounds a text that is kept.
+func cut(detail string) string {
+	return strings.ToValidUTF8(detail[:min(len(detail), detailMax)], "")
 }

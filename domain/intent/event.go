@@ -113,6 +113,14 @@ type SpeedUpRequested struct {
 	At  time.Time `json:"at"`
 }
 
+// YieldRequested: an operator wants the intent to give back the nonce of an assignment,
+// for which nothing was signed. Whoever holds the lane takes it back.
+type YieldRequested struct {
+	Assignment int       `json:"assignment"`
+	Detail     string    `json:"detail,omitempty"`
+	At         time.Time `json:"at"`
+}
+
 // AnnouncedKind is what an announcement is about.
 type AnnouncedKind string
 
@@ -180,6 +188,7 @@ func (Requeued) fact()         {}
 func (Attempted) fact()        {}
 func (CancelRequested) fact()  {}
 func (SpeedUpRequested) fact() {}
+func (YieldRequested) fact()   {}
 func (Announced) fact()        {}
 func (Reorged) fact()          {}
 func (Completed) fact()        {}
@@ -196,6 +205,7 @@ func Codec() event.Codec[Event] {
 		event.As[Event, Attempted]("intent.attempted.v1"),
 		event.As[Event, CancelRequested]("intent.cancel_requested.v1"),
 		event.As[Event, SpeedUpRequested]("intent.speed_up_requested.v1"),
+		event.As[Event, YieldRequested]("intent.yield_requested.v1"),
 		event.As[Event, Announced]("intent.announced.v1"),
 		event.As[Event, Reorged]("intent.reorged.v1"),
 		event.As[Event, Completed]("intent.completed.v1"),

@@ -75,6 +75,8 @@ type State struct {
 	Stop CancelRequested
 	// Floor is the least that the next attempt pays for a unit of gas.
 	Floor Amount
+	// Yield is the assignment whose nonce an operator wants back; 0 is none.
+	Yield int `json:",omitempty"`
 	// Mined is the attempt that Receipt is of, the last one announced. Told are the
 	// confirmations announced.
 	Mined   chain.Hash
@@ -111,6 +113,9 @@ func (s State) Status() Status {
 	}
 	return StatusWaiting
 }
+
+// Yields reports whether the intent is to give its nonce back.
+func (s State) Yields() bool { return s.Place != nil && s.Yield == s.Assignment }
 
 // live reports whether an attempt at the place may be in the chain, now or one day.
 func (s State) live() bool {
@@ -154,6 +159,8 @@ func (s State) Decide(c Command) ([]Event, error) {
 		return s.fail(c)
 	case SpeedUp:
 		return s.speedUp(c)
+	case Yield:
+		return s.yield(c)
 	}
 	panic(fmt.Sprintf("intent: unknown command %T", c))
 }
@@ -174,6 +181,8 @@ func (s State) Evolve(e Event) State {
 		s.Stop = e
 	case SpeedUpRequested:
 		s.Floor = e.Fee
+	case YieldRequested:
+		s.Yield = e.Assignment
 	case Announced:
 		switch {
 		case e.Kind == AboutReceipt:

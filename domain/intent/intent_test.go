@@ -121,6 +121,9 @@ func TestLife(t *testing.T) {
 		{"canceled when out of time", then(late, cancel), StatusCanceling, "CancelRequested"},
 		{"would revert", []Command{create(), Fail{Simulation, "out of funds", epoch}}, StatusFailed, "Failed"},
 		{"refused by every node", then(Fail{Refused, "intrinsic gas too low", epoch}), StatusCanceling, "CancelRequested"},
+		{"to give its nonce back", []Command{create(), assign(1), Yield{1, "", epoch}}, StatusAssigned, "YieldRequested"},
+		{"signed for before that was heard of", []Command{create(), assign(1), Yield{1, "", epoch}, attempt(1, 1, First)}, StatusSubmitted, "Attempted"},
+		{"gave its nonce back", []Command{create(), assign(1), Yield{1, "", epoch}, requeue(1, Released), assign(2)}, StatusAssigned, "Assigned"},
 		{"sped up", then(SpeedUp{NewAmount(9), epoch}), StatusSubmitted, "SpeedUpRequested"},
 	}
 	for _, c := range cases {
@@ -210,6 +213,10 @@ func TestRefusals(t *testing.T) {
 		{"canceled too late", done, Cancel{"", epoch}, ErrSettled},
 		{"there is time", sent, Expire{asked().Deadline - 1, epoch}, ErrDeadlineOpen},
 		{"there is always time", state(Create{asked(func(r *Request) { r.Deadline = 0 }), epoch}), Expire{1 << 60, epoch}, ErrDeadlineOpen},
+		{"to give back what it has not", state(create()), Yield{1, "", epoch}, ErrNotAssigned},
+		{"to give back what it had", state(create(), assign(1), requeue(1, Released), assign(2)), Yield{1, "", epoch}, ErrNotAssigned},
+		{"to give back what is signed", sent, Yield{1, "", epoch}, ErrLive},
+		{"to give back when done", done, Yield{1, "", epoch}, ErrSettled},
 		{"faster than done", done, SpeedUp{NewAmount(1), epoch}, ErrSettled},
 		{"faster than the ceiling", sent, SpeedUp{NewAmount(20_000_000_001), epoch}, ErrOverCeiling},
 		{"faster to a cancel", state(create(), assign(1), Cancel{"", epoch}), SpeedUp{NewAmount(1), epoch}, ErrCanceling},

@@ -44,6 +44,9 @@ func drawCommand(t *rapid.T, s State) Command {
 	case 12:
 		return rapid.SampledFrom([]Command{Cancel{"owner", at}, Cancel{"owner", at}, Expire{asked().Deadline, at}, Expire{1, at}}).Draw(t, "stop")
 	case 13:
+		if rapid.Bool().Draw(t, "yield") {
+			return Yield{rapid.IntRange(1, 3).Draw(t, "of"), "", at}
+		}
 		return SpeedUp{NewAmount(rapid.Uint64Range(0, 5).Draw(t, "fee")), at}
 	}
 	return Fail{rapid.SampledFrom([]Reason{Simulation, Refused}).Draw(t, "reason"), "no", at}
@@ -182,6 +185,10 @@ func (h *history) fact(t *rapid.T, e Event) {
 		h.placed = false
 	case CancelRequested:
 		h.toEnd = true
+	case YieldRequested:
+		if !h.placed || h.signed {
+			t.Fatal("a nonce is to be given back that it has not, or that is signed for")
+		}
 	case Attempted:
 		if e.Kind == NoOp && !h.toEnd {
 			t.Fatal("invariant 4: a no-op for what is to be done")

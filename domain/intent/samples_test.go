@@ -50,6 +50,7 @@ func samples() []Event {
 		Attempted{Sequence: 2, Assignment: 2, Attempt: 3, Kind: Bump, Hash: hash, Replaces: other, At: at},
 		CancelRequested{Reason: Withdrawn, Detail: "wrong amount", At: at},
 		SpeedUpRequested{Fee: NewAmount(30_000_000_000), At: at},
+		YieldRequested{Assignment: 2, Detail: "it blocks the lane", At: at},
 		Announced{Sequence: 5, Kind: AboutConfirmations, Hash: hash, Receipt: &receipt, Confirmations: []chain.Block{block, next}, NewFork: true, At: at},
 		Reorged{Was: block, Now: rival, At: at},
 		Completed{Sequence: 6, Hash: hash, Block: block, Despite: Withdrawn, At: at},
@@ -138,7 +139,7 @@ func TestFrozenNotices(t *testing.T) {
 // Of the rest nothing is told.
 func TestUntold(t *testing.T) {
 	silent := Requeued{Assignment: 1, Evidence: Evidence{Kind: Released}}
-	for _, e := range []Event{samples()[0], CancelRequested{}, SpeedUpRequested{}, Reorged{}, silent} {
+	for _, e := range []Event{samples()[0], CancelRequested{}, SpeedUpRequested{}, YieldRequested{}, Reorged{}, silent} {
 		if n, told := Tell(chain.IntentID{1}, e); told {
 			t.Errorf("%T is told: %+v", e, n)
 		}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -246,6 +247,17 @@ func (i *Inspection) Known(ctx context.Context, names []event.Stream) (map[event
 func (i *Inspection) Checkpoint(ctx context.Context, reader string) (event.Position, error) {
 	defer reading(ctx, i.work)()
 	return checkpointOf(i.work, reader)
+}
+
+// Lease tells who took a lease last, and until when it is theirs; nobody has one that was
+// given up.
+func (i *Inspection) Lease(ctx context.Context, name string) (holder string, until time.Time, err error) {
+	defer reading(ctx, i.work)()
+	err = query(i.work, "SELECT holder, until FROM leases WHERE name = ? AND holder IS NOT NULL", func(s *sqlite.Stmt) bool {
+		holder, until = s.ColumnText(0), time.UnixMicro(s.ColumnInt64(1))
+		return false
+	}, name)
+	return holder, until, err
 }
 
 // Work finds rows of the due queue.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -262,6 +263,16 @@ func (i *Inspection) Checkpoint(ctx context.Context, reader string) (event.Posit
 	var pos int64
 	err := i.conn.QueryRow(ctx, `SELECT coalesce(max(pos), 0) FROM work.checkpoints WHERE reader = $1`, reader).Scan(&pos)
 	return event.Position(pos), err
+}
+
+// Lease tells who took a lease last, and until when it is theirs by the server's clock;
+// nobody has one that was given up.
+func (i *Inspection) Lease(ctx context.Context, name string) (holder string, until time.Time, err error) {
+	err = i.conn.QueryRow(ctx, `SELECT holder, until FROM work.leases WHERE name = $1 AND until > '-infinity'`, name).Scan(&holder, &until)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", time.Time{}, nil
+	}
+	return holder, until, err
 }
 
 // Work finds rows of the due queue.

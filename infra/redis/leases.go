@@ -81,6 +81,24 @@ func (l *Leases) Release(ctx context.Context, name, holder string) error {
 	return nil
 }
 
+// Lease tells who has a lease, and how long it runs still; nobody has it when the holder
+// is empty.
+func (l *Leases) Lease(ctx context.Context, name string) (holder string, left time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	holder, err = l.client.Get(ctx, leaseKey(name)).Result()
+	if errors.Is(err, goredis.Nil) {
+		return "", 0, nil
+	}
+	if err == nil {
+		left, err = l.client.PTTL(ctx, leaseKey(name)).Result()
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("lease %s: %w", name, err)
+	}
+	return holder, max(left, 0), nil
+}
+
 func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 // run runs a script once: whether it ran, or still will, is not known without the answer.

@@ -12,6 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/guard"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
 	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -49,7 +50,10 @@ func (r *relay) snapshots() *commands.Snapshots[budget.State] {
 
 // operators are their routes.
 func (r *relay) operators() rest.Operators {
-	o := rest.Operators{Guard: r.guard, Signers: r.settings.Signers.Allowed, Now: r.in.Ports.Now}
+	o := rest.Operators{
+		Guard: r.guard, Signers: r.settings.Signers.Allowed, Now: r.in.Ports.Now,
+		Mender: relayer.Mender{Lanes: r.lanes, Intents: r.intents, Now: r.in.Ports.Now, Random: r.in.Ports.Random},
+	}
 	for _, c := range r.chains {
 		o.Chains = append(o.Chains, c.Chain)
 	}

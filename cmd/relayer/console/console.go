@@ -20,6 +20,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
+
 	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
 )
 
@@ -191,21 +193,11 @@ func table(to io.Writer, head string, rows [][]string) error {
 	fmt.Fprintln(w, head) //nolint:errcheck // Flush tells
 	for _, row := range rows {
 		for i := range row {
-			row[i] = cmp.Or(plain(row[i]), "-")
+			row[i] = cmp.Or(operator.Plain(row[i]), "-")
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t")) //nolint:errcheck // Flush tells
 	}
 	return w.Flush()
-}
-
-// plain is text without what could steer a terminal.
-func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || 0x80 <= r && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, text)
 }
 
 // given is the whole standard input.

@@ -55,10 +55,3 @@ func TestTargets(t *testing.T) {
 		t.Error("any beside another is taken")
 	}
 }
-
-// What a relayer answers cannot steer a terminal.
-func TestPlain(t *testing.T) {
-	if got := plain("a\x1b[2Jb\nc\u009bd é"); got != "a[2Jbcd é" {
-		t.Errorf("%q", got)
-	}
-}

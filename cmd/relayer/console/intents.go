@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
@@ -91,7 +92,7 @@ func tellIntents(to io.Writer, all []intentShown) error {
 func tellIntent(to io.Writer, i intentShown) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	say := func(what, format string, args ...any) {
-		fmt.Fprintf(w, "%s\t%s\n", what, plain(fmt.Sprintf(format, args...))) //nolint:errcheck // Flush tells
+		fmt.Fprintf(w, "%s\t%s\n", what, operator.Plain(fmt.Sprintf(format, args...))) //nolint:errcheck // Flush tells
 	}
 	say("id", "%s", i.ID)
 	say("status", "%s", i.Status)

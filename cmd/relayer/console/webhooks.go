@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
@@ -55,7 +56,7 @@ func tellWebhook(to io.Writer, w webhookShown) error {
 		return err
 	}
 	for _, secret := range w.Secrets {
-		if _, err := fmt.Fprintln(to, "signed with", plain(secret)); err != nil {
+		if _, err := fmt.Fprintln(to, "signed with", operator.Plain(secret)); err != nil {
 			return err
 		}
 	}

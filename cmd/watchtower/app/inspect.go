@@ -32,6 +32,23 @@ type Inspection struct {
 // Inspect opens the configured databases and chains to be read. What is derived from
 // the log is opened before it.
 func Inspect(ctx context.Context, c config.Config, log *slog.Logger) (i Inspection, err error) {
+	if i, err = InspectStores(ctx, c, log); err != nil {
+		return i, err
+	}
+	i.Nodes = map[chain.ID]verify.Node{}
+	for _, chainConfig := range c.Chains {
+		pool, err := rpc.Open(ctx, PoolConfig(c, chainConfig, Ports{Log: log, Metrics: metrics.New("")}))
+		if err != nil {
+			return i, errors.Join(fmt.Errorf("chain %s: %w", chainConfig.ID, err), i.Close())
+		}
+		i.pools = append(i.pools, pool)
+		i.Nodes[chainConfig.ID] = pool.Reader()
+	}
+	return i, nil
+}
+
+// InspectStores opens the configured databases alone.
+func InspectStores(ctx context.Context, c config.Config, log *slog.Logger) (i Inspection, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, i.Close())
@@ -49,15 +66,6 @@ func Inspect(ctx context.Context, c config.Config, log *slog.Logger) (i Inspecti
 		if i.Log, err = i.Again(ctx); err != nil {
 			return i, fmt.Errorf("store %s: %w", c.Store, err)
 		}
-	}
-	i.Nodes = map[chain.ID]verify.Node{}
-	for _, chainConfig := range c.Chains {
-		pool, err := rpc.Open(ctx, PoolConfig(c, chainConfig, Ports{Log: log, Metrics: metrics.New("")}))
-		if err != nil {
-			return i, fmt.Errorf("chain %s: %w", chainConfig.ID, err)
-		}
-		i.pools = append(i.pools, pool)
-		i.Nodes[chainConfig.ID] = pool.Reader()
 	}
 	return i, nil
 }

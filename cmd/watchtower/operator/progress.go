@@ -3,8 +3,19 @@ package operator
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
+
+// Plain is text without what could steer a terminal.
+func Plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || 0x80 <= r && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, text)
+}
 
 // Unchecked ends what could not be finished, so that nothing is known: the exit status is
 // another one than that of having found something.

@@ -42,6 +42,9 @@ type Store interface {
 	Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error)
 	// Checkpoint is how far a reader of the queue's database has come.
 	Checkpoint(ctx context.Context, reader string) (event.Position, error)
+	// Lease tells who took a lease last, and until when it is theirs by the clock of who
+	// keeps it; nobody did when the holder is empty.
+	Lease(ctx context.Context, name string) (holder string, until time.Time, err error)
 	// Work finds rows of the due queue; Queued lists them by chain and hash.
 	Work(ctx context.Context, refs []payload.Ref) (map[payload.Ref]tx.Work, error)
 	Queued(ctx context.Context, after payload.Ref, most int) ([]payload.Ref, error)

@@ -160,7 +160,7 @@ func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
 		l.attempts = append(l.attempts, e)
 	case intent.CancelRequested:
 		l.toEnd = true
-	case intent.SpeedUpRequested: // binds whoever signs, and is no promise
+	case intent.SpeedUpRequested, intent.YieldRequested: // bind whoever signs, and are no promises
 	case intent.Announced:
 		j.announced(l, r, e)
 	case intent.Reorged:

@@ -1,0 +1,58 @@
+package relay
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/gorilla/mux"
+
+	"github.com/tempo-watchtower/watchtower/api"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
+)
+
+// filledShown is the answer to a wish that holes be filled: which intents are to give
+// which nonces back.
+type filledShown struct {
+	Given []relayer.Given `json:"given"`
+}
+
+// fill answers POST /admin/lanes/{chain}/{address}/{nonceKey}/fill: the lane's holder hears
+// of the wish, and carries it out.
+func (o Operators) fill(r api.Request) error {
+	on, address, err := o.of(r)
+	if err != nil {
+		return err
+	}
+	text, err := url.PathUnescape(mux.Vars(r.Request)["nonceKey"])
+	if err != nil {
+		return api.ErrInvalidFilter.Because("the path is not well escaped")
+	}
+	key, err := chain.ParseNonceKey(text)
+	if err != nil {
+		return api.ErrInvalidFilter.Because("%v", err)
+	}
+	var nonces []uint64
+	id := chain.Sequence{Chain: on, Sender: address, Key: key}
+	return o.wished(r, func(in reading) []api.Member {
+		return []api.Member{{Name: "nonces", Read: func() error {
+			return in.List(func(int) error {
+				n, err := in.Number()
+				if nonces = append(nonces, n); len(nonces) > lane.BatchMax {
+					return in.Wrong("names more than %d nonces", lane.BatchMax)
+				}
+				return err
+			})
+		}}}
+	}, func(ctx context.Context, w word) (any, error) {
+		if w.reason == "" {
+			return nil, signer.ErrInvalid.Because("a reason is to be given")
+		}
+		meta := r.Meta()
+		meta.Actor = w.actor
+		given, err := o.Mender.Fill(ctx, id, nonces, w.reason, meta)
+		return filledShown{given}, err
+	})
+}

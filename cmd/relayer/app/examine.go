@@ -1,0 +1,234 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/doctor"
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
+	"github.com/tempo-watchtower/watchtower/infra/metrics"
+	"github.com/tempo-watchtower/watchtower/infra/redis"
+)
+
+// Examination is the stores and chains of a configuration, opened to be read only, beside
+// relayers that may be at work on them.
+type Examination struct {
+	settings settings.Settings
+	pools    map[chain.ID]*rpc.Pool
+	leases   *redis.Leases // nil when they are in the database
+	now      func() time.Time
+	log      *slog.Logger
+}
+
+// How much is asked about one lane, and how long that may take.
+const (
+	examineTime = 20 * time.Second
+	knownMost   = 3 // attempts at one nonce that nodes are asked for, the newest
+	answerMost  = 1 << 20
+	namesMost   = 1000 // lanes that are listed in one go
+)
+
+// Examine opens them.
+func Examine(ctx context.Context, s settings.Settings, now func() time.Time, log *slog.Logger) (*Examination, error) {
+	e := &Examination{settings: s, pools: map[chain.ID]*rpc.Pool{}, now: now, log: log}
+	for _, c := range s.Delivery.Chains {
+		pool, err := rpc.Open(ctx, delivery.PoolConfig(s.Delivery, c, delivery.Ports{Log: log, Metrics: metrics.New("")}))
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("chain %s: %w", c.ID, err), e.Close())
+		}
+		e.pools[c.ID] = pool
+	}
+	if s.Lane.Leases == settings.ByRedis {
+		var err error
+		if e.leases, err = redis.OpenLeases(s.Delivery.Redis.Reveal()); err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+	}
+	return e, nil
+}
+
+// Close ends what was opened.
+func (e *Examination) Close() error {
+	for _, p := range e.pools {
+		p.Close()
+	}
+	if e.leases != nil {
+		return e.leases.Close()
+	}
+	return nil
+}
+
+// Lanes are those of these signers on these chains, all that are configured if none is
+// named: under the nonce key that every account has, and those that somebody has opened.
+func (e *Examination) Lanes(ctx context.Context, on []chain.ID, signers []chain.Address) (all []chain.Sequence, err error) {
+	if len(on) == 0 {
+		for _, c := range e.settings.Delivery.Chains {
+			on = append(on, c.ID)
+		}
+	}
+	if len(signers) == 0 {
+		signers = e.settings.Signers.Allowed
+	}
+	for _, id := range on {
+		if e.pools[id] == nil {
+			return nil, fmt.Errorf("chain %s is not among the chains of the configuration", id)
+		}
+		for _, a := range signers {
+			all = append(all, chain.Sequence{Chain: id, Sender: a, Key: protocolKey})
+		}
+	}
+	in, err := delivery.InspectStores(ctx, e.settings.Delivery, e.log)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	for after := int64(0); ; {
+		names, next, err := in.Log.Names(ctx, lane.StreamPrefix, after, namesMost)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			id, err := lane.ParseStream(name)
+			if err == nil && !slices.Contains(all, id) && slices.Contains(on, id.Chain) && slices.Contains(signers, id.Sender) {
+				all = append(all, id)
+			}
+		}
+		if len(names) < namesMost {
+			return all, nil
+		}
+		after = next
+	}
+}
+
+// Facts are those of a lane. The chain is asked before the log is read, so that what lies
+// between the two is not taken for somebody else's.
+func (e *Examination) Facts(ctx context.Context, id chain.Sequence) (doctor.Facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, examineTime)
+	defer cancel()
+	f := doctor.Facts{ID: id, Rules: doctor.Rules{
+		Policy: e.settings.Fee, Legacy: e.settings.Formats.Of(id.Chain) == settings.Legacy, NoOpGas: e.settings.Lane.NoOpGas,
+		Budget: e.settings.Lane.Budget, Stall: e.settings.Lane.Stall, Look: e.settings.Lane.Look,
+	}}
+	e.askChain(ctx, &f)
+	in, err := delivery.InspectStores(ctx, e.settings.Delivery, e.log)
+	if err != nil {
+		return f, err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	f.Now = e.now()
+	if err := readLog(ctx, in.Log, &f); err != nil {
+		return f, err
+	}
+	f.Lease = e.lease(ctx, in, id, f.Now)
+	if err := e.readFront(ctx, in, &f); err != nil {
+		return f, err
+	}
+	if f.NodeErr == nil && f.Regressed() { // or it was final before the log was read
+		f.Witness, f.NodeErr = e.node(id.Chain).Next(ctx, id, false)
+	}
+	return f, nil
+}
+
+func (e *Examination) node(id chain.ID) node { return node{reader: e.pools[id].Reader()} }
+
+// askChain asks what the chain says. What it does not is left out, or said why.
+func (e *Examination) askChain(ctx context.Context, f *doctor.Facts) {
+	id, pool := f.ID, e.pools[f.ID.Chain]
+	if f.Witness, f.NodeErr = e.node(id.Chain).Next(ctx, id, false); f.NodeErr != nil {
+		f.MarketErr = f.NodeErr
+		return // nor would it say anything else
+	}
+	f.Market, f.MarketErr = pool.Reader().Market(marketBlocks, e.settings.Fee.Percentiles()...).Market(ctx)
+	f.BaseFee = f.Market.Next
+	if all, err := newMoney(e.settings, id.Chain, pool).Balances(ctx, []chain.Address{id.Sender}); err == nil {
+		f.Balance = &all[0]
+	}
+	if id.Key == protocolKey {
+		f.Pending = pendingNonce(ctx, pool, id.Sender)
+	}
+}
+
+// pendingNonce is the nonce after what one node's pool has; nil if that is not known.
+func pendingNonce(ctx context.Context, pool *rpc.Pool, of chain.Address) *uint64 {
+	answer, err := pool.Ask(ctx, "eth_getTransactionCount", json.RawMessage(fmt.Sprintf(`["%s","pending"]`, of)), answerMost, nil)
+	var text string
+	if err != nil || json.Unmarshal(answer, &text) != nil {
+		return nil
+	}
+	n, err := strconv.ParseUint(text, 0, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// isKnown asks one node after the other for a transaction; nil when that is not known.
+func isKnown(ctx context.Context, pool *rpc.Pool, hash chain.Hash) *bool {
+	has := func(result json.RawMessage) bool { return len(result) > 0 && !bytes.Equal(result, []byte("null")) }
+	answer, err := pool.Ask(ctx, "eth_getTransactionByHash", json.RawMessage(fmt.Sprintf(`["%s"]`, hash)), answerMost, has)
+	if err != nil {
+		return nil
+	}
+	known := has(answer)
+	return &known
+}
+
+// lease is who may work on a lane, by the database or by Redis.
+func (e *Examination) lease(ctx context.Context, in delivery.Inspection, id chain.Sequence, now time.Time) (l doctor.Lease) {
+	name := (&relayer.Lane{ID: id}).LeaseName()
+	var err error
+	if e.leases == nil {
+		l.Holder, l.Until, err = in.Work.Lease(ctx, name)
+	} else {
+		var left time.Duration
+		l.Holder, left, err = e.leases.Lease(ctx, name)
+		l.Until = now.Add(left)
+	}
+	if err != nil {
+		return doctor.Lease{Unknown: err.Error()}
+	}
+	l.Runs = l.Holder != "" && l.Until.After(now)
+	return l
+}
+
+// streamMost is how many events of a stream are read at once.
+const streamMost = 500
+
+// streamed is a log of which streams are read.
+type streamed interface {
+	Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error)
+}
+
+// fold adds a stream up; each is called for every fact of it.
+func fold[E any](ctx context.Context, log streamed, name event.Stream, codec event.Codec[E], each func(E)) error {
+	for after := event.Version(0); ; {
+		page, err := log.Stream(ctx, name, after, streamMost)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		for _, r := range page {
+			e, err := codec.Decode(r.Name, r.Data)
+			if err != nil {
+				return fmt.Errorf("%s version %d: %w", name, r.Version, err)
+			}
+			each(e)
+			after = r.Version
+		}
+		if len(page) < streamMost {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Mender asks a running relayer, on its internal listener, to mend lanes.
+type Mender struct{ door }
+
+// Flags adds those that say where the relayer is.
+func (m *Mender) Flags(flags *pflag.FlagSet) {
+	m.listener = internal
+	flags.StringVar(&m.url, "admin-url", "", "of "+m.name+" (default: "+m.variable+", or "+m.standard+")")
+	flags.StringVar(&m.keyFile, "key-file", "", "a file that holds an API key (default: the key in "+keyVar+", if it is set)")
+}
+
+// Fill has some holes of a lane filled. It returns which intents are to give which nonces
+// back.
+func (m *Mender) Fill(ctx context.Context, id chain.Sequence, nonces []uint64, reason string) (map[uint64]chain.IntentID, error) {
+	answer, err := m.ask(ctx, asking{
+		method: http.MethodPost, path: []string{"admin", "lanes", id.Chain.String(), id.Sender.String(), id.Key.String(), "fill"},
+		body: map[string]any{"nonces": nonces, "reason": reason},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var told struct {
+		Given []struct {
+			Nonce  uint64
+			Intent chain.IntentID
+		}
+	}
+	if err := json.Unmarshal(answer, &told); err != nil {
+		return nil, fmt.Errorf("the relayer's answer is not understood: %w", err)
+	}
+	given := map[uint64]chain.IntentID{}
+	for _, g := range told.Given {
+		given[g.Nonce] = g.Intent
+	}
+	return given, nil
+}

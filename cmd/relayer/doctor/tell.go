@@ -1,0 +1,124 @@
+package doctor
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
+)
+
+// Tell writes a diagnosis for people.
+func Tell(to io.Writer, d Diagnosis) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	say := func(what, format string, args ...any) {
+		fmt.Fprintf(w, "  %s\t%s\n", what, operator.Plain(fmt.Sprintf(format, args...))) //nolint:errcheck // Flush tells
+	}
+	fmt.Fprintf(w, "chain %s, %s, nonce key %s\n", d.Chain, d.Signer, d.NonceKey) //nolint:errcheck // Flush tells
+	say("cursor", "%s", number(d.Cursor))
+	if d.Wants != nil {
+		say("the chain wants", "%d, as of block %d (%d of %d endpoints say so)", *d.Wants, d.Block, d.Agreed, d.Asked)
+	} else {
+		say("the chain wants", "unknown")
+	}
+	if d.Pending != nil {
+		say("after a node's pool", "%d", *d.Pending)
+	}
+	say("in flight", "%d of %d", d.InFlight, d.Room)
+	if d.Token > 0 {
+		lease := "its lease does not run"
+		switch {
+		case d.Lease.Unknown != "":
+			lease = "of its lease nothing is known"
+		case d.Lease.Runs && d.Lease.Holder != d.Holder:
+			lease = "the lease is " + d.Lease.Holder + "'s"
+		case d.Lease.Runs:
+			lease = "its lease runs"
+		}
+		say("holder", "%s, token %d, since %s; %s", d.Holder, d.Token, stamp(d.Opened), lease)
+	}
+	say("signer", "%s, has %s, serves with %s", orNone(string(d.Status)), amount(d.Balance), d.Threshold)
+	if d.BaseFee != nil {
+		say("base fee", "%s in the next block; the ceiling is %s", d.BaseFee, d.Ceiling)
+	}
+	if front := d.Front; front != nil {
+		say("first that waits", "nonce %d, %s, since %s", front.Nonce, holderOf(front), stamp(front.Since))
+		for i, a := range front.Attempts {
+			what := "attempt"
+			if a.NoOp {
+				what = "no-op"
+			}
+			say("  "+what+" "+strconv.Itoa(i+1), "%s, %s, at most %s for a unit of gas, %s%s", a.Hash, stamp(a.At), a.Fee.MaxFee, orNone(string(a.Status)), known(a.Known))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return tellFindings(to, d)
+}
+
+func tellFindings(to io.Writer, d Diagnosis) error {
+	if d.Well {
+		_, err := fmt.Fprintln(to, "Nothing is wrong.")
+		return err
+	}
+	for i, f := range d.Findings {
+		fmt.Fprintf(to, "%d. [%s] %s\n", i+1, f.Code, operator.Plain(f.Says)) //nolint:errcheck // the last line tells
+		if f.Next != "" {
+			fmt.Fprintf(to, "   By itself: %s\n", operator.Plain(f.Next)) //nolint:errcheck // as above
+		}
+		if f.Do != "" {
+			fmt.Fprintf(to, "   You can: %s\n", operator.Plain(f.Do)) //nolint:errcheck // as above
+		}
+	}
+	_, err := fmt.Fprintln(to)
+	return err
+}
+
+func holderOf(w *Waiting) string {
+	if w.Intent.IsZero() {
+		return "a no-op"
+	}
+	return fmt.Sprintf("intent %s (%s)", w.Intent, w.Status)
+}
+
+func known(k *bool) string {
+	switch {
+	case k == nil:
+		return ""
+	case *k:
+		return ", a node has it"
+	}
+	return ", no node that was asked has it"
+}
+
+func number(n *uint64) string {
+	if n == nil {
+		return "not known yet"
+	}
+	return strconv.FormatUint(*n, 10)
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "unknown"
+	}
+	return text
+}
+
+// TellFillings writes what filling a lane's holes comes to.
+func TellFillings(to io.Writer, d Diagnosis) error {
+	all := d.Fillings()
+	if len(all) == 0 {
+		_, err := fmt.Fprint(to, "There is nothing to fill.\n\n")
+		return err
+	}
+	fmt.Fprintln(to, "Would be filled; nothing is done without --dry-run=false:") //nolint:errcheck // the last line tells
+	for _, f := range all {
+		fmt.Fprintf(to, "  nonce %d: the intent %s gives it back, and waits for another one; %s, who holds the lane with token %d,\n", f.Nonce, f.Intent, operator.Plain(d.Holder), d.Token) //nolint:errcheck // as above
+		fmt.Fprintf(to, "    signs a call of %s to itself, %d gas at %s for a unit, at most %s, and hands it to delivery\n", d.Signer, f.Gas, f.Fee.MaxFee, f.Cost)                          //nolint:errcheck // as above
+	}
+	_, err := fmt.Fprintln(to)
+	return err
+}

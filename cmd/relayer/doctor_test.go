@@ -1,0 +1,197 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// diagnosis is what the doctor says of a lane, as far as tests care.
+type diagnosis struct {
+	Well          bool
+	Cursor, Wants *uint64
+	Front         *struct {
+		Nonce    uint64
+		Intent   chain.IntentID
+		Attempts []struct{ Hash chain.Hash }
+	}
+	Holes []struct {
+		Nonce uint64
+		Fill  *struct{ Intent chain.IntentID }
+	}
+	Findings []struct{ Code, Says, Next, Do string }
+}
+
+func (d diagnosis) has(code string) bool {
+	return slices.ContainsFunc(d.Findings, func(f struct{ Code, Says, Next, Do string }) bool { return f.Code == code })
+}
+
+// doctor asks about the lane of a signer. It ends with 1 exactly if something is wrong.
+func (w *world) doctor(t *testing.T, signer int, args ...string) (d diagnosis) {
+	t.Helper()
+	args = append([]string{"doctor", wallet.Dev(signer).Address().String(), "--json"}, args...)
+	c, err := rig.Run(w.ctx, nil, nil, program, append(args, w.flags...)...)
+	check(t, err)
+	var all []diagnosis
+	if err := json.Unmarshal([]byte(c.Stdout), &all); err != nil || len(all) != 1 || c.Status != map[bool]int{true: 0, false: 1}[all[0].Well] {
+		t.Fatalf("the doctor ends with %d, %v: %s", c.Status, err, c.Says())
+	}
+	return all[0]
+}
+
+// mining has the node make a block a second, or none.
+func (w *world) mining(t *testing.T, on bool) {
+	t.Helper()
+	seconds := map[bool]int{true: 1, false: 0}[on]
+	check(t, rig.Call(w.ctx, w.node.URL(), new(any), "evm_setIntervalMining", seconds))
+}
+
+// The doctor says what is wrong with a lane, beside a relayer that runs, one that stands
+// still, and none: its key is used elsewhere, what it has signed is dropped by the node,
+// nobody holds it, an operator has paused its signer. In the end all is carried out.
+func TestDoctorExplains(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		w := newWorld(t, kinds()[1], store)
+		alice := wallet.Dev(0).Address()
+		w.says(t, 2, "inspect", nil, "doctor") // there is no store yet
+		first, second := w.one(0, "first"), w.one(0, "second")
+		w.ask(t, first)
+		if out := w.says(t, 1, "[never-opened]", nil, "doctor", alice.String()); !strings.Contains(out, "Nobody has ever worked on this lane.") {
+			t.Errorf("it says %s", out)
+		}
+		s := w.relayer(t)
+		check(t, s.Start(w.ctx))
+		c := w.client(t, s)
+		w.becomes(t, "the first is completed", func() bool { return w.status(t, c, first) == intent.StatusCompleted })
+		w.becomes(t, "all is well", func() bool { return w.doctor(t, 0).Well })
+
+		// Somebody else uses the key.
+		check(t, rig.Call(w.ctx, w.node.URL(), new(any), "eth_sendTransaction", map[string]string{"from": alice.String(), "to": alice.String()}))
+		w.becomes(t, "the use is seen", func() bool { return w.doctor(t, 0).has("external-use") })
+		if d := w.doctor(t, 0); *d.Wants != *d.Cursor+1 || !strings.Contains(d.Findings[0].Says, "nonce 1 is used by transactions that were not made here") {
+			t.Errorf("%+v", d)
+		}
+
+		w.create(t, []client{c}, second)
+		w.becomes(t, "the second is completed at another nonce", func() bool { return w.status(t, c, second) == intent.StatusCompleted })
+		if d := w.doctor(t, 0); *d.Cursor != 3 {
+			t.Errorf("the cursor is at %d", *d.Cursor)
+		}
+
+		// The relayer stands still, and its transaction is dropped.
+		w.mining(t, false)
+		third := w.one(0, "third")
+		w.create(t, []client{c}, third)
+		var d diagnosis
+		w.becomes(t, "a node has the third", func() bool {
+			if d = w.doctor(t, 0); d.Front == nil || d.Front.Intent != third.ID() || len(d.Front.Attempts) == 0 {
+				return false
+			}
+			var known any
+			check(t, rig.Call(w.ctx, w.node.URL(), &known, "eth_getTransactionByHash", d.Front.Attempts[0].Hash))
+			return known != nil
+		})
+		check(t, s.Signal(syscall.SIGSTOP))
+		check(t, rig.Call(w.ctx, w.node.URL(), new(any), "anvil_dropAllTransactions"))
+		if d = w.doctor(t, 0); !d.has("dropped") {
+			t.Errorf("nobody is told that it was dropped: %+v", d)
+		}
+		w.becomes(t, "its lease lapses", func() bool { return w.doctor(t, 0).has("not-held") })
+		w.says(t, 1, "You can: Start a relayer that has the key of "+alice.String(), nil, "doctor", alice.String())
+		check(t, s.Signal(syscall.SIGCONT))
+
+		w.operator(s).order(t, http.MethodPost, w.key(0)+"/pause", map[string]any{})
+		if d = w.doctor(t, 0); !d.has("signer-paused") {
+			t.Errorf("nobody is told that the signer is paused: %+v", d)
+		}
+		w.operator(s).order(t, http.MethodPost, w.key(0)+"/resume", map[string]any{})
+		w.mining(t, true)
+		w.done(t, s) // the same bytes are sent again
+		w.becomes(t, "all is well again", func() bool { return w.doctor(t, 0).Well })
+		w.says(t, 0, "Nothing is wrong.", nil, "doctor", "--chain", w.id.String())
+		check(t, s.Stop(w.ctx))
+		if d = w.doctor(t, 0); !d.has("not-held") || len(d.Findings) != 1 {
+			t.Errorf("after its end: %+v", d)
+		}
+		w.says(t, 2, "chain 1 is not among the chains", nil, "doctor", "--chain", "1")
+		w.says(t, 2, "no lane under this nonce key", nil, "doctor", "--nonce-key", "0x1")
+		w.judge(t)
+	})
+}
+
+// A gap that lasts: an intent of a row has a nonce, and may not pay what gas has come to
+// cost; what is above it is signed for, and cannot land. The doctor explains it, a dry run
+// changes nothing, and filling it mends the lane: the intent is carried out later, when it
+// may pay again.
+func TestDoctorFills(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		w := newWorld(t, kinds()[1], store)
+		alice := wallet.Dev(0).Address().String()
+		poor, rich := w.one(0, "poor"), w.one(0, "rich")
+		poor.Order, poor.Gas = "row", intent.Gas{Limit: gasEnough, MaxFee: intent.NewAmount(20_000_000_000)}
+		w.ask(t, poor)
+		s := w.relayer(t, "WATCHTOWER_CRASH_AT=lane.reserved") // the intent has a nonce, and is not signed for
+		check(t, s.Launch())
+		select {
+		case <-s.Ended():
+		case <-w.ctx.Done():
+			t.Fatal("the relayer never reserved a nonce")
+		}
+		w.baseFee(t, 100_000_000_000)
+		s = w.relayer(t)
+		check(t, s.Start(w.ctx))
+		c := w.client(t, s)
+		w.create(t, []client{c}, rich)
+		var d diagnosis
+		w.becomes(t, "there is a gap", func() bool {
+			w.baseFee(t, 100_000_000_000) // it falls with every empty block
+			d = w.doctor(t, 0)
+			return d.has("hole-held") && d.Holes[0].Fill != nil
+		})
+		if d.Holes[0].Nonce != 0 || d.Holes[0].Fill.Intent != poor.ID() || !strings.Contains(d.Findings[0].Says, "it may not pay what gas costs now") {
+			t.Errorf("%+v", d)
+		}
+		out := w.says(t, 1, "nonce 0: the intent "+poor.ID().String()+" gives it back", nil, "doctor", alice, "--fill")
+		if !strings.Contains(out, "100000 gas at ") || !strings.Contains(out, "nothing is done without --dry-run=false") {
+			t.Errorf("it says %s", out)
+		}
+		if got := w.status(t, c, rich); got == intent.StatusCompleted || len(w.doctor(t, 0).Holes) != 1 {
+			t.Errorf("the dry run has filled it: %s", got)
+		}
+		url := "--admin-url=" + w.operator(s).url
+		w.says(t, 2, "--reason says why", nil, "doctor", alice, "--fill", "--dry-run=false", url)
+		w.says(t, 0, "nonce 0: the intent "+poor.ID().String()+" is asked to give it back", nil, "doctor", alice, "--fill", "--dry-run=false", "--reason=it blocks", url)
+		w.becomes(t, "what was above it is done", func() bool {
+			w.baseFee(t, 100_000_000_000)
+			return w.status(t, c, rich) == intent.StatusCompleted
+		})
+		if shown := c.must(t, http.StatusOK, http.MethodGet, at(poor), nil); shown.Status != intent.StatusWaiting || len(shown.Attempts) > 0 {
+			t.Errorf("the intent is %+v", shown)
+		}
+		w.baseFee(t, 1_000_000_000)
+		w.done(t, s)
+		w.says(t, 0, "There is nothing to fill.", nil, "doctor", alice, "--fill", "--dry-run=false", "--reason=again", url)
+		check(t, s.Stop(w.ctx))
+		if out := w.says(t, 0, "intent.yield_requested.v1", nil, "audit", "show", string(intent.Stream(poor.ID()))); !strings.Contains(out, "by operator, position") {
+			t.Errorf("nobody is told who wished it: %s", out)
+		}
+		w.judge(t)
+	})
+}
+
+// baseFee is that of the node's next block.
+func (w *world) baseFee(t *testing.T, wei uint64) {
+	t.Helper()
+	check(t, rig.Call(w.ctx, w.node.URL(), new(any), "anvil_setNextBlockBaseFeePerGas", fmt.Sprintf("0x%x", wei)))
+}

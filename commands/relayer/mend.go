@@ -1,0 +1,104 @@
+package relayer
+
+import (
+	"context"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+)
+
+// Mender records operators' wishes about lanes. It writes to no lane: whoever holds that
+// hears of the wish and carries it out.
+type Mender struct {
+	Lanes   Lanes
+	Intents Intents
+	Now     func() time.Time
+	Random  io.Reader
+}
+
+// Given is a nonce that is to be given back, so that a no-op uses it up.
+type Given struct {
+	Nonce  uint64         `json:"nonce"`
+	Intent chain.IntentID `json:"intent"`
+}
+
+// Fill has the intents that hold some holes of a lane give them back: the holder fills
+// with no-ops what nobody holds. A nonce that is no hole refuses all of them
+// (lane.ErrNoHole), as does one of whose intent's row others are signed for above it
+// (intent.ErrLive); one that nobody holds is left to the holder, and not among the answers.
+// Given twice it adds nothing.
+func (m Mender) Fill(ctx context.Context, id chain.Sequence, nonces []uint64, reason string, meta event.Meta) ([]Given, error) {
+	held, err := m.Lanes.Load(ctx, lane.Stream(id))
+	switch {
+	case err != nil:
+		return nil, err
+	case held.State.Token == 0:
+		return nil, lane.ErrUnknown.Because("nobody has opened %s", lane.Stream(id))
+	}
+	holes := held.State.Holes()
+	given := []Given{}
+	for _, nonce := range nonces {
+		i := slices.IndexFunc(holes, func(h lane.Hole) bool { return h.Nonce == nonce })
+		if i < 0 {
+			return nil, lane.ErrNoHole.Because("nonce %d is none for which nothing is signed, below others for which something is", nonce)
+		}
+		if !holes[i].Intent.IsZero() {
+			given = append(given, Given{nonce, holes[i].Intent})
+		}
+	}
+	for _, g := range given {
+		if err := m.rowAllows(ctx, held.State, g); err != nil {
+			return nil, err
+		}
+	}
+	for _, g := range given {
+		if err := m.yield(ctx, id, g, reason, meta); err != nil {
+			return nil, err
+		}
+	}
+	return given, nil
+}
+
+// rowAllows refuses to have an intent get a later nonce than those behind it in its row.
+func (m Mender) rowAllows(ctx context.Context, s lane.State, g Given) error {
+	it, err := m.Intents.Load(ctx, intent.Stream(g.Intent))
+	row := it.State.Requested.Request.Waiting(0).Row
+	if err != nil || row.Order == "" {
+		return err
+	}
+	for slot := range s.Slots() {
+		if slot.Nonce <= g.Nonce || slot.Intent.IsZero() || len(slot.Attempts) == 0 {
+			continue
+		}
+		other, err := m.Intents.Load(ctx, intent.Stream(slot.Intent))
+		if err != nil {
+			return err
+		}
+		if other.State.Requested.Request.Waiting(0).Row == row {
+			return intent.ErrLive.Because("%s comes after it in its row, and is signed for at nonce %d", slot.Intent, slot.Nonce)
+		}
+	}
+	return nil
+}
+
+func (m Mender) yield(ctx context.Context, id chain.Sequence, g Given, reason string, meta event.Meta) error {
+	it, err := m.Intents.Load(ctx, intent.Stream(g.Intent))
+	if err != nil {
+		return err
+	}
+	if p := it.State.Place; p == nil || *p != (intent.Place{Signer: id.Sender, NonceKey: id.Key, Nonce: g.Nonce}) {
+		return intent.ErrNotAssigned.Because("%s has not been told of nonce %d, or has lost it", g.Intent, g.Nonce)
+	}
+	origin, err := commands.Begin(m.Random, meta)
+	if err != nil {
+		return err
+	}
+	_, err = m.Intents.HandleFrom(ctx, intent.Stream(g.Intent), it, intent.Yield{Assignment: it.State.Assignment, Detail: reason, At: m.Now()}, origin)
+	return err
+}
