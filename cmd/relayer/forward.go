@@ -27,10 +27,10 @@ const toVar = "FORWARD_TO"
 
 // forwarding is what the flags say.
 type forwarding struct {
-	to, topic, as, group string
-	partitions           int
-	keep                 int64
-	fromEnd              bool
+	to, topic, as, group, metrics string
+	partitions                    int
+	keep                          int64
+	fromEnd                       bool
 }
 
 func forward(stderr io.Writer) *cobra.Command {
@@ -58,6 +58,7 @@ func forward(stderr io.Writer) *cobra.Command {
 	flags.StringVar(&f.group, "group", "outward", "the consumer group; another one publishes everything anew")
 	flags.Int64Var(&f.keep, "keep", 0, "about how many messages the broker keeps of each stream; 0 keeps all")
 	flags.BoolVar(&f.fromEnd, "from-end", false, "a new group begins with what comes from now on")
+	flags.StringVar(&f.metrics, "metrics", "", "where to serve /metrics; empty is nowhere")
 	return cmd
 }
 
@@ -83,6 +84,11 @@ func (f forwarding) run(ctx context.Context, s settings.Settings, stderr io.Writ
 	if err != nil {
 		return err
 	}
+	end, err := delivery.ServeFigures(ctx, f.metrics, forwarder)
+	if err != nil {
+		return err
+	}
+	defer end()
 	log.Info("forwarding", "store", s.Delivery.Store.String(), "to", config.NewSecret(f.to), "topic", f.topic, "as", f.as, "group", f.group)
 	return forwarder.Run(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -11,12 +12,22 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
+
+// free is an address that nobody listens at.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	check(t, err)
+	defer func() { check(t, l.Close()) }()
+	return l.Addr().String()
+}
 
 // What clients are told is published to a broker, those of an intent in order and without
 // a gap.
@@ -48,7 +59,8 @@ func TestForward(t *testing.T) {
 	client := redis.NewClient(options)
 	defer client.Close() //nolint:errcheck // the test is over
 	var stderr bytes.Buffer
-	cmd := exec.CommandContext(w.ctx, program, append([]string{"forward", "--as", "told"}, w.flags...)...)
+	figuresAt := free(t)
+	cmd := exec.CommandContext(w.ctx, program, append([]string{"forward", "--as", "told", "--metrics", figuresAt}, w.flags...)...)
 	cmd.Env, cmd.Stderr = append(cmd.Environ(), "FORWARD_TO="+cache.URL()), &stderr
 	check(t, cmd.Start())
 	for n := int64(0); n < int64(want); {
@@ -59,6 +71,10 @@ func TestForward(t *testing.T) {
 			t.Fatalf("%d of %d are published: %v: %s", n, want, err, &stderr)
 		}
 	}
+	w.becomes(t, "the forwarder tells how far it is", func() bool {
+		told := w.figures(t, &rig.Service{Metrics: "http://" + figuresAt}).values
+		return told[`watchtower_feed_delivered_total{group="outward",topic="all"`] >= float64(want) && told[`watchtower_feed_active{group="outward",topic="all"`] == 1
+	})
 	check(t, cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, &stderr)

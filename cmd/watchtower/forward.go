@@ -3,15 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
@@ -91,36 +85,11 @@ func (f forwarding) run(ctx context.Context, c config.Config, stderr io.Writer) 
 	if err != nil {
 		return err
 	}
-	end, err := serveFigures(ctx, f.metrics, forwarder)
+	end, err := app.ServeFigures(ctx, f.metrics, forwarder)
 	if err != nil {
 		return err
 	}
 	defer end()
 	log.Info("forwarding", "store", c.Store.String(), "to", config.NewSecret(f.to), "topic", f.topic, "as", f.as, "group", f.group)
 	return forwarder.Run(ctx)
-}
-
-// serveFigures serves a collector's figures, if there is an address, until end is called.
-func serveFigures(ctx context.Context, address string, figures prometheus.Collector) (end func(), err error) {
-	if address == "" {
-		return func() {}, nil
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
-	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(figures)
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(listener) // ends when it is closed
-	}()
-	return func() {
-		_ = server.Close() // nobody waits for these figures
-		<-ended
-	}, nil
 }

@@ -174,6 +174,20 @@ func TestStages(t *testing.T) {
 	}
 }
 
+// The first time that something happens is an increase: the figure was there before.
+func TestChain(t *testing.T) {
+	m := metrics.New("v")
+	m.Chain("1")
+	got := scrape(t, m)
+	for _, line := range []string{
+		`watchtower_finality_violations_total{chain="1"} 0`, `watchtower_reorged_total{chain="1"} 0`, `watchtower_verdicts_total{chain="1",verdict="invalid"} 0`,
+	} {
+		if !strings.Contains(got, line+"\n") {
+			t.Errorf("not told: %s", line)
+		}
+	}
+}
+
 func TestVerdicts(t *testing.T) {
 	m := metrics.New("v")
 	at, block := time.Unix(1_800_000_100, 0), chain.Block{Number: 5, Hash: chain.Hash{5}, Time: 1_800_000_099}

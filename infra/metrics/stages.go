@@ -43,6 +43,19 @@ func (m *Metrics) makeStages() {
 	}
 }
 
+// Chain makes figures of what a chain has not done yet: an increase is one from a figure that
+// was there before.
+func (m *Metrics) Chain(chain string) {
+	m.stages.violations.WithLabelValues(chain)
+	m.stages.reorged.WithLabelValues(chain)
+	for _, verdict := range []tx.Status{tx.StatusExecuted, tx.StatusExecuted + reverted, tx.StatusStale, tx.StatusExpired, tx.StatusInvalid, tx.StatusCanceled} {
+		m.stages.verdicts.WithLabelValues(chain, string(verdict))
+	}
+}
+
+// reverted follows the verdict on what was executed, and did nothing.
+const reverted = "_reverted"
+
 // Transaction counts the facts that one append has added to a transaction, which
 // was in one state before and is in another after them.
 func (m *Metrics) Transaction(before, after tx.State, facts []tx.Event) {
@@ -69,7 +82,7 @@ func (m *Metrics) Transaction(before, after tx.State, facts []tx.Event) {
 			block := time.Unix(int64(min(e.Receipt.Block.Time, 1<<33)), 0) //nolint:gosec // bounded
 			m.stages.seconds.WithLabelValues(chain, stageTold).Observe(max(e.At.Sub(block), 0).Seconds())
 			if verdict := tx.StatusExecuted; e.Receipt.Status == 0 {
-				m.verdict(chain, verdict+"_reverted")
+				m.verdict(chain, verdict+reverted)
 			} else {
 				m.verdict(chain, verdict)
 			}

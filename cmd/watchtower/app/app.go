@@ -158,6 +158,7 @@ func New(settings Settings, ports Ports) *App {
 	a.keyring = &commands.Keyring{Keys: accessKeys(a.store), Log: ports.Log}
 	for _, c := range ports.Chains {
 		a.submit.Decoders[c.ID] = Decode
+		ports.Metrics.Chain(c.ID.String())
 		a.workers = append(a.workers, a.worker(c))
 	}
 	return a
