@@ -25,10 +25,13 @@ type actor struct {
 	jobs  map[uint64]*job             // of the open nonces
 	box   *inbox
 
-	ready   []*job    // claimed, to be given a nonce in this turn
-	claim   bool      // there may be more to claim
-	claims  int       // how often it was lost track of what was claimed
-	looked  time.Time // when the chain was last asked for the nonce it wants
+	ready   []*job                       // claimed, to be given a nonce in this turn
+	claim   bool                         // there may be more to claim
+	roomy   int                          // how much room there was for more, when that was looked at last
+	shared  time.Time                    // when it was last looked at what the lane's pools are asked for
+	since   map[chain.IntentID]time.Time // what was left to other lanes, and when first
+	claims  int                          // how often it was lost track of what was claimed
+	looked  time.Time                    // when the chain was last asked for the nonce it wants
 	polled  time.Time
 	blocks  []chain.Block // as of polled
 	said    chain.Block   // to be final, by nodes, when that mattered

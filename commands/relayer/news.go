@@ -23,12 +23,13 @@ type News struct {
 	once  sync.Once
 	ready chan struct{}
 	mu    sync.Mutex
-	boxes []*inbox // in the order in which they were opened
+	boxes []*inbox // in the order in which they were opened; their parts are n's too
 }
 
 // inbox is what a lane has not looked at yet.
 type inbox struct {
 	wake chan struct{}
+	part part // of the lane
 
 	mu      sync.Mutex
 	txs     map[chain.Hash]uint64 // of interest, and the nonce

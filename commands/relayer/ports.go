@@ -16,8 +16,8 @@ import (
 )
 
 // Queue is the work queue of intents, in the work schema: rebuildable from the log,
-// shared by all replicas. Lanes take from it what they have room for, so the one that
-// gets on best takes most. It decides nothing: an intent that two have claimed, or that
+// shared by all replicas. Lanes take from it what they have room for, those of a process
+// so that they come to have the same in flight. It decides nothing: an intent that two have claimed, or that
 // was claimed though it has a nonce, is sorted out by its stream, which takes one
 // assignment. What every queue promises:
 //

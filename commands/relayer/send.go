@@ -21,22 +21,18 @@ const claimMax = 500
 // take claims as many intents as there is room for, and reserves nonces for those that
 // may be signed for.
 func (a *actor) take(ctx context.Context) error {
+	defer a.tellPart()
 	if !a.claim || !a.held.State.Known {
 		return nil
 	}
 	room, err := a.room(ctx)
 	if err != nil || room == 0 {
+		a.roomy = 0
 		return err
 	}
-	claimed, err := a.Queue.Claim(ctx, intent.Claim{
-		Lane: a.ID, Pools: a.Pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: room,
-	})
-	if err != nil {
-		a.claims++
-		return fmt.Errorf("claim intents: %w", err)
-	}
-	a.claim = len(claimed) == room
-	trouble := a.prepare(ctx, claimed)
+	a.roomy = room
+	claimed, trouble := a.claimShare(ctx, room)
+	trouble = errors.Join(trouble, a.prepare(ctx, claimed))
 	err = a.admit(ctx)
 	if over := (overError{}); errors.As(err, &over) {
 		return err

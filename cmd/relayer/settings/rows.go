@@ -66,7 +66,7 @@ func (d *draft) signers() []config.Row {
 		config.NumberRow("signers.failures", &k.Failures, guard.DefaultSettings().Failures, 1, signer.FailuresMax,
 			"After how many failures in a row a signer is disabled until an operator lets it serve again; those within 5 s of each other are one. A wrong signature is enough."),
 		poolsRow("pools", &d.Pools,
-			"Groups of signers that share work: an intent that names a pool is carried out by the signer that has most room. In a pool's list each is among `signers.allowed`."),
+			"Groups of signers that share work: an intent that names a pool is carried out by the signer that has least in flight, of those that serve and that one replica works for; of several replicas, by the one that gets on best. In a pool's list each is among `signers.allowed`."),
 	}
 }
 

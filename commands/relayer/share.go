@@ -1,0 +1,126 @@
+package relayer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
+)
+
+// part is a lane's place among those of its process that may claim the same intents.
+type part struct {
+	key   chain.NonceKey
+	pools []string
+	signer.Share
+}
+
+// tellPart lets the other lanes know what this one has to do.
+func (n *News) tellPart(of *inbox, p part) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	of.part = p
+}
+
+// others are the parts of the other lanes that may claim what this one may.
+func (n *News) others(of *inbox) (others []signer.Share) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, b := range n.boxes {
+		shares := func(pool string) bool { return slices.Contains(of.part.pools, pool) }
+		if b != of && b.part.key == of.part.key && slices.ContainsFunc(b.part.pools, shares) {
+			others = append(others, b.part.Share)
+		}
+	}
+	return others
+}
+
+// wakeOthers has the other lanes look whether there are intents to claim.
+func (n *News) wakeOthers(of *inbox) {
+	n.each(func(b *inbox) { b.claim = b.claim || b != of })
+}
+
+// tellPart tells the others what this lane has to do, as of its last look at its room.
+func (a *actor) tellPart() {
+	a.News.tellPart(a.box, part{a.ID.Key, a.Pools, signer.Share{InFlight: a.held.State.InFlight(), Room: a.roomy}})
+}
+
+// claimShare claims what is the lane's to carry out, of which there may be so much: all that is
+// for its signer alone, and of what its pools are asked for as much as brings it up to
+// where the other lanes of this process stand. What it leaves to them, and they have not
+// taken after [Settings.Poll], it takes all the same. Between processes, who gets on best
+// takes most; and so it is while more waits than a lane has room for.
+func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, error) {
+	mine, others := signer.Share{InFlight: a.held.State.InFlight(), Room: room}, a.News.others(a.box)
+	pools, now := a.Pools, a.Now()
+	if len(others) > 0 && signer.Claim(1, mine, others) == 0 && now.Sub(a.shared) < a.Settings.Poll && !a.hasRows() {
+		pools = nil // others have less to do, and were woken too
+	} else {
+		a.shared = now
+	}
+	claimed, err := a.Queue.Claim(ctx, intent.Claim{Lane: a.ID, Pools: pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: room})
+	if err != nil {
+		a.claims++
+		return nil, fmt.Errorf("claim intents: %w", err)
+	}
+	a.claim = len(claimed) == room
+	if pools == nil || len(others) == 0 || a.claim {
+		return claimed, nil
+	}
+	kept, left := a.split(claimed, mine, others, now)
+	if len(left) == 0 {
+		return kept, nil
+	}
+	if err := a.giveBack(ctx, left); err != nil {
+		return kept, err
+	}
+	a.News.wakeOthers(a.box)
+	return kept, nil
+}
+
+// split is what a lane keeps of its claim, and what it leaves to others: the last ones, of
+// those that others may carry out. A row stays together.
+func (a *actor) split(claimed []intent.Claimed, mine signer.Share, others []signer.Share, now time.Time) (kept []intent.Claimed, left []chain.IntentID) {
+	since, free := map[chain.IntentID]time.Time{}, 0
+	for _, c := range claimed {
+		first, seen := a.since[c.ID]
+		switch {
+		case c.From.Signer != nil || c.Row.Order != "" || seen && now.Sub(first) >= a.Settings.Poll: // it is this lane's
+		case seen:
+			since[c.ID], free = first, free+1
+		default:
+			since[c.ID], free = now, free+1
+		}
+	}
+	mine.InFlight += len(claimed) - free
+	mine.Room -= len(claimed) - free
+	share := signer.Claim(free, mine, others)
+	for _, c := range claimed {
+		_, shared := since[c.ID]
+		if shared && share <= 0 {
+			left = append(left, c.ID)
+			continue
+		}
+		if shared {
+			share--
+			delete(since, c.ID)
+		}
+		kept = append(kept, c)
+	}
+	a.since = since
+	return kept, left
+}
+
+// hasRows reports whether any intent of a row is open in the lane: the next ones of those
+// rows can be claimed by it alone.
+func (a *actor) hasRows() bool {
+	for _, j := range a.jobs {
+		if j.intent.State.Requested.Request.Order != "" {
+			return true
+		}
+	}
+	return false
+}

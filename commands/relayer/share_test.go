@@ -1,0 +1,103 @@
+package relayer
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/infra/keys"
+)
+
+// pair are two lanes of one process, of two signers of one pool. Nothing that they send
+// comes to the chain.
+func pair(t *testing.T) (w *world, first, second *actor) {
+	t.Helper()
+	w = newWorld(t)
+	w.hold = true
+	signers, err := keys.Environment([]string{"RELAYER_PRIVATE_KEY_0=59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"}, true, slog.New(slog.DiscardHandler))
+	must(t, err)
+	must(t, w.operator().Register(t.Context(), moderato, signers[0].Address(), []string{"hot"}))
+	_, l := w.live(0, false)
+	first, err = w.opened(l)
+	must(t, err)
+	second, err = w.opened(&Lane{
+		Relayer: l.Relayer, ID: chain.Sequence{Chain: moderato, Sender: signers[0].Address(), Key: w.lane.Key}, Signer: signers[0], Pools: l.Pools,
+	})
+	must(t, err)
+	must(t, w.turns(first, 1))
+	must(t, w.turns(second, 1))
+	return w, first, second
+}
+
+// some are wishes for whoever has room, or for one signer.
+func (w *world) some(from, n int, signer *chain.Address) (requests []intent.Request) {
+	for i := range n {
+		requests = append(requests, w.request(from+i, func(r *intent.Request) {
+			if signer != nil {
+				r.From = intent.From{Signer: signer}
+			}
+		}))
+	}
+	return requests
+}
+
+// Of what their pool is asked for, the lane that has less to do takes more: afterwards
+// both have the same, whoever looks first.
+func TestShares(t *testing.T) {
+	for name, firstLooks := range map[string]bool{"the busy one looks first": true, "the idle one looks first": false} {
+		t.Run(name, func(t *testing.T) {
+			w, first, second := pair(t)
+			w.ask(w.some(0, 6, &w.lane.Sender)...)
+			must(t, w.turns(first, 1))
+			w.ask(w.some(100, 12, nil)...)
+			if firstLooks {
+				must(t, w.turns(first, 1))
+			}
+			must(t, w.turns(second, 1))
+			must(t, w.turns(first, 1))
+			if a, b := first.held.State.InFlight(), second.held.State.InFlight(); a != 9 || b != 9 {
+				t.Errorf("they have %d and %d", a, b)
+			}
+		})
+	}
+}
+
+// What others are to take, and do not, is taken all the same; and what is for the lane's
+// own signer is not waited with.
+func TestSharesNobodyTakes(t *testing.T) {
+	w, first, _ := pair(t)
+	w.ask(w.some(0, 6, &w.lane.Sender)...)
+	must(t, w.turns(first, 1))
+	w.ask(append(w.some(100, 4, nil), w.some(200, 1, &w.lane.Sender)...)...)
+	must(t, w.turns(first, 1))
+	if n := first.held.State.InFlight(); n != 7 {
+		t.Errorf("the busy lane has %d", n)
+	}
+	for range 2 {
+		w.clock.pass(w.settings.Poll)
+		must(t, w.turns(first, 1))
+	}
+	if n := first.held.State.InFlight(); n != 11 {
+		t.Errorf("the busy lane has %d, and nobody else takes the rest", n)
+	}
+}
+
+// A row is not torn apart, whoever has less to do.
+func TestSharesKeepRows(t *testing.T) {
+	w, first, second := pair(t)
+	w.ask(w.some(0, 2, &w.lane.Sender)...)
+	must(t, w.turns(first, 1))
+	row := w.some(100, 8, nil)
+	for i := range row {
+		row[i].Order = "row"
+	}
+	w.ask(row[:4]...)
+	must(t, w.turns(second, 1))
+	w.ask(row[4:]...)
+	must(t, w.turns(first, 1))
+	must(t, w.turns(second, 1))
+	if a, b := first.held.State.InFlight(), second.held.State.InFlight(); a != 2 || b != 8 {
+		t.Errorf("they have %d and %d", a, b)
+	}
+}
