@@ -1,9 +1,11 @@
 package main_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -49,12 +51,26 @@ func (w *world) create(t *testing.T, doors []client, requests ...intent.Request)
 	return answers
 }
 
-// Two replicas on one Postgres are asked at once: a hundred times for the same, which is
-// one intent, and for two hundred payments of one signer, which get its nonces in the
-// order in which the log has them.
+// Two replicas on one Postgres, with the leases of lanes there or in a Redis, are asked at
+// once: a hundred times for the same, which is one intent, and for two hundred payments of
+// one signer, which get its nonces in the order in which the log has them; and the node
+// refuses none of them for its nonce.
 func TestReplicasAskedAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, kinds()[0], inPostgres, "--scheduler-window=100")
+	for _, leases := range []string{"store", "redis"} {
+		t.Run(leases, func(t *testing.T) {
+			t.Parallel()
+			flags := []string{"--scheduler-window=100", "--lane-leases=" + leases}
+			if leases == "redis" {
+				flags = append(flags, "--redis="+newRedis(t).URL())
+			}
+			askedAtOnce(t, newWorld(t, kinds()[0], inPostgres, flags...))
+		})
+	}
+}
+
+func askedAtOnce(t *testing.T, w *world) {
+	t.Helper()
 	signer := wallet.Dev(0).Address()
 	from := w.wants(t, signer)
 	first, second := w.relayer(t), w.relayer(t)
@@ -85,6 +101,11 @@ func TestReplicasAskedAtOnce(t *testing.T) {
 	check(t, second.Stop(w.ctx))
 	w.judge(t)
 	w.unbroken(t, signer, from)
+	for _, r := range w.events(t) {
+		if strings.HasPrefix(r.Name, "tx.rejected.") && bytes.Contains(bytes.ToLower(r.Data), []byte("nonce")) {
+			t.Errorf("a node has refused a nonce: %s", r.Data)
+		}
+	}
 }
 
 // Intents are withdrawn before anybody has taken them and after nodes have them, and made

@@ -24,8 +24,7 @@ import (
 // that were canceled, which were not paid.
 func (w *world) judge(t *testing.T) {
 	t.Helper()
-	ledger := promise.NewLedger()
-	check(t, rig.Observe(w.ctx, ledger, w.node.URL(), 2))
+	ledger := w.ledger(t)
 	nonces, wishes := lanes.New(lanes.Settings{}), intents.New()
 	kept := safeguards.New(safeguards.Settings{Grace: 5 * time.Second, Gas: fee.GasMin})
 	var found []promise.Violation
@@ -33,6 +32,8 @@ func (w *world) judge(t *testing.T) {
 	for _, r := range all {
 		found = slices.Concat(found, nonces.Event(r), wishes.Event(r), kept.Event(r))
 	}
+	w.allocated(t, ledger, all)
+	w.keysStayIn(t, all)
 	states := statesOf(t, all)
 	found = append(found, nonces.Finish(time.Now())...)
 	found = append(found, wishes.Finish(func(chain.ID) promise.Chain { return ledger }, true)...)
@@ -64,6 +65,14 @@ func (w *world) judge(t *testing.T) {
 	if got, want := w.paid(t), uint64(len(w.asked)-len(w.canceled)); got != want {
 		t.Errorf("%d payments were executed for %d intents", got, want)
 	}
+}
+
+// ledger is what the node says that its chain has.
+func (w *world) ledger(t *testing.T) *promise.Ledger {
+	t.Helper()
+	ledger := promise.NewLedger()
+	check(t, rig.Observe(w.ctx, ledger, w.node.URL(), 2))
+	return ledger
 }
 
 // statesOf are the intents as their events add up.

@@ -3,8 +3,6 @@
 package main_test
 
 import (
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
@@ -15,9 +13,7 @@ import (
 func TestOneSignerAskedAtOnce(t *testing.T) {
 	w := newWorld(t, kinds()[0], inPostgres, "--scheduler-window=300", "--lane-budget=300")
 	// Nobody is killed here: leases and claims may last.
-	w.flags = slices.DeleteFunc(w.flags, func(flag string) bool {
-		return strings.HasPrefix(flag, "--owner-lease") || strings.HasPrefix(flag, "--lane-claim")
-	})
+	w.flags = without(w.flags, "--owner-lease", "--lane-claim")
 	signer := wallet.Dev(0).Address()
 	from := w.wants(t, signer)
 	s := w.relayer(t)

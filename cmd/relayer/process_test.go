@@ -95,6 +95,8 @@ type world struct {
 	settings settings.Settings
 	asked    map[chain.IntentID]intent.Request
 	canceled map[chain.IntentID]bool // of these those that must not be carried out
+	// strangers are transactions of the signers that somebody else has made.
+	strangers map[chain.Hash]bool
 }
 
 // engines are the stores that every process test runs on, both at once.
@@ -121,7 +123,7 @@ func newWorld(t *testing.T, k kind, store func(t *testing.T, dir string) []strin
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	w := &world{kind: k, ctx: ctx, dir: t.TempDir(), asked: map[chain.IntentID]intent.Request{}, canceled: map[chain.IntentID]bool{}}
+	w := &world{kind: k, ctx: ctx, dir: t.TempDir(), asked: map[chain.IntentID]intent.Request{}, canceled: map[chain.IntentID]bool{}, strangers: map[chain.Hash]bool{}}
 	var err error
 	if w.node, err = server.NewAnvil(testenv.Need(t, testenv.AnvilVar), append(k.anvil, "--block-time", "1")...); err != nil {
 		t.Fatal(err)
@@ -156,6 +158,13 @@ func with(flags []string, more ...string) []string {
 		flags = append(flags, flag)
 	}
 	return flags
+}
+
+// without are flags but for those that begin so.
+func without(flags []string, prefixes ...string) []string {
+	return slices.DeleteFunc(slices.Clone(flags), func(flag string) bool {
+		return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(flag, prefix) })
+	})
 }
 
 // relayer prepares a process. It is killed with the test.

@@ -6,8 +6,6 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands/relayer"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/infra/testenv"
-	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
 // Intents for one signer, for a pool of three, and in rows: each is mined once, at a
@@ -79,11 +77,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 // while intents come in: the other carries the rest out.
 func TestReplicaKilled(t *testing.T) {
 	t.Parallel()
-	cache, err := server.NewRedis(testenv.Need(t, testenv.RedisBinVar))
-	check(t, err)
-	t.Cleanup(func() { check(t, cache.Remove()) })
-	check(t, cache.Start(t.Context()))
-	w := newWorld(t, kinds()[1], inPostgres, "--redis="+cache.URL(), "--lane-leases=redis")
+	w := newWorld(t, kinds()[1], inPostgres, "--redis="+newRedis(t).URL(), "--lane-leases=redis")
 	first, second := w.relayer(t), w.relayer(t)
 	check(t, first.Start(w.ctx))
 	check(t, second.Start(w.ctx))

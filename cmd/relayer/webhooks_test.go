@@ -65,6 +65,29 @@ func (h *hook) has(id chain.IntentID, seq uint64) bool {
 	return ok
 }
 
+// lists are the confirmations of an intent that came: before they began anew, and since.
+func (h *hook) lists(id chain.IntentID) (before, since []chain.Block) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	forked := false
+	for seq := uint64(1); ; seq++ {
+		n, came := h.came[intent.Notice{Intent: id, Sequence: seq}.ID()]
+		if !came {
+			return before, since
+		}
+		said, ok := n.Said.(intent.TxConfirmed)
+		switch {
+		case !ok:
+		case said.NewFork:
+			forked, since = true, said.Confirmations
+		case forked:
+			since = append(since, said.Confirmations...)
+		default:
+			before = append(before, said.Confirmations...)
+		}
+	}
+}
+
 // told waits until a hook has been told all that the log has to tell of intents, and
 // judges what it was told.
 func (w *world) told(t *testing.T, h *hook, of func(chain.IntentID) bool) {

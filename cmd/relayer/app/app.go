@@ -100,7 +100,7 @@ func newRelay(s settings.Settings, in delivery.Inside, ring *keys.Ring) (*relay,
 	r := &relay{
 		settings: s, in: in, ring: ring, queue: queue, log: in.Ports.Log,
 		intents: relayer.Intents{Store: in.Store, Codec: intent.Codec(), Crash: in.Ports.Crash},
-		lanes:   relayer.Lanes{Store: in.Store, Codec: lane.Codec(), Crash: in.Ports.Crash},
+		lanes:   relayer.Lanes{Store: in.Store, Codec: lane.Codec(), Crash: ofLanes(in.Ports.Crash)},
 		owner:   in.Owner(), close: func() error { return nil },
 		metrics: figures.New(in.Ports.Metrics, in.Ports.Now),
 	}
@@ -120,6 +120,14 @@ func newRelay(s settings.Settings, in delivery.Inside, ring *keys.Ring) (*relay,
 		r.owner.Leases, r.close = leases, leases.Close
 	}
 	return r, nil
+}
+
+// ofLanes tells the points of lanes' appends from those of others.
+func ofLanes(crash func(point string)) func(point string) {
+	if crash == nil {
+		return nil
+	}
+	return func(point string) { crash("lane." + point) }
 }
 
 // Queue is the intents' work queue in the database that delivery's due queue is in.

@@ -10,24 +10,42 @@ import (
 	"syscall"
 )
 
-// crashVar is "point" or "point:n": the process dies at the n-th pass of a named
-// point, as kill -9 kills it. Only a build for tests has this.
-const crashVar = "WATCHTOWER_CRASH_AT"
+// The variables are "point" or "point:n": at the n-th pass of a named point the process
+// dies, as kill -9 kills it, or stands still, until somebody sends it SIGCONT. Only a
+// build for tests has them.
+const (
+	crashVar = "WATCHTOWER_CRASH_AT"
+	stopVar  = "WATCHTOWER_CRASH_STOP"
+)
 
-// Crash is what a build for tests passes at each named point, if it is to die at one.
+// Crash is what a build for tests passes at each named point, if it is to die or to stand
+// still at one.
 func Crash() func(point string) {
-	at, times, _ := strings.Cut(os.Getenv(crashVar), ":")
-	if at == "" {
+	dies, stops := at(crashVar), at(stopVar)
+	if dies == nil && stops == nil {
+		return nil
+	}
+	return func(point string) {
+		if dies != nil && dies(point) {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // does not return to tell
+			select {}
+		}
+		if stops != nil && stops(point) {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		}
+	}
+}
+
+// at says of each pass of a point whether it is the one that a variable names; nil when
+// it names none.
+func at(variable string) func(point string) bool {
+	name, times, _ := strings.Cut(os.Getenv(variable), ":")
+	if name == "" {
 		return nil
 	}
 	var passes atomic.Int64
 	if n, err := strconv.ParseInt(times, 10, 64); err == nil {
 		passes.Store(1 - n)
 	}
-	return func(point string) {
-		if point == at && passes.Add(1) == 1 {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // does not return to tell
-			select {}
-		}
-	}
+	return func(point string) bool { return point == name && passes.Add(1) == 1 }
 }

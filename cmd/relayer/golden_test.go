@@ -1,0 +1,204 @@
+package main_test
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+)
+
+// The golden rules of a pool of keys. That no two processes send from one address without
+// coordination is TestTakenOverBehindItsBack and TestFrozenHolder; the second and the
+// fourth are held against each world that is judged.
+
+// Every transaction has a nonce that the allocator gave it. Expected: whatever the chain
+// has executed of the relay's signers, also of a relay that was killed at a bad moment,
+// was signed for at a nonce that the lane's stream had handed out before; what somebody
+// else makes with the key is found out.
+func TestNoncesAreAllocated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds()[1], inFiles)
+	s := w.relayer(t, "WATCHTOWER_CRASH_AT=attempts.handed")
+	w.ask(t, w.several(0, 4, "killed")...)
+	check(t, s.Launch())
+	<-s.Ended()
+	s = w.relayer(t)
+	check(t, s.Start(w.ctx))
+	w.done(t, s)
+	check(t, s.Stop(w.ctx))
+	w.judge(t)
+	if strays := w.strays(w.ledger(t), w.events(t)); len(strays) > 0 {
+		t.Errorf("nobody has allocated %s", strays)
+	}
+	w.strange(t, w.wants(t, wallet.Dev(0).Address()))
+	clear(w.strangers)
+	w.call(t, "evm_mine")
+	if strays := w.strays(w.ledger(t), w.events(t)); len(strays) != 1 {
+		t.Errorf("one is somebody else's, and %s are found", strays)
+	}
+}
+
+// allocated checks that the chain has executed nothing that lanes had not handed out.
+func (w *world) allocated(t *testing.T, ledger *promise.Ledger, all []event.Recorded) {
+	t.Helper()
+	for _, hash := range w.strays(ledger, all) {
+		t.Errorf("the chain has executed %s, for which no lane has a nonce", hash)
+	}
+}
+
+// strays are what the chain has executed and no lane had a nonce for.
+func (w *world) strays(ledger *promise.Ledger, all []event.Recorded) (strays []chain.Hash) {
+	known := map[chain.Hash]bool{}
+	for _, r := range all {
+		if e, err := lane.Codec().Decode(r.Name, r.Data); err == nil {
+			if made, ok := e.(lane.Attempted); ok {
+				known[made.Hash] = true // the judge of lanes knows that its nonce was reserved
+			}
+		}
+	}
+	for hash := range ledger.Executed() {
+		if !known[hash] && !w.strangers[hash] {
+			strays = append(strays, hash)
+		}
+	}
+	return strays
+}
+
+// What is pending decides who gets more. Expected: while no block comes, a signer that has
+// much to do is given nothing of what its pool is asked for until the others have as much,
+// and one that is paused nothing at all; when it goes on, all of it is carried out.
+func TestBacklogDecides(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds()[1], inFiles, "--lane-stall=1h")
+	w.flags = append(without(w.flags, "--lane-poll"), "--lane-poll=5s") // lanes are as patient with each other
+	s := w.relayer(t)
+	check(t, s.Start(w.ctx))
+	c := []client{w.client(t, s)}
+	w.still(t)
+	w.create(t, c, w.several(0, 6, "busy")...)
+	w.becomes(t, "the first is busy", func() bool { return w.inFlight(t)[0] == 6 })
+	w.create(t, c, w.forPool(12, "pool")...)
+	w.becomes(t, "all have nonces", func() bool { return total(w.inFlight(t)) == 18 })
+	if got := w.inFlight(t); got[0] > got[1] || got[0] > got[2] {
+		t.Errorf("they have %d", got)
+	}
+	before := w.inFlight(t)
+	w.operator(s).order(t, http.MethodPost, w.key(1)+"/pause", map[string]any{})
+	w.create(t, c, w.forPool(6, "more")...)
+	w.becomes(t, "all have nonces", func() bool { return total(w.inFlight(t)) == 24 })
+	if got := w.inFlight(t); got[1] != before[1] {
+		t.Errorf("the paused one has %d, and had %d", got, before)
+	}
+	w.operator(s).order(t, http.MethodPost, w.key(1)+"/resume", map[string]any{})
+	w.goes(t)
+	w.done(t, s)
+	check(t, s.Stop(w.ctx))
+	w.judge(t)
+}
+
+// forPool are intents for whoever has room.
+func (w *world) forPool(n int, what string) (requests []intent.Request) {
+	for i := range n {
+		requests = append(requests, w.pool(fmt.Sprintf("%s-%d", what, i)))
+	}
+	return requests
+}
+
+// inFlight is how many intents each of the signers has.
+func (w *world) inFlight(t *testing.T) (held [3]int) {
+	t.Helper()
+	for _, s := range statesOf(t, w.events(t)) {
+		for n := range held {
+			if s.Place != nil && s.Place.Signer == wallet.Dev(n).Address() {
+				held[n]++
+			}
+		}
+	}
+	return held
+}
+
+func total(held [3]int) int { return held[0] + held[1] + held[2] }
+
+// keysStayIn checks that no private key is in anything that was written: events, files,
+// and tables. The process's own log is looked at when it ends.
+func (w *world) keysStayIn(t *testing.T, all []event.Recorded) {
+	t.Helper()
+	secrets := map[string][]byte{}
+	for i, key := range keys {
+		_, digits, _ := strings.Cut(key, "=")
+		secret, err := hex.DecodeString(digits)
+		check(t, err)
+		secrets[fmt.Sprint("key ", i)] = secret
+	}
+	canaries := promise.NewCanaries(secrets)
+	look := func(where string, text []byte) {
+		watched := canaries.Watch(where)
+		_, _ = watched.Write(text) // never fails
+		for _, v := range watched.Found() {
+			t.Error(v)
+		}
+	}
+	for _, r := range all {
+		look(string(r.Stream), r.Data)
+	}
+	check(t, filepath.WalkDir(w.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		look(path, text)
+		return err
+	}))
+	if _, dsn, ok := strings.Cut(strings.Join(w.flags[:2], "="), "postgres"); ok {
+		check(t, w.eachTable("postgres"+dsn, look))
+	}
+}
+
+// eachTable shows the rows of every table of a database, as text.
+func (w *world) eachTable(dsn string, look func(where string, text []byte)) (err error) {
+	db, err := pgx.Connect(w.ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close(context.WithoutCancel(w.ctx))) }()
+	names, err := db.Query(w.ctx, `SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname IN ('log', 'work', 'view')`)
+	if err != nil {
+		return err
+	}
+	tables, err := pgx.CollectRows(names, pgx.RowTo[string])
+	if err == nil && len(tables) < 3 {
+		err = fmt.Errorf("there are only %d tables", len(tables))
+	}
+	for _, table := range tables {
+		if err != nil {
+			break
+		}
+		var rows pgx.Rows
+		if rows, err = db.Query(w.ctx, "SELECT t::text FROM "+table+" t"); err != nil {
+			break
+		}
+		for rows.Next() && err == nil {
+			var text string
+			err = rows.Scan(&text)
+			look(table, []byte(text))
+		}
+		err = errors.Join(err, rows.Err())
+		rows.Close()
+	}
+	return err
+}

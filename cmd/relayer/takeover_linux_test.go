@@ -1,0 +1,191 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+)
+
+// A holder stands still at some point of its work, believing in its lease for a minute
+// more; the leases are lost, and another takes the lane. Then the first goes on where it
+// stood, also between its check and its append. Expected: the log refuses whatever it
+// still wishes of the lane, and it says so and gives the lane up; the other carries out
+// all that was asked for before and after, once; that both may send recorded bytes harms
+// nothing.
+func TestTakenOverBehindItsBack(t *testing.T) {
+	t.Parallel()
+	for name, points := range map[string][]string{
+		"store": {"lane.append.before:1", "lane.append.before:3", "attempts.kept", "intents.told"},
+		"redis": {"lane.append.before:2", "lane.append.before:4", "lane.attempted", "intents.settled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, lose := newTakeover(t, name)
+			for i, point := range points {
+				w.takeover(t, lose, point, i)
+			}
+			w.judge(t)
+			w.oneAfterTheOther(t)
+		})
+	}
+}
+
+// newTakeover makes a world with leases of a kind, and a way to lose all of them.
+func newTakeover(t *testing.T, leases string) (w *world, lose func()) {
+	t.Helper()
+	var cache *server.Redis
+	var flags []string
+	if leases == "redis" {
+		cache = newRedis(t)
+		flags = []string{"--redis=" + cache.URL(), "--lane-leases=redis"}
+	}
+	w = newWorld(t, kinds()[1], inPostgres, flags...)
+	return w, func() {
+		t.Helper()
+		if cache != nil {
+			check(t, cache.Kill())
+			check(t, cache.Start(w.ctx))
+		}
+		_, dsn, _ := strings.Cut(strings.Join(w.flags[:2], "="), "=")
+		db, err := pgx.Connect(w.ctx, dsn)
+		check(t, err)
+		defer db.Close(context.WithoutCancel(w.ctx)) //nolint:errcheck // read to its end
+		_, err = db.Exec(w.ctx, "DELETE FROM work.leases")
+		check(t, err)
+	}
+}
+
+// takeover has a holder stand still at a point, lose its lease to another, and go on.
+func (w *world) takeover(t *testing.T, lose func(), point string, round int) {
+	t.Helper()
+	for n := range 5 {
+		w.ask(t, w.one(0, fmt.Sprintf("before-%d-%d", round, n)))
+	}
+	old := w.relayer(t)
+	old.Env = []string{keys[0], "WATCHTOWER_CRASH_STOP=" + point} // one lane, whose steps are counted
+	old.Args = append(without(w.flags, "--owner-lease"), "--owner-lease-ttl=1m", "--owner-lease-renew=20s")
+	check(t, old.Launch())
+	w.becomes(t, "the holder stands still at "+point, func() bool { return stopped(t, old) })
+
+	before := w.head(t)
+	lose()
+	young := w.relayer(t)
+	young.Env = keys[:1]
+	check(t, young.Start(w.ctx))
+	w.opened(t, before)
+	check(t, old.Signal(syscall.SIGCONT))
+	w.becomes(t, "the former holder is told that it is none, at "+point, func() bool { return fenced(old) })
+	for n := range 5 {
+		w.ask(t, w.one(0, fmt.Sprintf("after-%d-%d", round, n)))
+	}
+	w.done(t, young)
+	check(t, old.Stop(w.ctx))
+	check(t, young.Stop(w.ctx))
+}
+
+// head is where the log ends.
+func (w *world) head(t *testing.T) event.Position {
+	t.Helper()
+	head, err := w.feed(t).Log.Head(w.ctx)
+	check(t, err)
+	return head
+}
+
+// opened waits until a lane is opened after a position.
+func (w *world) opened(t *testing.T, after event.Position) {
+	t.Helper()
+	for batch, err := range w.feed(t).Log.Subscribe(w.ctx, after, event.Filter{Names: []string{"lane.opened."}}, 1) {
+		check(t, err)
+		if len(batch.Events) > 0 {
+			return
+		}
+	}
+}
+
+// stopped reports whether a process stands still.
+func stopped(t *testing.T, s *rig.Service) bool {
+	t.Helper()
+	select {
+	case <-s.Ended():
+		t.Fatalf("it has ended:\n%s", s.Tail())
+	default:
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Pid()))
+	check(t, err)
+	_, state, _ := bytes.Cut(stat, []byte(") "))
+	return state[0] == 'T'
+}
+
+// fenced reports whether a relayer has said that a lane's log refused it.
+func fenced(s *rig.Service) bool {
+	for line := range s.Logged("owned work ended") {
+		var entry struct{ Lease, Err string }
+		if json.Unmarshal(line, &entry) == nil && strings.HasPrefix(entry.Lease, "relayer-lane-") && strings.Contains(entry.Err, string(lane.ErrFenced)) {
+			return true
+		}
+	}
+	return false
+}
+
+// oneAfterTheOther checks that whatever a lane's stream has between two openings is of
+// the holder who had opened it.
+func (w *world) oneAfterTheOther(t *testing.T) {
+	t.Helper()
+	token, opened := map[string]float64{}, 0
+	for _, r := range w.events(t) {
+		if !strings.HasPrefix(string(r.Stream), lane.StreamPrefix) {
+			continue
+		}
+		var fact struct{ Token float64 }
+		check(t, json.Unmarshal(r.Data, &fact))
+		before := token[string(r.Stream)]
+		if strings.HasPrefix(r.Name, "lane.opened.") {
+			opened++
+			token[string(r.Stream)], before = fact.Token, before+1
+		}
+		if fact.Token != before {
+			t.Errorf("%s, %s at %d bears token %v, not %v", r.Stream, r.Name, r.Position, fact.Token, before)
+		}
+	}
+	t.Logf("lanes were opened %d times", opened)
+}
+
+// The holder of three lanes is frozen in the middle of its work, for longer than its
+// leases, and thawed; then the one that has taken over is, and so on. Expected: whoever is
+// awake goes on, and each payment is made once.
+func TestFrozenHolder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds()[0], inPostgres, "--redis="+newRedis(t).URL(), "--lane-leases=redis")
+	first, second := w.relayer(t), w.relayer(t)
+	check(t, first.Start(w.ctx))
+	check(t, second.Start(w.ctx))
+	awake, frozen := first, second
+	for round := range 4 {
+		awake, frozen = frozen, awake
+		var requests []intent.Request
+		for n := range 12 {
+			requests = append(requests, w.pool(fmt.Sprintf("pool-%d-%d", round, n)), w.one(n%3, fmt.Sprintf("one-%d-%d", round, n)))
+		}
+		w.create(t, []client{w.client(t, awake)}, requests...)
+		check(t, frozen.Signal(syscall.SIGSTOP))
+		w.done(t, awake)
+		check(t, frozen.Signal(syscall.SIGCONT))
+	}
+	check(t, first.Stop(w.ctx))
+	check(t, second.Stop(w.ctx))
+	w.judge(t)
+	w.oneAfterTheOther(t)
+}
