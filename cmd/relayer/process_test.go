@@ -89,7 +89,7 @@ func kinds() []kind {
 type world struct {
 	kind
 	ctx      context.Context
-	node     *server.Anvil
+	node     interface{ URL() string }
 	dir      string
 	flags    []string
 	settings settings.Settings
@@ -119,17 +119,22 @@ func inPostgres(t *testing.T, dir string) []string {
 	return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
 }
 
+// newWorld has an anvil with a block a second.
 func newWorld(t *testing.T, k kind, store func(t *testing.T, dir string) []string, more ...string) *world {
+	t.Helper()
+	node, err := server.NewAnvil(testenv.Need(t, testenv.AnvilVar), append(k.anvil, "--block-time", "1")...)
+	check(t, err)
+	t.Cleanup(func() { check(t, node.Remove()) })
+	check(t, node.Start(t.Context()))
+	return newWorldOn(t, k, node, store, more...)
+}
+
+func newWorldOn(t *testing.T, k kind, node interface{ URL() string }, store func(t *testing.T, dir string) []string, more ...string) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	w := &world{kind: k, ctx: ctx, dir: t.TempDir(), asked: map[chain.IntentID]intent.Request{}, canceled: map[chain.IntentID]bool{}, strangers: map[chain.Hash]bool{}}
-	var err error
-	if w.node, err = server.NewAnvil(testenv.Need(t, testenv.AnvilVar), append(k.anvil, "--block-time", "1")...); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { check(t, w.node.Remove()) })
-	check(t, w.node.Start(ctx))
+	w.node = node
 	var signers []string
 	for i := range keys {
 		signers = append(signers, wallet.Dev(i).Address().String())
@@ -144,9 +149,9 @@ func newWorld(t *testing.T, k kind, store func(t *testing.T, dir string) []strin
 	flags := pflag.NewFlagSet("relayer", pflag.ContinueOnError)
 	settings.Flags(flags)
 	check(t, flags.Parse(w.flags))
-	if w.settings, _, err = settings.Resolve(flags, nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	var err error
+	w.settings, _, err = settings.Resolve(flags, nil, nil)
+	check(t, err)
 	return w
 }
 

@@ -57,6 +57,7 @@ func bringUp(ctx context.Context, say io.Writer) (*backends, error) {
 	all.postgres(ctx, box)
 	all.redis(ctx, box)
 	all.program(ctx, "anvil", testenv.AnvilVar, box.Anvil)
+	all.program(ctx, "geth", testenv.GethVar, box.Geth)
 	all.program(ctx, "viem", testenv.ViemVar, box.Viem)
 	all.program(ctx, "typescript", testenv.TypeScriptVar, box.TypeScript)
 	return all, ctx.Err()

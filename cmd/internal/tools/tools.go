@@ -36,7 +36,7 @@ type Box struct {
 type Tool struct {
 	Path    string // absolute
 	Version string
-	From    string // "system", "debian" or "npm"
+	From    string // "system", "debian", "npm" or "go"
 }
 
 // source is one place to have a tool from. find uses no network when the tool is

@@ -1,0 +1,33 @@
+package tools
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+)
+
+// gethVersion is the newest one that builds from what Go's module proxy has.
+const gethVersion = "v1.16.7"
+
+// Geth is go-ethereum's node: the machine's, or one that is built here, which takes
+// minutes the first time.
+func (b Box) Geth(ctx context.Context) (Tool, error) {
+	return b.first(ctx, gethAnswers,
+		source{"system", func(context.Context) (string, error) { return exec.LookPath("geth") }},
+		source{"go", b.gethFromGo},
+	)
+}
+
+func gethAnswers(ctx context.Context, path string) (string, error) {
+	line, err := answer(ctx, nil, path, "--version")
+	return versionIn(line), err
+}
+
+func (b Box) gethFromGo(ctx context.Context) (string, error) {
+	program := func(dir string) string { return filepath.Join(dir, "geth") }
+	dir, err := b.fetch(ctx, "geth", func(dir string) bool { return isProgram(program(dir)) }, func(ctx context.Context, dir string) error {
+		_, err := run(ctx, dir, "env", "GOBIN="+dir, "GOFLAGS=", "go", "install", "github.com/ethereum/go-ethereum/cmd/geth@"+gethVersion)
+		return err
+	})
+	return program(dir), err
+}
