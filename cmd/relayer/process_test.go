@@ -240,9 +240,10 @@ func (w *world) done(t *testing.T, s *rig.Service) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
-	go func() { // nothing comes of a relayer that has ended
+	ended := s.Ended() // of this start
+	go func() {        // nothing comes of a relayer that has ended
 		select {
-		case <-s.Ended():
+		case <-ended:
 			cancel()
 		case <-ctx.Done():
 		}
