@@ -46,6 +46,7 @@ type result struct {
 	Caught    bool          // something was found to be wrong
 	By        string        // the promise that was reported, or the test that failed
 	Evidence  string        // of it
+	Relay     bool          `json:",omitempty"` // in worlds with a relay half
 	Seeds     int           // worlds lived through
 	Simulated time.Duration // in them
 	Wall      time.Duration
@@ -54,7 +55,7 @@ type result struct {
 
 // try wakes a mutant, or nobody by the zero mutant, and looks whether that is noticed.
 func (b *bench) try(ctx context.Context, m mutant, binary string, seeds int) result {
-	r := result{Mutant: m.Name, Breaks: m.Breaks, Is: m.Is, Masked: m.Masked}
+	r := result{Mutant: m.Name, Breaks: m.Breaks, Is: m.Is, Masked: m.Masked, Relay: m.Relay}
 	args, dir := []string{"-test.run=^TestWorlds$", "-test.v", "-test.timeout=0"}, "simulation"
 	if m.Test != nil {
 		args, dir = []string{"-test.run=" + m.Test.Run, "-test.v", "-test.timeout=0"}, m.Test.Package
@@ -64,6 +65,9 @@ func (b *bench) try(ctx context.Context, m mutant, binary string, seeds int) res
 	cmd := exec.CommandContext(ctx, binary, args...) //nolint:gosec // it was built here
 	cmd.Dir = filepath.Join(b.root, filepath.FromSlash(dir))
 	cmd.Env = append(os.Environ(), awakeVar+"="+m.Name, "GOMAXPROCS=1", fmt.Sprintf("SEED=1-%d", seeds), fmt.Sprintf("HOURS=%v", b.hours))
+	if m.Relay {
+		cmd.Env = append(cmd.Env, "RELAY=1")
+	}
 	began := time.Now()
 	said, err := cmd.CombinedOutput()
 	r.Wall = time.Since(began)

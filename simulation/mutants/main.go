@@ -124,23 +124,25 @@ const asItIs = "The product, as it is."
 
 // nobody tries the worlds and tests that have caught somebody with all asleep.
 func (b *bench) nobody(ctx context.Context, chosen []mutant, tried []result, binaries map[string]string, workers int, say io.Writer) []result {
-	most := 0
+	most := map[bool]int{} // with a relay half, and without
 	var asleep []mutant
 	met := map[command]bool{}
 	for i, m := range chosen {
 		if m.Test == nil {
-			most = max(most, tried[i].Seeds)
+			most[m.Relay] = max(most[m.Relay], tried[i].Seeds)
 		} else if !met[*m.Test] {
 			met[*m.Test] = true
 			asleep = append(asleep, mutant{Is: asItIs, Test: m.Test})
 		}
 	}
-	if most > 0 {
-		asleep = append(asleep, mutant{Is: asItIs})
+	for _, relay := range []bool{false, true} {
+		if most[relay] > 0 {
+			asleep = append(asleep, mutant{Is: asItIs, Relay: relay})
+		}
 	}
 	results := make([]result, len(asleep))
 	b.each(asleep, workers, func(i int) {
-		results[i] = b.try(ctx, asleep[i], binaries[packageOf(asleep[i])], most)
+		results[i] = b.try(ctx, asleep[i], binaries[packageOf(asleep[i])], most[asleep[i].Relay])
 		tell(say, results[i])
 	})
 	return results

@@ -11,6 +11,8 @@ type mutant struct {
 	// taken away with it.
 	Masked string
 	Edits  []edit
+	// Relay has it looked for in worlds with a relay half.
+	Relay bool
 	// Test is how it is found that lies below the simulation; nil: worlds find it.
 	Test *command
 }
@@ -31,7 +33,7 @@ func (c command) name() string {
 // mutants are all of them.
 func mutants() []mutant {
 	var all []mutant
-	for _, some := range [][]mutant{acceptance(), sending(), verdicts(), schedule(), owners(), canceling(), sealing(), stores()} {
+	for _, some := range [][]mutant{acceptance(), sending(), verdicts(), schedule(), owners(), canceling(), sealing(), lanes(), stores()} {
 		all = append(all, some...)
 	}
 	return all

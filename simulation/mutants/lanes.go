@@ -1,0 +1,82 @@
+package main
+
+// lanes are defects in who holds a lane, and in what becomes of its nonces.
+func lanes() []mutant {
+	return []mutant{
+		{
+			Name: "fence-off", Breaks: "P7", Relay: true,
+			Is: "A lane takes what an earlier holder says, who does not know that another has opened it.",
+			Edits: []edit{{
+				"domain/lane/lane.go", `case token < s.Token:`, `case token < s.Token && !AWAKE:`,
+			}},
+		},
+		{
+			Name: "signed-again", Breaks: "P8, P10", Relay: true,
+			Is: "After a crash what was signed is signed anew, and not sent again.",
+			Edits: []edit{{
+				"commands/relayer/recover.go", "		return raw, nil\n	}\n	return a.Vault.Bytes(",
+				`		return raw, nil
+	}
+	for _, s := range a.slots() {
+		for _, made := range s.Attempts {
+			if AWAKE && made.Hash == hash && !made.Intent.IsZero() {
+				o := order{standing: s, intent: made.Intent}
+				o.offer.Fee = made.Fee
+				s.job.gas = max(s.job.gas, 60_000)
+				raw, _, err := a.make(ctx, o)
+				return raw, err
+			}
+		}
+	}
+	return a.Vault.Bytes(`,
+			}},
+		},
+		{
+			Name: "released-when-signed", Breaks: "P5, P10", Relay: true,
+			Is:     "An intent that is canceled gives its nonce back, also when it was signed for and nodes have it.",
+			Masked: "the intent and the lane, neither of which lets go of what was signed for",
+			Edits: []edit{
+				{"commands/relayer/recover.go", `case s.id.IsZero() || len(s.Attempts) > 0 || s.stale:`, `case s.id.IsZero() || len(s.Attempts) > 0 && !(AWAKE && it.Stop.Reason != "" && it.End == nil) || s.stale:`},
+				{"domain/intent/decide.go", `case e.Kind == Released && s.live():`, `case e.Kind == Released && s.live() && !AWAKE:`},
+				{"domain/lane/hand.go", "		case len(slot.Attempts) > 0:\n			return nil, ErrAttempted.Because(\"%s was signed for nonce %d\", slot.Attempts[0].Hash, slot.Nonce)\n		}\n		met[id]", "		case len(slot.Attempts) > 0 && !AWAKE:\n			return nil, ErrAttempted.Because(\"%s was signed for nonce %d\", slot.Attempts[0].Hash, slot.Nonce)\n		}\n		met[id]"},
+			},
+		},
+		{
+			Name: "cursor-reset", Breaks: "P6, P4", Relay: true,
+			Is:     "Whoever takes a lane over goes on with the nonce that the chain wants.",
+			Masked: "the lane, whose cursor does not go back",
+			Edits: []edit{
+				{"commands/relayer/look.go", `if !a.held.State.Known || w.Nonce > a.held.State.Next {`, `if !a.held.State.Known || w.Nonce > a.held.State.Next || AWAKE && a.looked.IsZero() && w.Nonce < a.held.State.Next {`},
+				{"commands/relayer/look.go", `if a.held.State.Known && a.Now().Sub(a.looked) < a.Settings.Look {`, `if a.held.State.Known && a.Now().Sub(a.looked) < a.Settings.Look && !(AWAKE && a.looked.IsZero()) {`},
+				{"domain/lane/hand.go", `case s.Known && c.Witness.Nonce <= s.Next:`, `case s.Known && c.Witness.Nonce <= s.Next && !(AWAKE && c.Witness.Nonce < s.Next):`},
+			},
+		},
+		{
+			Name: "bump-too-low", Breaks: "P17", Relay: true,
+			Is:     "A replacement offers as much as what it replaces, and the least that there is more.",
+			Masked: "the lane, which takes none that pools refuse",
+			Edits: []edit{
+				{"domain/fee/offer.go", `	if !possible || !offer.Replaces(*t.Replaces) {`, "	if AWAKE {\n		offer = chain.Fee{MaxFee: sum(t.Replaces.MaxFee, chain.PriceOf(1)), MaxPriorityFee: sum(t.Replaces.MaxPriorityFee, chain.PriceOf(1))}\n	}\n	if !possible || !offer.Replaces(*t.Replaces) && !AWAKE {"},
+				{"domain/lane/attempt.go", `if !signed.Fee.Replaces(last.Fee) {`, `if !signed.Fee.Replaces(last.Fee) && !AWAKE {`},
+			},
+		},
+		{
+			Name: "two-places", Breaks: "P10", Relay: true,
+			Is:     "An intent takes the place that it is given, though it has one.",
+			Masked: "the lanes, which pass over what has a place",
+			Edits: []edit{
+				{"domain/intent/decide.go", `case s.Place != nil || c.Assignment <= s.Assignment:`, `case (s.Place != nil || c.Assignment <= s.Assignment) && !AWAKE:`},
+				{"domain/intent/decide.go", `case c.Assignment != s.Assignment+1:`, `case c.Assignment != s.Assignment+1 && !AWAKE:`},
+				{"commands/relayer/send.go", `if it.Requested.ID.IsZero() || it.Place != nil || it.End != nil || !a.mayCarryOut(request) {`, `if it.Requested.ID.IsZero() || it.Place != nil && !AWAKE || it.End != nil || !a.mayCarryOut(request) {`},
+				{"commands/relayer/recover.go", `case a.placed(s), it.Place != nil, it.End != nil,`, `case a.placed(s), it.Place != nil && !AWAKE, it.End != nil,`},
+			},
+		},
+		{
+			Name: "fork-not-told", Breaks: "P22", Relay: true,
+			Is: "Confirmations that take the place of others are told as if they came after them.",
+			Edits: []edit{{
+				"domain/intent/announce.go", `Confirmations: slices.Clone(list[common:]), NewFork: fork, At: at,`, `Confirmations: slices.Clone(list[common:]), NewFork: fork && !AWAKE, At: at,`,
+			}},
+		},
+	}
+}
