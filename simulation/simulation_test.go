@@ -191,11 +191,12 @@ func ordered(t *testing.T, args ...string) string {
 }
 
 // One seed is one world: whoever runs it again sees the very same, also on a machine that
-// has more to do than processors, and another is another.
+// has more to do than processors, and another is another. Seed 1 tells soonest
+// whether maps are walked in an order of chance: it had thirteen traces in 32 runs then.
 func TestReplay(t *testing.T) {
 	seen := map[string]bool{}
 	worlds := [][]string{
-		{"-replays", "4", "-procs", "4", "-seed", "6", "-each", "0.2"},
+		{"-replays", "4", "-procs", "4", "-seed", "1", "-each", "0.2"},
 		{"-replays", "4", "-procs", "4", "-seed", "10", "-each", "0.2"},
 		{"-replays", "3", "-procs", "3", "-seed", "6", "-each", "0.1", "-relay"},
 	}

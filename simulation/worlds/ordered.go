@@ -16,20 +16,34 @@ import (
 // lots are where Go's runtime leaves an order to chance on purpose, so that nobody relies
 // on it, or to the machine's clock: which of several timers of one instant rings first,
 // where the time is made up; which of several channels a select takes that are ready at
-// once; when a goroutine has had its processor for long enough; and after how many turns,
-// counted since the process began, one is taken from the queue of all processors. A world
-// in which several attempts have one deadline would be another each time, and so would
-// one on a busy machine: the runtime's watchdog (sysmon) takes a goroutine off its processor
-// and puts it behind the others when 10 ms have gone by, also those in which the machine
-// ran somebody else. So it sleeps for ever, which does no harm where goroutines wait for
-// each other alone and the time is made up. The runtime that is installed is not changed:
-// the compiler is given other texts for these files (go help build, -overlay).
+// once; where the walk through a map begins, and how its keys are hashed; when a goroutine
+// has had its processor for long enough; and after how many turns, counted since the process
+// began, one is taken from the queue of all processors. A world in which several attempts have
+// one deadline would be another each time, and so would one in which a context has several
+// children when it is canceled, for it keeps them in a map. And so would one on a busy machine: the runtime's watchdog (sysmon) takes a goroutine off
+// its processor and puts it behind the others when 10 ms have gone by, also those in which the
+// machine ran somebody else. So it sleeps for ever, which does no harm where goroutines wait for
+// each other alone and the time is made up.
+//
+// Timers of one instant ring in the order in which they were set, whatever the heap looks like
+// that holds them: they are counted in raceCtx, which nobody else uses without the race detector.
+// Maps by pointers are walked in the order of hashes of addresses, so the heap has a fixed base.
+//
+// The runtime that is installed is not changed: the compiler is given other texts for these
+// files (go help build, -overlay). None of them may move a line or declare anything, or the
+// other packages, which were compiled with the installed one, do not fit.
 var lots = []struct { //nolint:gochecknoglobals // constant
 	file  string
 	drawn []lot
 }{
-	{"src/runtime/time.go", []lot{{"t.rand = cheaprand()\n", "t.rand = 0\n"}}},
+	{"src/runtime/time.go", []lot{{"t.rand = cheaprand()\n", "ts.raceCtx++; t.rand = uint32(ts.raceCtx)\n"}}},
 	{"src/runtime/select.go", []lot{{"j := cheaprandn(uint32(norder + 1))\n", "j := uint32(norder)\n"}}},
+	{"src/runtime/rand.go", []lot{{"func maps_rand() uint64 {\n\treturn rand()\n", "func maps_rand() uint64 {\n\treturn 0\n"}}},
+	{"src/runtime/alg.go", []lot{
+		{"\t\thashkey[i] = uintptr(bootstrapRand())\n", "\t\thashkey[i] = uintptr(2*i + 1)\n"},
+		{"\t\tkey[i] = bootstrapRand()\n", "\t\tkey[i] = 0x9e3779b97f4a7c15 * uint64(i+1)\n"},
+	}},
+	{"src/runtime/malloc.go", []lot{{"= uintptr(bootstrapRand()), 64\n", "= 0x9e3779b97f4a7c15, 64\n"}}},
 	{"src/runtime/proc.go", []lot{
 		{"\t\tusleep(delay)\n", "\t\tfor { usleep(1e6) }\n"},
 		{"if pp.schedtick%61 == 0 && !sched.runq.empty() {\n", "if false && !sched.runq.empty() {\n"},
