@@ -172,10 +172,7 @@ func detail(err error) string {
 
 // locate finds the one group that is meant, with everybody in it who was accepted.
 func (c *Canceler) locate(ctx context.Context, verified map[group.ID]group.Authority) (group.ID, group.Authority, error) {
-	ids := make([]group.ID, 0, len(verified))
-	for id := range verified {
-		ids = append(ids, id)
-	}
+	ids := group.InOrder(verified)
 	if err := c.CatchUp(ctx, ids); err != nil {
 		return group.ID{}, group.Authority{}, fmt.Errorf("catch up with what was accepted: %w", err)
 	}

@@ -32,8 +32,8 @@ func (g *Grouper) CatchUp(ctx context.Context, ids []group.ID) error {
 			}
 		}
 	}
-	for id, js := range joinings {
-		if err := g.join(ctx, id, js); err != nil {
+	for _, id := range group.InOrder(joinings) {
+		if err := g.join(ctx, id, joinings[id]); err != nil {
 			return err
 		}
 	}

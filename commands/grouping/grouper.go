@@ -10,7 +10,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -84,7 +83,7 @@ func (g *Grouper) handle(ctx context.Context, events []event.Recorded) error {
 			joinings[id] = append(joinings[id], j)
 		}
 	}
-	ids := slices.Collect(maps.Keys(joinings))
+	ids := group.InOrder(joinings)
 	return commands.Each(len(ids), groupsMax, func(i int) error { return g.join(ctx, ids[i], joinings[ids[i]]) })
 }
 

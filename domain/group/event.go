@@ -1,7 +1,10 @@
 package group
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,6 +89,12 @@ type ID struct {
 // Stream names a group's events.
 func (id ID) Stream() event.Stream {
 	return event.Stream(StreamPrefix + id.Chain.String() + "-" + id.Sender.String() + "-" + id.Group.String())
+}
+
+// InOrder are the keys of a map in the order of their streams' names, so that what is done
+// for one group after the other is done in one order.
+func InOrder[V any](m map[ID]V) []ID {
+	return slices.SortedFunc(maps.Keys(m), func(a, b ID) int { return cmp.Compare(a.Stream(), b.Stream()) })
 }
 
 // ParseStream reads a group's id off the name that [ID.Stream] gave.

@@ -233,7 +233,7 @@ const whereGroup = ` WHERE sender = $1 AND group_id = $2 AND chain = $3`
 // and a largest eligible_at are found in an index, however large the group is.
 func (p Projection) summarise(ctx context.Context, dbtx *sql.Tx, touched map[group.ID]chain.NonceKey) error {
 	ofGroup := `FROM ` + p.Prefix + membersTable + whereGroup
-	for _, id := range sorted(touched) {
+	for _, id := range group.InOrder(touched) {
 		args := []any{id.Sender[:], id.Group[:], int64(id.Chain)}
 		var first, end sql.NullInt64
 		err := dbtx.QueryRowContext(ctx, `SELECT (SELECT min(position) `+ofGroup+`), (SELECT max(eligible_at) `+ofGroup+`)`, args...).Scan(&first, &end)

@@ -1,12 +1,9 @@
 package groups
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -197,10 +194,6 @@ func unordered(n int64) uint64 { return uint64(n) ^ 1<<63 }
 
 func idOf(id int64, sender, groupID []byte) group.ID {
 	return group.ID{Chain: chain.ID(id), Sender: chain.Address(sender), Group: chain.GroupID(groupID)}
-}
-
-func sorted[V any](m map[group.ID]V) []group.ID {
-	return slices.SortedFunc(maps.Keys(m), func(a, b group.ID) int { return cmp.Compare(a.Stream(), b.Stream()) })
 }
 
 func anys(hashes [][]byte) []any {

@@ -20,10 +20,11 @@ import (
 // has had its processor for long enough; and after how many turns, counted since the process
 // began, one is taken from the queue of all processors. A world in which several attempts have
 // one deadline would be another each time, and so would one in which a context has several
-// children when it is canceled, for it keeps them in a map. And so would one on a busy machine: the runtime's watchdog (sysmon) takes a goroutine off
-// its processor and puts it behind the others when 10 ms have gone by, also those in which the
-// machine ran somebody else. So it sleeps for ever, which does no harm where goroutines wait for
-// each other alone and the time is made up.
+// children when it is canceled, for it keeps them in a map. So would one on a busy machine:
+// the runtime's watchdog (sysmon) takes a goroutine off its processor and puts it behind the
+// others when 10 ms have gone by, also those in which the machine ran somebody else. So it
+// sleeps for ever, which does no harm where goroutines wait for each other alone and the time
+// is made up.
 //
 // Timers of one instant ring in the order in which they were set, whatever the heap looks like
 // that holds them: they are counted in raceCtx, which nobody else uses without the race detector.
