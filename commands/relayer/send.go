@@ -52,32 +52,48 @@ func (a *actor) holder() string {
 // may pay what that costs. What cannot be done ends here, before it has a nonce; what
 // cannot be found out is given back, and with it what stands behind it in its row. What
 // may not pay enough yet is given back too if it is in a row; else it is looked at again
-// when its claim lapses, and keeps nobody from being claimed meanwhile.
+// when its claim lapses, and keeps nobody from being claimed meanwhile. Behind one that has
+// got a nonce of another lane, of which the queue has not heard yet, its row waits until it
+// has: in which lane it goes on is not known here.
 func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
 	jobs := make([]*job, len(claimed))
-	back := make([]bool, len(claimed))
+	back, elsewhere := make([]bool, len(claimed)), make([]bool, len(claimed))
 	trouble := commands.Each(len(claimed), a.Settings.AtOnce, func(i int) (err error) {
 		if _, holds := a.held.State.Held(claimed[i].ID); holds {
 			return nil
 		}
 		jobs[i], err = a.inspect(ctx, claimed[i])
 		back[i] = err != nil
-		if errors.Is(err, fee.ErrMarket) {
+		switch {
+		case errors.Is(err, fee.ErrMarket):
 			back[i], err = claimed[i].Row != intent.Row{}, nil
+		case errors.Is(err, errElsewhere):
+			back[i], elsewhere[i], err = false, claimed[i].Row != intent.Row{}, nil
 		}
 		return err
 	})
 	var ids []chain.IntentID
-	kept := map[intent.Row]bool{} // rows of which one was given back
+	kept := map[intent.Row]bool{} // rows of which one was given back, or is somewhere else
 	for i, c := range claimed {
+		if elsewhere[i] {
+			kept[c.Row] = true
+			continue
+		}
 		if back[i] || c.Row != (intent.Row{}) && kept[c.Row] {
 			kept[c.Row], jobs[i] = true, nil
 			ids = append(ids, c.ID)
 		}
 	}
 	a.ready = slices.DeleteFunc(jobs, func(j *job) bool { return j == nil })
-	return errors.Join(trouble, a.giveBack(ctx, ids))
+	trouble = errors.Join(trouble, a.giveBack(ctx, ids))
+	if slices.Contains(elsewhere, true) {
+		a.claims++ // those keep their rows waiting, here too
+	}
+	return trouble
 }
+
+// errElsewhere means that an intent has a nonce of another lane.
+var errElsewhere = errors.New("it has a nonce of another lane")
 
 func (a *actor) giveBack(ctx context.Context, ids []chain.IntentID) error {
 	if len(ids) == 0 {
@@ -99,7 +115,13 @@ func (a *actor) inspect(ctx context.Context, c intent.Claimed) (*job, error) {
 	}
 	it := j.intent.State
 	request := it.Requested.Request
-	if it.Requested.ID.IsZero() || it.Place != nil || it.End != nil || !a.mayCarryOut(request) {
+	if it.Requested.ID.IsZero() || it.End != nil || !a.mayCarryOut(request) {
+		return nil, nil
+	}
+	if p := it.Place; p != nil {
+		if *p != a.placeOf(p.Nonce) {
+			return nil, errElsewhere
+		}
 		return nil, nil
 	}
 	if len(a.blocks) > 0 {

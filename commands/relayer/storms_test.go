@@ -88,5 +88,30 @@ func TestRowsAfterLostClaims(t *testing.T) {
 	}
 }
 
+// What has got a nonce in another lane, of which the queue has not heard when the claim
+// lapses, keeps its row waiting: those behind it have to follow it there.
+func TestRowWhoseHeadIsElsewhere(t *testing.T) {
+	inRow := func(r *intent.Request) { r.Order = "row" }
+	w := newWorld(t)
+	a := w.worker()
+	ids := w.ask(w.request(1, inRow), w.request(2, inRow), w.request(3))
+	there := intent.Place{Signer: chain.Address{0x77}, Nonce: 5}
+	w.wish(ids[0], intent.Assign{Assignment: 1, Place: there, Token: 1, At: w.clock.now()})
+	idle := func() {
+		t.Helper()
+		must(t, w.turns(a, 3))
+		for _, id := range ids[:2] {
+			if _, holds := a.held.State.Held(id); holds {
+				t.Errorf("%s has got a nonce here", id)
+			}
+		}
+	}
+	idle()
+	w.until(a, "what is in no row is done", w.ended(intent.StatusCompleted, ids[2]))
+	later := w.ask(w.request(4, inRow)) // and the queue hears of the place
+	ids = []chain.IntentID{ids[1], later[0]}
+	idle()
+}
+
 // stormsShort is how many histories are tried each time.
 const stormsShort = 12
