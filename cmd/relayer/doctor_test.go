@@ -76,7 +76,9 @@ func TestDoctorExplains(t *testing.T) {
 		w.becomes(t, "all is well", func() bool { return w.doctor(t, 0).Well })
 
 		// Somebody else uses the key.
-		check(t, rig.Call(w.ctx, w.node.URL(), new(any), "eth_sendTransaction", map[string]string{"from": alice.String(), "to": alice.String()}))
+		var theirs chain.Hash
+		check(t, rig.Call(w.ctx, w.node.URL(), &theirs, "eth_sendTransaction", map[string]string{"from": alice.String(), "to": alice.String()}))
+		w.strangers[theirs] = true
 		w.becomes(t, "the use is seen", func() bool { return w.doctor(t, 0).has("external-use") })
 		if d := w.doctor(t, 0); *d.Wants != *d.Cursor+1 || !strings.Contains(d.Findings[0].Says, "nonce 1 is used by transactions that were not made here") {
 			t.Errorf("%+v", d)
