@@ -63,6 +63,9 @@ type Settings struct {
 	Fresh time.Duration
 	// Watched is how old it may be when news of a signer comes, which mostly adds nothing.
 	Watched time.Duration
+	// Every is how long it takes at least from one look at what signers have to the next.
+	// What a node would not take for want of money is heard of beside.
+	Every time.Duration
 	// Failures is how many in a row disable a signer, at most signer.FailuresMax. Of
 	// those within Apart of each other one counts: whatever is to be signed meanwhile
 	// fails likewise.
@@ -72,7 +75,7 @@ type Settings struct {
 
 // DefaultSettings disable a signer that has failed for about a minute.
 func DefaultSettings() Settings {
-	return Settings{Fresh: 250 * time.Millisecond, Watched: 5 * time.Second, Failures: 12, Apart: 5 * time.Second}
+	return Settings{Fresh: 250 * time.Millisecond, Watched: 5 * time.Second, Every: 3 * time.Second, Failures: 12, Apart: 5 * time.Second}
 }
 
 // Guard is one for all chains and lanes of a process. It is safe for concurrent use.

@@ -23,8 +23,8 @@ type Balances interface {
 	Balances(ctx context.Context, of []chain.Address) ([]chain.Amount, error)
 }
 
-// Watch looks at each block what a chain's signers have, and whether one that drains has
-// nothing left, until ctx ends.
+// Watch looks at a block now and then what a chain's signers have, and whether one that
+// drains has nothing left, until ctx ends.
 func (g *Guard) Watch(ctx context.Context, on chain.ID, node Balances, signers []chain.Address) {
 	told := ""
 	for range node.Heads(ctx) {
@@ -40,6 +40,7 @@ func (g *Guard) Watch(ctx context.Context, on chain.ID, node Balances, signers [
 			g.Log.Warn("signers are not watched", "chain", on, "err", err)
 		}
 		told = text
+		_ = commands.Pause(ctx, g.Settings.Every) // the heads end with ctx
 	}
 }
 

@@ -71,12 +71,14 @@ func (w *world) pass(d time.Duration) {
 
 // replica is the guard of one more process.
 func (w *world) replica(change ...func(*guard.Config)) *guard.Guard {
+	settings := guard.DefaultSettings()
+	settings.Every = 0 // each head is looked at
 	c := guard.Config{
 		Safeguards: guard.Safeguards{Store: w.db.Log(), Codec: safeguard.Codec()},
 		Signers:    guard.Signers{Store: w.db.Log(), Codec: signer.Codec()},
 		Budgets:    guard.Budgets{Store: w.db.Log(), Codec: budget.Codec()},
 		Members:    func(string) []chain.Address { return []chain.Address{alice, bob} },
-		Settings:   guard.DefaultSettings(), Now: w.now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Settings:   settings, Now: w.now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, do := range change {
 		do(&c)

@@ -151,7 +151,7 @@ func (d *draft) delivery() []*setting {
 		durations("scheduler.lead", &d.Scheduler.Lead, 0, 0, 10*m,
 			"How long before `validAfter` bytes may be handed to nodes that hold future transactions (Tempo's pool takes 2m). At 0 they stay secret until then."),
 		durations("watcher.poll-interval", &d.Watcher.PollInterval, s, 50*ms, m,
-			"How often nodes are asked for their head."),
+			"How often at least nodes are asked for their head. As soon as the pace of blocks is known they are asked when one is due."),
 		toggles("watcher.use-websocket", &d.Watcher.UseWebSocket, true,
 			"Whether heads are also subscribed to. An endpoint without a WebSocket URL is tried at its own URL with `ws` or `wss`; polling goes on underneath."),
 		numbers("broadcaster.fanout", &d.Broadcaster.Fanout, 2, 1, endpointsMax,

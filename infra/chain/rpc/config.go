@@ -37,7 +37,7 @@ type Config struct {
 	// well: four times its usual latency, if that is longer, up to 600 ms.
 	// Default 250 ms.
 	Hedge time.Duration
-	// Poll is how often Heads signals without a subscription. Default 500 ms.
+	// Poll is how often at least Heads signals without a subscription. Default 500 ms.
 	Poll time.Duration
 	// PollSubscribed is how often it signals beneath a live one. Default 3 s.
 	PollSubscribed time.Duration

@@ -24,8 +24,9 @@ const (
 
 // Heads sends a signal when there may be a new head: when a subscription says so
 // (eth_subscribe newHeads, where an endpoint has a WebSocket URL), and at intervals
-// in any case, for subscriptions lose blocks. Signals that nobody has taken yet
-// are one. The channel closes when ctx ends or the pool closes; it is not for a
+// in any case, for subscriptions lose blocks. Without one these are short of a poll when
+// a block is to be expected, as far as those who ask for the Newest have shown. Signals
+// that nobody has taken yet are one. The channel closes when ctx ends or the pool closes; it is not for a
 // pool that is closed already.
 func (r *Reader) Heads(ctx context.Context) <-chan struct{} {
 	signals := make(chan struct{}, 1)
@@ -49,25 +50,32 @@ func (p *Pool) follow(ctx context.Context, signals chan<- struct{}) {
 		p.subscribe(ctx, news)
 	}()
 	defer func() { <-done }()
-	interval := p.config.Poll
+	noted, end := p.cadence.follow()
+	defer end()
+	live := false
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case live := <-news:
-			interval = p.config.Poll
-			if live {
-				interval = p.config.PollSubscribed
+		case <-noted:
+			if !live {
+				timer.Reset(p.cadence.left())
 			}
+			continue
+		case live = <-news:
 		case <-timer.C:
 		}
 		select {
 		case signals <- struct{}{}:
 		default: // one is waiting already
 		}
-		timer.Reset(interval)
+		if live {
+			timer.Reset(p.config.PollSubscribed)
+		} else {
+			timer.Reset(p.cadence.wait())
+		}
 	}
 }
 

@@ -32,6 +32,8 @@ type Pool struct {
 	sure  sure  // receipts that are more than one endpoint's word
 	words words // who has borne out what
 
+	cadence *cadence // of the chain's blocks
+
 	asking chan struct{} // holds one for each client's call under way
 }
 
@@ -48,6 +50,7 @@ func Open(ctx context.Context, config Config) (*Pool, error) {
 		return nil, err
 	}
 	p := &Pool{config: config, endpoints: endpoints, genesis: config.Genesis, alone: map[subject]time.Time{}, pinning: make(chan struct{}, 1), asking: make(chan struct{}, proxied)}
+	p.cadence = newCadence(config.Poll, config.Now)
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	err = p.survey(ctx)
 	if ctx.Err() != nil {

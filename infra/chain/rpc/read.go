@@ -67,7 +67,12 @@ func (r *Reader) Head(ctx context.Context) (chain.Block, error) {
 // Newest is Head for whoever goes on to BlockByHash: the block is read whole, so
 // that it need not be asked for again.
 func (r *Reader) Newest(ctx context.Context) (chain.Block, error) {
-	return hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (chain.Block, error) { return r.newest(ctx, e, true) })
+	asked := r.pool.config.Now()
+	b, err := hedged(ctx, r.pool, func(ctx context.Context, e *endpoint) (chain.Block, error) { return r.newest(ctx, e, true) })
+	if err == nil {
+		r.pool.cadence.saw(asked, b)
+	}
+	return b, err
 }
 
 func (r *Reader) newest(ctx context.Context, e *endpoint, whole bool) (chain.Block, error) {
