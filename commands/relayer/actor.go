@@ -57,6 +57,8 @@ type job struct {
 	worst  budget.Charge // that its first attempt may cost
 	// follows means that others of the intent's row are open in the lane.
 	follows bool
+	// gone are attempts that nobody was handed, and whose bytes nobody has any more.
+	gone map[chain.Hash]bool
 	// halted is why nothing more is done with the nonce: the chain contradicts itself.
 	halted string
 }
@@ -217,7 +219,7 @@ func (a *actor) begin(slot lane.Slot) *job {
 	if i := slices.IndexFunc(a.ready, func(j *job) bool { return j.id == slot.Intent }); i >= 0 {
 		j = a.ready[i]
 	}
-	j.txs = map[chain.Hash]delivered{}
+	j.txs, j.gone = map[chain.Hash]delivered{}, map[chain.Hash]bool{}
 	a.box.follow(slot.Nonce, slot.Intent, hashes(slot)...)
 	a.jobs[slot.Nonce] = j
 	return j

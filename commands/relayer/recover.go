@@ -185,34 +185,37 @@ func (a *actor) record(ctx context.Context) error {
 func (a *actor) hand(ctx context.Context) error {
 	var of []standing
 	var missing []chain.Hash
+	var raws [][]byte
+	var trouble error
 	for _, s := range a.slots() {
 		if _, _, executed := s.executed(); s.stale || s.halted != "" || executed {
 			continue
 		}
 		stopped := s.job.intent.State.Stop.Reason != ""
 		for _, made := range s.Attempts {
-			if s.txs[made.Hash].Status == tx.StatusAbsent && a.known(s, made.Hash) && (!stopped || made.Intent.IsZero()) {
-				of, missing = append(of, s), append(missing, made.Hash)
+			if s.txs[made.Hash].Status != tx.StatusAbsent || !a.known(s, made.Hash) || stopped && !made.Intent.IsZero() || s.gone[made.Hash] {
+				continue
 			}
+			raw, err := a.bytes(ctx, made.Hash)
+			switch {
+			case errors.Is(err, payload.ErrGone) || errors.Is(err, payload.ErrSealed):
+				s.job.gone[made.Hash] = true
+				trouble = errors.Join(trouble, fmt.Errorf("attempt %s at nonce %d is lost, another will be made: %w", made.Hash, s.Nonce, err))
+				continue
+			case err != nil:
+				return errors.Join(trouble, fmt.Errorf("attempt %s: %w", made.Hash, err))
+			}
+			of, missing, raws = append(of, s), append(missing, made.Hash), append(raws, raw)
 		}
 	}
 	if len(missing) == 0 {
-		return nil
-	}
-	raws := make([][]byte, len(missing))
-	for i, hash := range missing {
-		raw, err := a.bytes(ctx, hash)
-		if err != nil {
-			return fmt.Errorf("attempt %s: %w", hash, err)
-		}
-		raws[i] = raw
+		return trouble
 	}
 	answers, err := a.Delivery.Batch(ctx, a.Chain, raws, event.Meta{Actor: lane.Actor})
 	if err != nil {
-		return fmt.Errorf("hand %d attempts to delivery: %w", len(raws), err)
+		return errors.Join(trouble, fmt.Errorf("hand %d attempts to delivery: %w", len(raws), err))
 	}
 	a.crash("attempts.handed")
-	var trouble error
 	for i, answer := range answers {
 		if answer.Err != nil {
 			trouble = errors.Join(trouble, fmt.Errorf("delivery of %s: %w", missing[i], answer.Err))

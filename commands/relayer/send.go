@@ -255,6 +255,7 @@ func (a *actor) wanted(s standing, stalled bool) (o order, wanted bool) {
 		return o, placed && it.Stop.Reason == "" && it.End == nil
 	}
 	last := s.Attempts[len(s.Attempts)-1]
+	stalled = stalled || s.gone[last.Hash] // it will never land
 	switch {
 	case len(s.Attempts) >= lane.AttemptsMax, placed && it.End != nil:
 		return o, false

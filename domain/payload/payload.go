@@ -20,6 +20,10 @@ const KeyBytes = 32
 // ErrGone says that a payload was erased, or never kept.
 var ErrGone = errors.New("payload gone")
 
+// ErrSealed says that a payload is kept and cannot be opened: it was sealed under another
+// master key, or is damaged.
+var ErrSealed = errors.New("payload cannot be opened")
+
 // Ref names a payload.
 type Ref struct {
 	Chain chain.ID
@@ -83,26 +87,26 @@ func (m Master) Seal(random io.Reader, ref Ref, raw []byte) (Sealed, error) {
 	}, nil
 }
 
-// Open returns the bytes that were sealed. An error means a wrong key or damage.
+// Open returns the bytes that were sealed. An error is ErrSealed: a wrong key or damage.
 func (m Master) Open(s Sealed) ([]byte, error) {
 	if s.KeyID != m.id {
-		return nil, fmt.Errorf("payload %s was sealed under master key %08x, not %08x", s.Hash, s.KeyID, m.id)
+		return nil, fmt.Errorf("%w: %s was sealed under master key %08x, not %08x", ErrSealed, s.Hash, s.KeyID, m.id)
 	}
 	if len(s.Wrapped) < nonceBytes {
-		return nil, fmt.Errorf("payload %s: wrapped key is cut short", s.Hash)
+		return nil, fmt.Errorf("%w: %s: the wrapped key is cut short", ErrSealed, s.Hash)
 	}
 	bound := s.Ref.bytes()
 	key, err := m.aead.Open(nil, s.Wrapped[:nonceBytes], s.Wrapped[nonceBytes:], bound)
 	if err != nil {
-		return nil, fmt.Errorf("payload %s: unwrap key: %w", s.Hash, err)
+		return nil, fmt.Errorf("%w: %s: unwrap key: %w", ErrSealed, s.Hash, err)
 	}
 	data, err := gcm(key)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %s: %w", ErrSealed, s.Hash, err)
 	}
 	raw, err := data.Open(nil, make([]byte, nonceBytes), s.Bytes, bound)
 	if err != nil {
-		return nil, fmt.Errorf("payload %s: open: %w", s.Hash, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrSealed, s.Hash, err)
 	}
 	return raw, nil
 }

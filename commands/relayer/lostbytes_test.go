@@ -1,0 +1,56 @@
+package relayer
+
+import (
+	"bytes"
+	"crypto/rand"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
+)
+
+// The process dies when it has recorded attempts and handed none over, and the vault loses
+// the bytes of some: nobody has them, and nobody can have them again. Their nonces are
+// signed for anew, all at once and not one stall after the other, and what comes after them
+// is handed over meanwhile.
+func TestLostBytes(t *testing.T) {
+	w := newWorld(t)
+	ids := w.ask(w.request(1), w.request(2), w.request(3), w.request(4))
+	l, ln := w.live(0, false)
+	l.point = "intents.told"
+	if !w.doomed(l, ln, func() bool { return false }) {
+		t.Fatal("it has outlived")
+	}
+	lost := w.attempted()[:2]
+	must(t, w.db.Payloads().Erase(t.Context(), moderato, lost[:1]))
+	w.reseal(lost[1])
+
+	a, began := w.worker(), w.clock.now()
+	for done := w.ended(intent.StatusCompleted, ids...); !done(); w.block() {
+		_ = w.turns(a, 1) // which tells that bytes are gone
+		if w.clock.now().Sub(began) >= w.settings.Stall {
+			t.Fatal("they are not carried out before they stall")
+		}
+	}
+	w.judge()
+	want := map[chain.IntentID]int{ids[0]: 2, ids[1]: 2, ids[2]: 1, ids[3]: 1}
+	for id, n := range want {
+		if got := len(w.intent(id).Attempts); got != n {
+			t.Errorf("%s has %d attempts, not %d", id, got, n)
+		}
+	}
+}
+
+// reseal has a transaction's bytes kept under another master key, as those are that were
+// kept before the operator changed it.
+func (w *world) reseal(hash chain.Hash) {
+	w.t.Helper()
+	raw := w.bytesOf(hash)
+	other, err := payload.NewMaster(bytes.Repeat([]byte{7}, payload.KeyBytes))
+	must(w.t, err)
+	must(w.t, w.db.Payloads().Erase(w.t.Context(), moderato, []chain.Hash{hash}))
+	vault := commands.Vault{Rows: w.db.Payloads(), Master: other, Random: rand.Reader}
+	must(w.t, vault.Keep(w.t.Context(), []commands.Payload{{Ref: payload.Ref{Chain: moderato, Hash: hash}, Raw: raw}}))
+}
