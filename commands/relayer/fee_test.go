@@ -3,6 +3,7 @@ package relayer
 import (
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -148,6 +149,25 @@ func TestSponsored(t *testing.T) {
 	}
 	w.hold = false
 	w.until(a, "all are done", func() bool { return w.state().Open() == 0 })
+	w.judge()
+}
+
+// A process that has not the payer's key gives no nonce to what is sponsored: it waits for
+// one that has it, and keeps nobody.
+func TestSponsorIsElsewhere(t *testing.T) {
+	w := newWorld(t)
+	payer := chain.Address{5}
+	w.policy.Sponsor = &payer
+	a := w.worker()
+	ids := w.ask(w.request(1, func(r *intent.Request) { r.Gas.Sponsored = true }), w.request(2))
+	for done := w.ended(intent.StatusCompleted, ids[1]); !done(); w.block() {
+		if err := w.turns(a, 1); err != nil && !strings.Contains(err.Error(), payer.String()+" is to pay") {
+			t.Fatal(err)
+		}
+	}
+	if s := w.intent(ids[0]); s.Status() != intent.StatusWaiting || s.Assignment != 0 {
+		t.Errorf("%s, %+v", s.Status(), s.Place)
+	}
 	w.judge()
 }
 

@@ -141,7 +141,10 @@ func (a *actor) inspect(ctx context.Context, c intent.Claimed) (*job, error) {
 	switch {
 	case commands.IsRefusal(err) && !errors.Is(err, fee.ErrMarket):
 		return nil, a.fail(ctx, j, err)
-	case err != nil:
+	case err == nil && offer.Payer != nil && a.Payer == nil:
+		err = fmt.Errorf("%s is to pay, whose key is not here", offer.Payer)
+	}
+	if err != nil {
 		return nil, err
 	}
 	j.worst = a.chargeOf(j, offer.Fee)

@@ -27,15 +27,14 @@ func (p Policy) pay(o *Offer, t Terms) error {
 		return ErrToken.Because("%s", t.Token)
 	case t.Sponsored && p.Sponsor == nil:
 		return ErrSponsor.Because("the relay has nobody who pays on this chain")
-	case t.Sponsored && *p.Sponsor == t.Sender:
-		// Source: tempoxyz/tempo, which refuses a fee payer that is the sender.
-		return ErrSponsor.Because("%s cannot pay for itself", t.Sender)
 	}
 	o.Token = t.Token
 	if t.Token == nil && len(p.Tokens) > 0 {
 		o.Token = &p.Tokens[0]
 	}
-	if t.Sponsored {
+	// What the one who pays for others sends itself needs nobody's second signature.
+	// Source: tempoxyz/tempo, which refuses a fee payer that is the sender.
+	if t.Sponsored && *p.Sponsor != t.Sender {
 		o.Payer = p.Sponsor
 	}
 	return nil

@@ -49,6 +49,8 @@ type Level struct {
 // Policy is how fees are chosen on one chain.
 type Policy struct {
 	Slow, Normal, Fast Level
+	// History is of how many of the newest blocks is asked what they were content with.
+	History int
 	// Ceiling is the highest fee per gas, and TipCeiling the highest tip within it;
 	// 0 is as high as the fee.
 	Ceiling, TipCeiling chain.Price
@@ -72,6 +74,7 @@ const (
 	BumpMin    = 10      // percent: below that no pool takes a replacement
 	GasMin     = 21_000  // what any transaction takes
 	GasMax     = 1 << 40 // as much as an intent may ask for
+	HistoryMax = 100     // blocks
 )
 
 // Default is a policy for a chain whose smallest unit is a wei, or an attodollar. Its
@@ -84,6 +87,7 @@ func Default() Policy {
 		Slow:       Level{Percentile: 10, Headroom: 25},
 		Normal:     Level{Percentile: 50, Headroom: 50, Premium: 10},
 		Fast:       Level{Percentile: 90, Headroom: 100, Premium: 25},
+		History:    20,
 		Ceiling:    chain.PriceOf(500 * gwei),
 		MinTip:     chain.PriceOf(gwei / 1000),
 		Bump:       20,
@@ -113,6 +117,8 @@ func (p Policy) Check() error {
 		}
 	}
 	switch {
+	case p.History < 1 || p.History > HistoryMax:
+		return fmt.Errorf("the history of a market is from 1 to %d blocks", HistoryMax)
 	case isZero(p.Ceiling) || p.Ceiling.Int().BitLen() > 128:
 		return fmt.Errorf("a ceiling has to be set, below 2^128")
 	case less(p.Ceiling, p.TipCeiling):

@@ -24,6 +24,8 @@ func TestPolicyCheck(t *testing.T) {
 		"headroom that falls":         func(p *fee.Policy) { p.Fast.Headroom = 0 },
 		"premium that falls":          func(p *fee.Policy) { p.Fast.Premium = 0 },
 		"too much headroom":           func(p *fee.Policy) { p.Fast.Headroom = 1001 },
+		"no history":                  func(p *fee.Policy) { p.History = 0 },
+		"a history without end":       func(p *fee.Policy) { p.History = math.MaxInt },
 		"no ceiling":                  func(p *fee.Policy) { p.Ceiling = chain.Price{} },
 		"a ceiling of 2^256-1":        func(p *fee.Policy) { p.Ceiling = highest },
 		"a tip's above the fee's":     func(p *fee.Policy) { p.TipCeiling = chain.PriceOf(math.MaxUint64) },
@@ -74,15 +76,17 @@ func TestPayment(t *testing.T) {
 	if o, err := policy().Offer(market(1, 1), fee.Terms{Sender: sender}); err != nil || o.Token != nil || o.Payer != nil {
 		t.Errorf("%+v, %v", o, err)
 	}
+	if o, err := p.Offer(market(1, 1), fee.Terms{Sender: payer, Sponsored: true}); err != nil || o.Payer != nil {
+		t.Errorf("who pays for others does not pay for itself: %+v, %v", o, err)
+	}
 	for name, c := range map[string]struct {
 		policy fee.Policy
 		terms  fee.Terms
 		want   event.Refusal
 	}{
-		"another token":       {p, fee.Terms{Sender: sender, Token: &eur}, fee.ErrToken},
-		"any token":           {policy(), fee.Terms{Sender: sender, Token: &usd}, fee.ErrToken},
-		"who pays for itself": {p, fee.Terms{Sender: payer, Sponsored: true}, fee.ErrSponsor},
-		"nobody pays":         {policy(), fee.Terms{Sender: sender, Sponsored: true}, fee.ErrSponsor},
+		"another token": {p, fee.Terms{Sender: sender, Token: &eur}, fee.ErrToken},
+		"any token":     {policy(), fee.Terms{Sender: sender, Token: &usd}, fee.ErrToken},
+		"nobody pays":   {policy(), fee.Terms{Sender: sender, Sponsored: true}, fee.ErrSponsor},
 	} {
 		if o, err := c.policy.Offer(market(1, 1), c.terms); !errors.Is(err, c.want) || o != (fee.Offer{}) {
 			t.Errorf("%s: %+v, %v", name, o, err)

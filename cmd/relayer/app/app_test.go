@@ -88,6 +88,7 @@ func TestDesk(t *testing.T) {
 		"a batch":                 {onOther, func(r *intent.Request) { r.Calls = append(r.Calls, r.Calls[0]) }, intake.ErrNotServed},
 		"a sponsor, on Ethereum":  {onOther, func(r *intent.Request) { r.Gas.Sponsored = true }, intake.ErrNotServed},
 		"a sponsor, who is none":  {onTempo, func(r *intent.Request) { r.Gas.Sponsored = true }, intake.ErrNotServed},
+		"a fee token, of none":    {onTempo, func(r *intent.Request) { r.Gas.FeeToken = &chain.Address{1} }, intake.ErrNotServed},
 		"no call":                 {onTempo, func(r *intent.Request) { r.Calls = nil }, intent.ErrInvalid},
 		"a nonce key without one": {onTempo, func(r *intent.Request) { r.NonceKey.Mode = intent.NonceFixed }, intent.ErrInvalid},
 		"a webhook":               {onTempo, func(r *intent.Request) { r.Webhooks = []intent.Webhook{{URL: "https://example.org/"}} }, intent.ErrWebhookURL},

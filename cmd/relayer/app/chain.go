@@ -13,9 +13,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
-// marketBlocks is of how many of the newest blocks is asked what gas has cost.
-const marketBlocks = 20
-
 // served is one chain that intents are carried out on.
 type served struct {
 	*relayer.Relayer
@@ -24,14 +21,14 @@ type served struct {
 }
 
 func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
-	format, s := r.settings.Formats.Of(id), r.settings
-	n := node{Estimator: relayer.Estimator{Chain: id, Type: written(format).Type, Policy: s.Fee}, reader: pool.Reader()}
-	n.Trials, n.Market = n.reader, n.reader.Market(marketBlocks, s.Fee.Percentiles()...)
+	format, on := r.settings.Formats.Of(id), r.settings.On(id)
+	n := node{Estimator: relayer.Estimator{Chain: id, Type: written(format).Type, Policy: on.Fee}, reader: pool.Reader()}
+	n.Trials, n.Market = n.reader, n.reader.Market(on.Fee.History, on.Fee.Percentiles()...)
 	c := &served{relay: r, Relayer: &relayer.Relayer{
 		Chain: id, Lanes: r.lanes, Intents: r.intents, Transactions: r.in.Transactions, Vault: r.in.Vault,
-		Queue: r.queue, Node: n, Blocks: r.in.Ports.Storage.Board, Fees: pricing{n.Estimator, id, s.Fee.Ceiling, r.metrics}, Format: written(format),
+		Queue: r.queue, Node: n, Blocks: r.in.Ports.Storage.Board, Fees: pricing{n.Estimator, id, on.Fee.Ceiling, r.metrics}, Format: written(format),
 		Delivery: r.in.Submit, News: &relayer.News{Chain: id, Store: r.in.Store, Log: r.log},
-		Guard: guarding{r.guard, r.metrics}, Told: r.turned, Settings: s.Lane.Settings, Holder: r.in.Settings.Holder,
+		Guard: guarding{r.guard, r.metrics}, Told: r.turned, Settings: on.Lane, Holder: r.in.Settings.Holder,
 		Now: r.in.Ports.Now, Random: r.in.Ports.Random, Crash: r.in.Ports.Crash, Log: r.log,
 	}}
 	for _, a := range r.ring.Addresses() {
@@ -40,7 +37,7 @@ func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
 			r.metrics.Expect(id, a)
 		}
 	}
-	r.metrics.Serve(id, s.Fee.Ceiling)
+	r.metrics.Serve(id, on.Fee.Ceiling)
 	return c
 }
 

@@ -118,9 +118,10 @@ func (e *Examination) Lanes(ctx context.Context, on []chain.ID, signers []chain.
 func (e *Examination) Facts(ctx context.Context, id chain.Sequence) (doctor.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, examineTime)
 	defer cancel()
+	on := e.settings.On(id.Chain)
 	f := doctor.Facts{ID: id, Rules: doctor.Rules{
-		Policy: e.settings.Fee, Legacy: e.settings.Formats.Of(id.Chain) == settings.Legacy, NoOpGas: e.settings.Lane.NoOpGas,
-		Budget: e.settings.Lane.Budget, Stall: e.settings.Lane.Stall, Look: e.settings.Lane.Look,
+		Policy: on.Fee, Legacy: e.settings.Formats.Of(id.Chain) == settings.Legacy, NoOpGas: on.Lane.NoOpGas,
+		Budget: on.Lane.Budget, Stall: on.Lane.Stall, Look: on.Lane.Look,
 	}}
 	e.askChain(ctx, &f)
 	in, err := delivery.InspectStores(ctx, e.settings.Delivery, e.log)
@@ -151,7 +152,7 @@ func (e *Examination) askChain(ctx context.Context, f *doctor.Facts) {
 		f.MarketErr = f.NodeErr
 		return // nor would it say anything else
 	}
-	f.Market, f.MarketErr = pool.Reader().Market(marketBlocks, e.settings.Fee.Percentiles()...).Market(ctx)
+	f.Market, f.MarketErr = pool.Reader().Market(f.Rules.Policy.History, f.Rules.Policy.Percentiles()...).Market(ctx)
 	f.BaseFee = f.Market.Next
 	if all, err := newMoney(e.settings, id.Chain, pool).Balances(ctx, []chain.Address{id.Sender}); err == nil {
 		f.Balance = &all[0]

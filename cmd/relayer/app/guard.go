@@ -106,8 +106,8 @@ func newMoney(s settings.Settings, on chain.ID, pool *rpc.Pool) money {
 	if s.Formats.Of(on) == settings.Tempo {
 		// An account has no other money there: what nodes call its balance is a constant.
 		m.token, m.unit = &pathUSD, attodollars
-		if len(s.Fee.Tokens) > 0 {
-			m.token = &s.Fee.Tokens[0]
+		if tokens := s.On(on).Fee.Tokens; len(tokens) > 0 {
+			m.token = &tokens[0]
 		}
 	}
 	return m

@@ -40,6 +40,8 @@ func serves(s settings.Settings, r intent.Request) error {
 		return intake.ErrNotServed.Because("chain %s has no nonce keys", r.Chain)
 	case !onTempo && (len(r.Calls) > 1 || r.Gas.FeeToken != nil || r.Gas.Sponsored):
 		return intake.ErrNotServed.Because("chain %s has no batches of calls, fee tokens and sponsors", r.Chain)
+	case r.Gas.FeeToken != nil && !slices.Contains(s.On(r.Chain).Fee.Tokens, *r.Gas.FeeToken):
+		return intake.ErrNotServed.Because("fees are not paid in %s here", r.Gas.FeeToken)
 	case r.Gas.Sponsored && s.Signers.FeePayer == nil:
 		return intake.ErrNotServed.Because("nobody pays for others here")
 	}

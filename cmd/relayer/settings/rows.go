@@ -19,8 +19,19 @@ type draft struct {
 	ceiling, tipCeiling, minFee, minTip, bump, gasMargin, gasCeiling, noOpGas int64
 }
 
-// rows declares every setting that the relay adds, bound to d.
+// rows declares every setting that the relay adds, bound to d. Some a chain may have of
+// its own.
 func (d *draft) rows() []config.Row {
+	all, judges := d.declared(), new(draft).declared()
+	for i, row := range all {
+		if differs(row.Path()) {
+			all[i] = row.PerChain(judges[i])
+		}
+	}
+	return all
+}
+
+func (d *draft) declared() []config.Row {
 	return slices.Concat(d.front(), d.signers(), d.lanes(), d.fees(), d.webhooks())
 }
 
@@ -103,29 +114,3 @@ func (d *draft) lanes() []config.Row {
 			"How many such lanes one replica holds at once, at most; further intents wait."),
 	}
 }
-
-func (d *draft) fees() []config.Row {
-	const priceMax = 1_000_000_000_000_000_000
-	row := func(path string, value *int64, standard chain.Price, doc string) config.Row {
-		return config.NumberRow(path, value, int64(standard.Int().Uint64()), 0, priceMax, doc) //nolint:gosec // below priceMax
-	}
-	standard := fee.Default()
-	return []config.Row{
-		row("fee.ceiling", &d.ceiling, standard.Ceiling,
-			"The most that one unit of gas may cost, on any chain, in its smallest unit. Above that nothing is signed."),
-		row("fee.tip-ceiling", &d.tipCeiling, standard.TipCeiling,
-			"The most of it that may be the tip; 0 is as much as `fee.ceiling`."),
-		row("fee.min-fee", &d.minFee, standard.MinFee,
-			"The least that the chain's pools take for one unit of gas."),
-		row("fee.min-tip", &d.minTip, standard.MinTip,
-			"The least tip that they take."),
-		config.NumberRow("fee.bump", &d.bump, int64(standard.Bump), fee.BumpMin, percentMax, //nolint:gosec // a percentage
-			"By how many percent more a replacement offers than what it replaces. Pools take none below 10."),
-		config.NumberRow("fee.gas-margin", &d.gasMargin, int64(standard.GasMargin), 0, percentMax, //nolint:gosec // a percentage
-			"By how many percent a gas limit is above what nodes estimate."),
-		config.NumberRow("fee.gas-ceiling", &d.gasCeiling, int64(standard.GasCeiling), fee.GasMin, fee.GasMax, //nolint:gosec // small
-			"The highest gas limit."),
-	}
-}
-
-const percentMax = 1000

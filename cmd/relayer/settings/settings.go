@@ -28,6 +28,8 @@ type Settings struct {
 	Fee      fee.Policy
 	Lane     Lane
 	Webhooks Webhooks
+
+	own map[chain.ID]OnChain // of chains that have settings of their own
 }
 
 // Signers says where the keys are.
@@ -134,10 +136,12 @@ func Resolve(flags *pflag.FlagSet, environ []string, readFile func(string) ([]by
 		return Settings{}, nil, err
 	}
 	d.Delivery = delivery
+	own, shown, apart := d.separate(shown)
 	s := d.finish()
+	s.own = own
 	s.Front.derive(delivery, shown)
 	s.widen(shown)
-	if problems := s.check(shown); len(problems) > 0 {
+	if problems := append(s.check(shown), apart...); len(problems) > 0 {
 		return Settings{}, nil, problems
 	}
 	return s, shown, nil
@@ -168,8 +172,8 @@ func (s *Settings) check(shown []config.Setting) (problems config.Problems) {
 	if s.Lane.Leases == ByRedis && s.Delivery.Redis.IsZero() {
 		refuse("lane.leases", "needs the setting redis")
 	}
-	if s.Lane.Trusted > 0 && s.Lane.Confirmations < s.Lane.Trusted {
-		refuse("lane.trusted", "%d is more than lane.confirmations, %d", s.Lane.Trusted, s.Lane.Confirmations)
+	for _, p := range s.together() {
+		refuse(p.Setting, "%s", p.Text)
 	}
 	for _, pool := range s.Pools {
 		for _, signer := range pool.Signers {
@@ -185,9 +189,6 @@ func (s *Settings) check(shown []config.Setting) (problems config.Problems) {
 	}
 	if p := s.Signers.FeePayer; p != nil && !slices.Contains(s.Signers.Allowed, *p) {
 		refuse("signers.fee-payer", "%s is not among signers.allowed", p)
-	}
-	if err := s.Fee.Check(); err != nil {
-		refuse("fee.ceiling", "%v", err)
 	}
 	if err := s.checkWebhooks(); err != nil {
 		refuse("webhooks.hosts", "%v", err)

@@ -20,6 +20,16 @@ type Chain struct {
 	// Confirmations is how many blocks, the including one counted, make a block
 	// final. 0 trusts the node's finalized tag instead.
 	Confirmations uint64
+	// Own is what the chain's entry says in place of settings of the whole program, in the
+	// order of the file.
+	Own []Own
+}
+
+// Own is a chain's own value of a setting that [Row.PerChain] let it have.
+type Own struct {
+	Path   string // of the setting
+	Value  string // as it stands in the file, and allowed by itself
+	Origin string // file:line
 }
 
 // Endpoint is one node of a chain.

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 )
@@ -13,6 +14,7 @@ import (
 //	  - id: 42431
 //	    name: tempo            # optional
 //	    confirmations: 12      # optional
+//	    fee: {ceiling: 7}      # optional: settings that may differ from chain to chain
 //	    endpoints:
 //	      - http://a
 //	      - {url: http://b, name: b, websocket: ws://b}
@@ -33,7 +35,7 @@ func (f *file) chains(n ast.Node) []Chain {
 
 func (f *file) chain(path string, n ast.Node) (c Chain) {
 	hasID := false
-	f.fields(path, n, []field{
+	f.fields(path, n, append([]field{
 		{"id", func(n ast.Node) {
 			hasID = true
 			f.item(path+".id", n, number, func(text string) (err error) {
@@ -49,11 +51,32 @@ func (f *file) chain(path string, n ast.Node) (c Chain) {
 			})
 		}},
 		{"endpoints", func(n ast.Node) { c.Endpoints = f.endpoints(path+".endpoints", n) }},
-	})
+	}, f.own(path, &c.Own)...))
 	if !hasID {
 		f.refuse(n, path, "has no id")
 	}
 	return c
+}
+
+// own lists the sections of a chain's entry in which it has settings of its own.
+func (f *file) own(path string, into *[]Own) (sections []field) {
+	members := map[string][]field{}
+	for _, s := range f.resolver.table {
+		if s.own == nil {
+			continue
+		}
+		section, name, _ := strings.Cut(s.path, ".")
+		if members[section] == nil {
+			sections = append(sections, field{section, func(n ast.Node) { f.fields(path+"."+section, n, members[section]) }})
+		}
+		members[section] = append(members[section], field{name, func(n ast.Node) {
+			f.item(path+"."+s.path, n, s.kind, func(text string) error {
+				*into = append(*into, Own{s.path, text, f.line(n)})
+				return s.own(text)
+			})
+		}})
+	}
+	return sections
 }
 
 func (f *file) endpoints(path string, n ast.Node) (endpoints []Endpoint) {

@@ -54,6 +54,23 @@ func TextRow(w Words, read func(text string) error, show func() string) Row {
 	}}
 }
 
+// PerChain lets a chain's entry in the file's list have a value of its own, at the same
+// path within the entry, which [Chain] then has as it stands there. like is the same
+// setting, bound to what nobody reads: by its rules the value is judged.
+func (r Row) PerChain(like Row) Row {
+	r.own = like.read
+	return r
+}
+
+// Path is where the setting stands in the file.
+func (r Row) Path() string { return r.path }
+
+// Read takes a value, as text: the one of a chain, once that of all is known.
+func (r Row) Read(text string) error { return r.read(text) }
+
+// Show is the value in force.
+func (r Row) Show() string { return r.show() }
+
 // rowsOf are the settings that rows declare.
 func rowsOf(more []Row) []*setting {
 	all := make([]*setting, len(more))
@@ -79,7 +96,11 @@ func reference(table []*setting) string {
 			low, high, _ := strings.Cut(allowed, " to ")
 			allowed = fmt.Sprintf("`%s` to `%s`", low, high)
 		}
-		fmt.Fprintf(&out, "| `%s`<br>`%s`<br>`--%s` | %s | %s | %s |\n", s.path, s.env(), s.flag(), standard, allowed, s.doc)
+		doc := s.doc
+		if s.own != nil {
+			doc += " *Each chain may have its own.*"
+		}
+		fmt.Fprintf(&out, "| `%s`<br>`%s`<br>`--%s` | %s | %s | %s |\n", s.path, s.env(), s.flag(), standard, allowed, doc)
 	}
 	return out.String()
 }

@@ -24,6 +24,9 @@ type setting struct {
 	read func(text string) error // its errors say what is wrong, and show no secret
 	list func(f *file, n ast.Node)
 	show func() string
+	// own checks what a chain's entry in the file's list says in the setting's place; nil
+	// is a setting that is the same for every chain.
+	own func(text string) error
 
 	origin string // where the value in force came from
 	bad    bool   // a value was refused: checks against it would be noise

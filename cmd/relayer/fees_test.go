@@ -1,0 +1,163 @@
+package main_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
+	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
+)
+
+// offered are what the log has of what was offered on a chain for a unit of gas.
+func (w *world) offered(t *testing.T, id chain.ID) (fees []chain.Fee) {
+	t.Helper()
+	for _, r := range w.events(t) {
+		if s, err := lane.ParseStream(r.Stream); err == nil && s.Chain == id {
+			e, err := lane.Codec().Decode(r.Name, r.Data)
+			check(t, err)
+			if a, ok := e.(lane.Attempted); ok {
+				fees = append(fees, a.Fee)
+			}
+		}
+	}
+	return fees
+}
+
+// Two chains with ceilings of their own: while gas costs more than one of them allows
+// nothing is signed there, and the other goes on; what is offered is cut to the ceiling of
+// its own chain. The doctor and whoever prints the configuration tell them apart.
+func TestCeilingOfEachChain(t *testing.T) {
+	t.Parallel()
+	all := kinds()
+	w := newWorld(t, all[1], inFiles)
+	other, err := server.NewAnvil(testenv.Need(t, testenv.AnvilVar), append(all[0].anvil, "--block-time", "1")...)
+	check(t, err)
+	t.Cleanup(func() { check(t, other.Remove()) })
+	check(t, other.Start(t.Context()))
+	const low, high = 100_000_000, 60_000_000_000
+	file := filepath.Join(w.dir, "relayer.yaml")
+	check(t, os.WriteFile(file, []byte(fmt.Sprintf(`
+fee: {ceiling: %d, headrooms: "1000,1000,1000"}
+chains:
+  - {id: %d, confirmations: 2, endpoints: [%q]}
+  - {id: %d, confirmations: 2, endpoints: [%q], fee: {ceiling: %d}}
+`, high, all[0].id, other.URL(), w.id, w.node.URL(), low)), 0o600))
+	w.flags = append(without(w.flags, "--chains=", "--confirmations="), "--config="+file)
+
+	out := w.says(t, 0, fmt.Sprintf("chains[%s].fee.ceiling", w.id), nil, "config", "print")
+	if !strings.Contains(out, file+":5") || !strings.Contains(out, fmt.Sprint(low)) {
+		t.Errorf("the configuration is printed as %s", out)
+	}
+	s := w.relayer(t)
+	w.baseFee(t, 10*low)
+	check(t, s.Start(w.ctx))
+	c := w.client(t, s)
+	dear := w.one(0, "dear")
+	cheap := dear
+	cheap.Chain, cheap.Key, cheap.Calls = all[0].id, "cheap", []intent.Call{all[0].pay}
+	w.create(t, []client{c}, dear, cheap)
+	w.becomes(t, "the other chain has carried out", func() bool {
+		w.baseFee(t, 10*low) // it falls with every empty block
+		return w.status(t, c, cheap) == intent.StatusCompleted
+	})
+	w.becomes(t, "it is counted that gas costs too much", func() bool {
+		w.baseFee(t, 10*low)
+		n, _ := w.figures(t, s).sum("fee_refusals_total", `ceiling="operator"`, `chain="`+w.id.String()+`"`, `reason="market-above-ceiling"`)
+		return n > 0
+	})
+	if got := w.status(t, c, dear); got != intent.StatusWaiting || len(w.offered(t, w.id)) > 0 {
+		t.Errorf("with gas above the ceiling it is %s", got)
+	}
+	w.becomes(t, "gas is cheap enough", func() bool {
+		w.baseFee(t, low/2)
+		return w.status(t, c, dear) == intent.StatusCompleted
+	})
+	check(t, s.Stop(w.ctx))
+	for id, ceiling := range map[chain.ID]uint64{w.id: low, all[0].id: high} {
+		fees := w.offered(t, id)
+		if len(fees) != 1 || fees[0].MaxFee != chain.PriceOf(ceiling) {
+			t.Errorf("on chain %s %v was offered, the ceiling is %d", id, fees, ceiling)
+		}
+	}
+}
+
+// holding is what somebody has of a token.
+type holding struct{ owner, token chain.Address }
+
+// holdings are what the signers have, in a token's units.
+func (w *world) holdings(t *testing.T, alpha chain.Address) map[holding]uint64 {
+	t.Helper()
+	all := map[holding]uint64{}
+	for n := range keys {
+		for _, token := range []chain.Address{alpha, wallet.PathUSD} {
+			owner := wallet.Dev(n).Address()
+			units, err := rig.Balance(w.ctx, w.node.URL(), token, owner)
+			check(t, err)
+			all[holding{owner, token}] = units
+		}
+	}
+	return all
+}
+
+// On Tempo fees are paid in the first token of the policy, or in the one that an intent
+// names; who is sponsored pays nothing, and the fee payer does. A token that is not in the
+// policy is refused before anything is recorded.
+func TestPaidFor(t *testing.T) {
+	t.Parallel()
+	payer := wallet.Dev(2).Address()
+	alpha, err := chain.ParseAddress("0x20c0000000000000000000000000000000000001")
+	check(t, err)
+	w := newWorld(t, kinds()[0], inFiles, "--signers-fee-payer="+payer.String(), fmt.Sprintf("--fee-tokens=%s,%s", alpha, wallet.PathUSD))
+	s := w.relayer(t)
+	check(t, s.Start(w.ctx))
+	c := w.client(t, s)
+	ask := func(key string, signer int, gas map[string]any) string {
+		body := map[string]any{"chainId": w.id, "key": key, "signer": wallet.Dev(signer).Address(), "calls": []intent.Call{w.pay}, "gas": gas}
+		return "/v1/intents/" + c.must(t, http.StatusAccepted, http.MethodPost, "/v1/intents", body).ID.String()
+	}
+	for name, want := range map[string]struct {
+		signer int
+		gas    map[string]any
+		payer  chain.Address
+		token  chain.Address
+	}{
+		"itself":    {0, map[string]any{}, wallet.Dev(0).Address(), alpha},
+		"in-path":   {0, map[string]any{"feeToken": wallet.PathUSD}, wallet.Dev(0).Address(), wallet.PathUSD},
+		"sponsored": {0, map[string]any{"sponsored": true}, payer, alpha},
+		"both":      {1, map[string]any{"sponsored": true, "feeToken": wallet.PathUSD}, payer, wallet.PathUSD},
+		"the-payer": {2, map[string]any{"sponsored": true}, payer, alpha},
+	} {
+		before := w.holdings(t, alpha)
+		path := ask(name, want.signer, want.gas)
+		w.becomes(t, name+" is completed", func() bool {
+			var got shown
+			status, err := c.do(http.MethodGet, path, nil, &got)
+			check(t, err)
+			return status == http.StatusOK && got.Status == intent.StatusCompleted
+		})
+		for held, after := range w.holdings(t, alpha) {
+			const sent = 1 // by the intent, which is no fee
+			spent := before[held] - after
+			if pays := held == (holding{want.payer, want.token}); pays != (spent > sent) {
+				t.Errorf("%s: %s has spent %d of %s", name, held.owner, spent, held.token)
+			}
+		}
+	}
+	var problem struct{ Code, Detail string }
+	status, err := c.do(http.MethodPost, "/v1/intents", map[string]any{
+		"chainId": w.id, "key": "wrong", "signer": payer, "calls": []intent.Call{w.pay}, "gas": map[string]any{"feeToken": to},
+	}, &problem)
+	if err != nil || status != http.StatusUnprocessableEntity || problem.Code != "intent-not-served" || !strings.Contains(problem.Detail, "fees are not paid in") {
+		t.Errorf("%d %+v, %v", status, problem, err)
+	}
+	check(t, s.Stop(w.ctx))
+}
