@@ -72,6 +72,10 @@ type Checkpoints interface {
 // store that has lost its leases gives them anew. What must not be done by two has a
 // fence of its own, in the log.
 //
+// Holders of one lease may take it for terms that differ by up to a minute. One that runs
+// for longer than that counts as given before the store's clock was set back: nobody waits
+// for it.
+//
 // A call may be tried several times, and a try may have its effect late. Where the call
 // has returned without an error, none has an effect on the lease any more once the call
 // has returned. After an error one still may: take the lease for ttl, or give it up, even

@@ -36,7 +36,8 @@ type Options struct {
 	StatementTimeout time.Duration // 30 s
 	LockTimeout      time.Duration // 10 s
 	// IdleTimeout is how long the server lets a process sit inside a database
-	// transaction, as one does that was stopped while it held the log's lock; 5 s.
+	// transaction, as one does that was stopped while it held the log's lock; 2 s. It is
+	// shorter than leases run (3 s): whoever takes over does not wait for the lock too.
 	IdleTimeout time.Duration
 
 	// AllowDataLoss opens a server whose settings lose acknowledged commits in a
@@ -79,7 +80,7 @@ func (o Options) withDefaults() Options {
 	or(&o.ConnectTimeout, 5*time.Second)
 	or(&o.StatementTimeout, 30*time.Second)
 	or(&o.LockTimeout, 10*time.Second)
-	or(&o.IdleTimeout, 5*time.Second)
+	or(&o.IdleTimeout, 2*time.Second)
 	orInt := func(n *int, value int) {
 		if *n <= 0 {
 			*n = value

@@ -106,7 +106,7 @@ func TestSession(t *testing.T) {
 		"application_name":                    "tower",
 		"statement_timeout":                   "7s", // the URL's
 		"lock_timeout":                        "4s",
-		"idle_in_transaction_session_timeout": "5s",
+		"idle_in_transaction_session_timeout": "2s",
 		"search_path":                         "view",
 		"synchronous_commit":                  "off",
 		"default_transaction_isolation":       "read committed",

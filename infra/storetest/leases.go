@@ -8,6 +8,14 @@ import (
 	"time"
 )
 
+// Holders may differ in how long they take a lease for, within what settings allow. A lease
+// that runs for much longer than that may be taken for one that was given before the
+// store's clock was set back.
+const (
+	shortestTerm = 500 * time.Millisecond
+	longestTerm  = time.Minute
+)
+
 // Leases is the contract of rights that lapse. A call that has returned without an error
 // has no effect after that, however often it was tried; how a store sees to it when an
 // early try comes late is for its own tests.
@@ -47,6 +55,13 @@ func Leases(t *testing.T, open func(t *testing.T) Opened[LeaseRows]) {
 		acquire(t, p, "lane", "a", ttl, false)
 		check(t, p.Release(soon(t), "lane", "a")) // not the holder any more
 		acquire(t, p, "lane", "c", ttl, false)
+	})
+	t.Run("another's term is longer than ours", func(t *testing.T) {
+		p := open(t).Port
+		acquire(t, p, "lane", "a", longestTerm, true)
+		acquire(t, p, "lane", "b", shortestTerm, false)
+		acquire(t, p, "lane", "a", longestTerm, true)
+		acquire(t, p, "lane", "b", shortestTerm, false)
 	})
 	t.Run("race", func(t *testing.T) {
 		ctx, p := soon(t), open(t).Port
