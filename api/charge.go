@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
@@ -58,6 +59,29 @@ func (a *api) charge(w http.ResponseWriter, on *exchange, n int) error {
 		return ErrRateLimited.Because("at most %d/s, and %d at once", p.rate.PerSecond, p.rate.Burst)
 	}
 	return nil
+}
+
+// Limit is one beside the API's own that has refused a part of a request or all of it.
+type Limit struct {
+	Name string // in headers; empty for what is not counted
+	Rate Rate
+	Left int           // so many may follow at once
+	Wait time.Duration // until what was refused may be asked for
+}
+
+// Limited tells in the answer's header of a limit that was reached.
+func (r Request) Limited(l Limit) {
+	header := r.w.Header()
+	header["Retry-After"] = []string{strconv.Itoa(seconds(l.Wait))}
+	if l.Name == "" {
+		return
+	}
+	p := payer{rate: l.Rate, name: l.Name}
+	add := func(name, field string) { // to a list, as RFC 9651 has it
+		header[name] = []string{strings.Join(append(header[name], field), ", ")}
+	}
+	add("Ratelimit-Policy", policyField(p))
+	add("Ratelimit", quotaField(p, quota{left: l.Left, wait: l.Wait}))
 }
 
 // The two fields of draft-ietf-httpapi-ratelimit-headers-11: the quota and its

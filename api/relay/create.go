@@ -4,9 +4,11 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/guard"
 	"github.com/tempo-watchtower/watchtower/commands/intake"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -72,6 +74,7 @@ func (d *desk) create(r api.Request) error {
 
 func (d *desk) answerOne(r api.Request, a intake.Answer, w *api.Waited) error {
 	if a.Err != nil {
+		limited(r, a.Err)
 		return a.Err
 	}
 	shown := shownOf(intents.Row{State: a.State})
@@ -104,8 +107,30 @@ func (d *desk) answerBatch(r api.Request, answers []intake.Answer, waits []*api.
 	if done == 0 && badLuck != nil {
 		return badLuck
 	}
+	limited(r, longest(answers))
 	r.Note(badLuck, slog.Int("taken", done), slog.Int("refused", len(answers)-done))
 	return r.Reply(status, out)
+}
+
+// limited tells in the answer's header when what was refused may be asked for again, if
+// that is known.
+func limited(r api.Request, err error) {
+	var later *guard.Later
+	if errors.As(err, &later) {
+		r.Limited(api.Limit{Name: later.Name, Rate: api.Rate(later.Rate), Left: later.Left, Wait: later.Wait})
+	}
+}
+
+// longest is the error among answers whose repetition has to wait longest; nil if none has.
+func longest(answers []intake.Answer) (found error) {
+	wait := time.Duration(-1)
+	for _, a := range answers {
+		var later *guard.Later
+		if errors.As(a.Err, &later) && later.Wait > wait {
+			found, wait = later, later.Wait
+		}
+	}
+	return found
 }
 
 // statusOf is 202 while the intent is being carried out for all that the answer knows,

@@ -44,7 +44,7 @@ func (g *Guard) Accept(ctx context.Context, r intent.Request) error {
 	}
 	if purse.Limited() {
 		if err := purse.Check(budget.DayOf(now), of, worst); err != nil {
-			return err
+			return untilTomorrow(err, now)
 		}
 	}
 	return g.rates.take(now, switches, r.Client, r.Subject)

@@ -274,8 +274,10 @@ func TestAccept(t *testing.T) {
 	w.pass(time.Second)
 	must(t, w.allow(operator, bob, 1, request(8), 5))
 	w.pass(time.Second)
-	if err := g.Accept(ctx, named(bob)); !errors.Is(err, budget.ErrSpent) {
-		t.Errorf("the budget is spent: %v", err)
+	err := g.Accept(ctx, named(bob))
+	var later *guard.Later
+	if tomorrow := w.now().Truncate(24 * time.Hour).Add(24 * time.Hour); !errors.Is(err, budget.ErrSpent) || !errors.As(err, &later) || !w.now().Add(later.Wait).Equal(tomorrow) {
+		t.Errorf("the budget is spent: %v, come back %+v", err, later)
 	}
 	w.pass(24 * time.Hour)
 	must(t, g.Accept(ctx, named(bob)))
@@ -305,8 +307,11 @@ func TestRates(t *testing.T) {
 			err := g.Accept(t.Context(), r)
 			if err == nil {
 				n++
-			} else if !errors.Is(err, guard.ErrRate) {
-				t.Fatal(err)
+				continue
+			}
+			var later *guard.Later
+			if !errors.Is(err, guard.ErrRate) || !errors.As(err, &later) || later.Wait <= 0 || later.Wait > time.Second || later.Rate.Burst > 8 {
+				t.Fatalf("%v, %+v", err, later)
 			}
 		}
 		return n

@@ -29,7 +29,7 @@ type who struct {
 	client, subject string
 }
 
-// take counts one request, or refuses it, and then counts it for nobody.
+// take counts one request, or refuses it ([Later]), and then counts it for nobody.
 func (r *rates) take(now time.Time, s safeguard.State, client, subject string) error {
 	limits := map[who]safeguard.Rate{}
 	if rate, any := s.Rate(); any {
@@ -47,15 +47,22 @@ func (r *rates) take(now time.Time, s safeguard.State, client, subject string) e
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	after := map[who]time.Time{}
+	var refused *Later // by the rate that it has to wait for longest
 	for w, rate := range limits {
 		interval := time.Second / time.Duration(rate.PerSecond)
 		window := interval * time.Duration(rate.Burst)
 		// A rate that was raised, or a clock that was set back, must not lock out.
 		missing := min(max(r.full[w].Sub(now), 0), window) + interval
-		if missing > window {
-			return ErrRate.Because("the %s may ask %d times in a second, and %d times at once", name(w), rate.PerSecond, rate.Burst)
+		if wait := missing - window; wait > 0 && (refused == nil || wait > refused.Wait) {
+			refused = &Later{
+				Why:  ErrRate.Because("the %s may ask %d times in a second, and %d times at once", name(w), rate.PerSecond, rate.Burst),
+				Wait: wait, Name: string(w.kind), Rate: rate,
+			}
 		}
 		after[w] = now.Add(missing)
+	}
+	if refused != nil {
+		return refused
 	}
 	r.forget(now)
 	maps.Copy(r.full, after)

@@ -20,6 +20,9 @@ func DayOf(t time.Time) Day {
 	return Day(day)
 }
 
+// End is when the next day begins.
+func (d Day) End() time.Time { return time.Unix((int64(d)+1)*secondsOfDay, 0) }
+
 const (
 	secondsOfDay = 24 * 60 * 60
 	// lastDay is 31 December 9999: the next has no date of four digits.
