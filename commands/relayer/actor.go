@@ -27,7 +27,9 @@ type actor struct {
 
 	ready   []*job                       // claimed, to be given a nonce in this turn
 	claim   bool                         // there may be more to claim
+	called  bool                         // it was this lane that was told so
 	roomy   int                          // how much room there was for more, when that was looked at last
+	loaded  int                          // how much was in flight then
 	shared  time.Time                    // when it was last looked at what the lane's pools are asked for
 	since   map[chain.IntentID]time.Time // what was left to other lanes, and when first
 	claims  int                          // how often it was lost track of what was claimed
@@ -250,7 +252,7 @@ func (a *actor) forget(gone []standing) {
 // only its holder and its client write to.
 func (a *actor) refresh(ctx context.Context) error {
 	news, claim := a.box.empty()
-	a.claim = a.claim || claim
+	a.claim, a.called = a.claim || claim, claim
 	var read []standing
 	for _, s := range a.slots() {
 		s.unread = s.unread || news.all || news.wanted[s.Nonce]

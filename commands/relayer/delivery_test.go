@@ -34,7 +34,7 @@ type real struct {
 	pool   *rpc.Pool
 	nodes  []*chaintest.Node
 	submit *commands.Submit
-	wakes  []func()
+	wakes  []func(fresh []intent.Waiting, more bool)
 }
 
 const every = 40 * time.Millisecond // a block
@@ -102,7 +102,7 @@ func (r *real) Next(ctx context.Context, s chain.Sequence, final bool) (w lane.W
 }
 
 // deliver runs the chain, delivery and the feeder of the relay's queue until ctx ends.
-func (r *real) deliver(ctx context.Context, running *sync.WaitGroup, fed func()) {
+func (r *real) deliver(ctx context.Context, running *sync.WaitGroup, fed func(fresh []intent.Waiting, more bool)) {
 	log := slog.New(slog.DiscardHandler)
 	schedule := tx.DefaultSchedule()
 	schedule.RetryMin, schedule.RetryMax = 5*time.Millisecond, 100*time.Millisecond
@@ -173,11 +173,11 @@ func TestThousand(t *testing.T) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	r.deliver(ctx, &running, func() {
+	r.deliver(ctx, &running, func(fresh []intent.Waiting, more bool) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, wake := range r.wakes {
-			wake()
+			wake(fresh, more)
 		}
 	})
 	first := r.replica(ctx, &running, "replica 1")

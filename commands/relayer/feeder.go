@@ -3,7 +3,6 @@ package relayer
 import (
 	"context"
 	"log/slog"
-	"slices"
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -21,12 +20,20 @@ type Feeder struct {
 	Queue       Queue
 	Checkpoints commands.Checkpoints
 	Codec       event.Codec[intent.Event]
-	// Fed is called when there may be intents to claim, to wake the lanes of this process.
-	Fed func()
+	// Fed is called when there may be intents to claim, to wake the lanes of this process:
+	// fresh are new ones, and more says that any lane may find something beside.
+	Fed func(fresh []intent.Waiting, more bool)
 	// Moved is called with the position up to which the queue is fed; nil does nothing.
 	Moved func(at event.Position)
 	Log   *slog.Logger
+
+	// alone are intents that nothing waits for, as far as is known: when one has come out
+	// there is no more to claim than before.
+	alone map[chain.IntentID]struct{}
 }
+
+// aloneMax bounds how many of these are kept in mind.
+const aloneMax = 100_000
 
 // Run feeds the queue until ctx ends, the checkpoint was moved by another, or an event
 // cannot be read.
@@ -43,10 +50,33 @@ func (f *Feeder) apply(ctx context.Context, from, to event.Position, changes []i
 	if err := f.Queue.Apply(ctx, Reader, from, to, changes); err != nil {
 		return err
 	}
-	if f.Fed != nil && slices.ContainsFunc(changes, func(c intent.Change) bool { return c.Place == nil }) {
-		f.Fed()
+	if fresh, more := f.freed(changes); f.Fed != nil && (len(fresh) > 0 || more) {
+		f.Fed(fresh, more)
 	}
 	return nil
+}
+
+// freed is what changes give lanes to claim.
+func (f *Feeder) freed(changes []intent.Change) (fresh []intent.Waiting, more bool) {
+	if f.alone == nil {
+		f.alone = map[chain.IntentID]struct{}{}
+	}
+	for _, c := range changes {
+		switch {
+		case c.Open != nil:
+			fresh = append(fresh, *c.Open)
+			if c.Open.Row == (intent.Row{}) && len(f.alone) < aloneMax {
+				f.alone[c.ID] = struct{}{}
+			}
+		case c.Close:
+			_, alone := f.alone[c.ID]
+			delete(f.alone, c.ID)
+			more = more || !alone
+		case c.Requeue:
+			more = true
+		}
+	}
+	return fresh, more
 }
 
 // plan are the changes that an event makes.

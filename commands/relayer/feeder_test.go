@@ -266,7 +266,7 @@ func TestFeederStopsWhenAnotherFeeds(t *testing.T) {
 	f.command(first.ID(), intent.Create{Request: first, At: time.Unix(1000, 0)})
 	fed := make(chan struct{}, 10)
 	feeder := f.feeder()
-	feeder.Fed = func() { fed <- struct{}{} }
+	feeder.Fed = func([]intent.Waiting, bool) { fed <- struct{}{} }
 	ended := make(chan error, 1)
 	go func() { ended <- feeder.Run(t.Context()) }()
 	<-fed

@@ -24,6 +24,7 @@ type News struct {
 	ready chan struct{}
 	mu    sync.Mutex
 	boxes []*inbox // in the order in which they were opened; their parts are n's too
+	first int      // whose turn it is, of those that have as little to do
 }
 
 // inbox is what a lane has not looked at yet.
@@ -82,12 +83,6 @@ func (n *News) Run(ctx context.Context) error {
 		n.tell(batch.Events)
 	}
 	return ctx.Err()
-}
-
-// Wake has all lanes look whether there are intents to claim. It never blocks.
-func (n *News) Wake() {
-	n.init()
-	n.each(func(b *inbox) { b.claim = true })
 }
 
 // begun waits for Run to have begun: what is read from then on is not missed.

@@ -26,11 +26,14 @@ func (a *actor) take(ctx context.Context) error {
 		return nil
 	}
 	room, err := a.room(ctx)
+	a.roomy, a.loaded = room, a.held.State.InFlight()
 	if err != nil || room == 0 {
-		a.roomy = 0
+		a.tellPart()
+		if a.called {
+			a.News.wakeOthers(a.box) // it was for this lane alone
+		}
 		return err
 	}
-	a.roomy = room
 	claimed, trouble := a.claimShare(ctx, room)
 	trouble = errors.Join(trouble, a.prepare(ctx, claimed))
 	err = a.admit(ctx)

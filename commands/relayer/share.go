@@ -13,9 +13,22 @@ import (
 
 // part is a lane's place among those of its process that may claim the same intents.
 type part struct {
-	key   chain.NonceKey
-	pools []string
+	told   bool // it was
+	sender chain.Address
+	key    chain.NonceKey
+	pools  []string
 	signer.Share
+}
+
+// mayClaim reports whether an intent is one for the lane.
+func (p part) mayClaim(w intent.Waiting) bool {
+	if w.Key != nil && *w.Key != p.key {
+		return false
+	}
+	if w.From.Signer != nil {
+		return *w.From.Signer == p.sender
+	}
+	return slices.Contains(p.pools, w.From.Pool)
 }
 
 // tellPart lets the other lanes know what this one has to do.
@@ -23,6 +36,49 @@ func (n *News) tellPart(of *inbox, p part) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	of.part = p
+}
+
+// Wake has lanes look whether there are intents to claim: for each fresh one the lane that
+// has least to do of those it is for; and if there may be more, all of them. It never
+// blocks.
+func (n *News) Wake(fresh []intent.Waiting, more bool) {
+	n.init()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	called := map[*inbox]int{}
+	for _, w := range fresh {
+		if more = more || w.Row != (intent.Row{}); more {
+			break // of a row it is the queue that knows whose it is
+		}
+		if b := n.least(w, called); w.Chain == n.Chain && b != nil {
+			called[b]++
+		}
+	}
+	for _, b := range n.boxes {
+		if more || called[b] > 0 || !b.part.told {
+			b.call()
+		}
+	}
+}
+
+// least is the lane that has least to do of those that may claim an intent and have room,
+// by turns; nil when there is none. Called is how many each is going to get beside.
+func (n *News) least(w intent.Waiting, called map[*inbox]int) *inbox {
+	best, at := (*inbox)(nil), 0
+	for i := range n.boxes {
+		k := (n.first + i) % len(n.boxes)
+		b := n.boxes[k]
+		if !b.part.mayClaim(w) || called[b] >= b.part.Room {
+			continue
+		}
+		if best == nil || b.part.InFlight+called[b] < best.part.InFlight+called[best] {
+			best, at = b, k
+		}
+	}
+	if best != nil {
+		n.first = at + 1
+	}
+	return best
 }
 
 // others are the parts of the other lanes that may claim what this one may.
@@ -38,14 +94,34 @@ func (n *News) others(of *inbox) (others []signer.Share) {
 	return others
 }
 
-// wakeOthers has the other lanes look whether there are intents to claim.
+// wakeOthers has the other lanes that have room look whether there are intents to claim.
 func (n *News) wakeOthers(of *inbox) {
-	n.each(func(b *inbox) { b.claim = b.claim || b != of })
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, b := range n.boxes {
+		if b != of && (b.part.Room > 0 || !b.part.told) {
+			b.call()
+		}
+	}
 }
 
-// tellPart tells the others what this lane has to do, as of its last look at its room.
+// call has the lane look whether there are intents to claim.
+func (b *inbox) call() {
+	b.mu.Lock()
+	b.claim = true
+	b.mu.Unlock()
+	b.ring()
+}
+
+// tellPart tells the others what this lane has to do. What room it had was looked at last
+// when it had so many in flight.
 func (a *actor) tellPart() {
-	a.News.tellPart(a.box, part{a.ID.Key, a.Pools, signer.Share{InFlight: a.held.State.InFlight(), Room: a.roomy}})
+	load := a.held.State.InFlight()
+	room := 0
+	if a.roomy > 0 {
+		room = min(max(a.roomy+a.loaded-load, 0), a.Settings.Budget)
+	}
+	a.News.tellPart(a.box, part{true, a.ID.Sender, a.ID.Key, a.Pools, signer.Share{InFlight: load, Room: room}})
 }
 
 // claimShare claims what is the lane's to carry out, of which there may be so much: all that is
@@ -57,7 +133,10 @@ func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, err
 	mine, others := signer.Share{InFlight: a.held.State.InFlight(), Room: room}, a.News.others(a.box)
 	pools, now := a.Pools, a.Now()
 	if len(others) > 0 && signer.Claim(1, mine, others) == 0 && now.Sub(a.shared) < a.Settings.Poll && !a.hasRows() {
-		pools = nil // others have less to do, and were woken too
+		pools = nil // others have less to do
+		if a.called {
+			defer a.News.wakeOthers(a.box)
+		}
 	} else {
 		a.shared = now
 	}

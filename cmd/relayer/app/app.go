@@ -185,9 +185,9 @@ func (r *relay) work(ctx context.Context, l *relayer.Lane) {
 func (r *relay) feeder() *relayer.Feeder {
 	return &relayer.Feeder{
 		Store: r.in.Store, Queue: r.queue, Checkpoints: r.in.Ports.Storage.Checkpoints, Codec: r.intents.Codec,
-		Fed: func() {
+		Fed: func(fresh []intent.Waiting, more bool) {
 			for _, c := range r.chains {
-				c.News.Wake()
+				c.News.Wake(fresh, more)
 			}
 		},
 		Moved: func(at event.Position) { r.in.Moved(relayer.Reader, at) }, Log: r.log,

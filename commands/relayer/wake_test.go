@@ -1,0 +1,173 @@
+package relayer
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
+)
+
+// woken are the lanes that news wake, by their place.
+func woken(n *News, do func()) (places []int) {
+	for _, b := range n.boxes {
+		b.empty()
+		select {
+		case <-b.wake:
+		default:
+		}
+	}
+	do()
+	for i, b := range n.boxes {
+		if _, claim := b.empty(); claim {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// Fresh intents wake those lanes that have least to do, one for each; what nobody knows
+// whose it is wakes all of them, as does any news to a lane that has said nothing yet.
+func TestWake(t *testing.T) {
+	const on = chain.ID(7)
+	other := chain.NonceKey{31: 9}
+	place := func(sender byte, key chain.NonceKey, inFlight, room int) part {
+		return part{true, chain.Address{sender}, key, []string{"hot"}, signer.Share{InFlight: inFlight, Room: room}}
+	}
+	pool := func(n int) (all []intent.Waiting) {
+		for range n {
+			all = append(all, intent.Waiting{Chain: on, From: intent.From{Pool: "hot"}})
+		}
+		return all
+	}
+	one := func(change func(*intent.Waiting)) []intent.Waiting {
+		w := pool(1)
+		change(&w[0])
+		return w
+	}
+	for name, c := range map[string]struct {
+		parts []part
+		fresh []intent.Waiting
+		more  bool
+		want  []int
+	}{
+		"the one that has less to do": {
+			parts: []part{place(1, chain.NonceKey{}, 5, 10), place(2, chain.NonceKey{}, 2, 10), place(3, chain.NonceKey{}, 9, 10)},
+			fresh: pool(1), want: []int{1},
+		},
+		"as many as it takes": {
+			parts: []part{place(1, chain.NonceKey{}, 3, 10), place(2, chain.NonceKey{}, 2, 10), place(3, chain.NonceKey{}, 9, 10)},
+			fresh: pool(4), want: []int{0, 1},
+		},
+		"none without room": {
+			parts: []part{place(1, chain.NonceKey{}, 0, 0), place(2, chain.NonceKey{}, 0, 1), place(3, chain.NonceKey{}, 5, 1)},
+			fresh: pool(2), want: []int{1, 2},
+		},
+		"its signer": {
+			parts: []part{place(1, chain.NonceKey{}, 9, 10), place(2, chain.NonceKey{}, 0, 10)},
+			fresh: one(func(w *intent.Waiting) { w.From = intent.From{Signer: &chain.Address{1}} }), want: []int{0},
+		},
+		"its key": {
+			parts: []part{place(1, chain.NonceKey{}, 0, 10), place(1, other, 9, 10)},
+			fresh: one(func(w *intent.Waiting) { w.Key = &other }), want: []int{1},
+		},
+		"another chain's": {
+			parts: []part{place(1, chain.NonceKey{}, 0, 10)}, fresh: one(func(w *intent.Waiting) { w.Chain++ }),
+		},
+		"another pool's": {
+			parts: []part{place(1, chain.NonceKey{}, 0, 10)}, fresh: one(func(w *intent.Waiting) { w.From.Pool = "cold" }),
+		},
+		"a row": {
+			parts: []part{place(1, chain.NonceKey{}, 0, 10), place(2, chain.NonceKey{}, 0, 0)},
+			fresh: one(func(w *intent.Waiting) { w.Row = intent.Row{Chain: on, Order: "a"} }), want: []int{0, 1},
+		},
+		"more": {
+			parts: []part{place(1, chain.NonceKey{}, 0, 10), place(2, chain.NonceKey{}, 0, 0)}, more: true, want: []int{0, 1},
+		},
+		"who has said nothing yet": {
+			parts: []part{place(1, chain.NonceKey{}, 0, 10), {}}, fresh: pool(1), want: []int{0, 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &News{Chain: on}
+			for _, p := range c.parts {
+				n.tellPart(n.open(), p)
+			}
+			if diff := cmp.Diff(c.want, woken(n, func() { n.Wake(c.fresh, c.more) })); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Those that have as little to do are woken by turns.
+func TestWakeByTurns(t *testing.T) {
+	n := &News{Chain: 7}
+	for i := range 3 {
+		n.tellPart(n.open(), part{told: true, sender: chain.Address{byte(i)}, pools: []string{"hot"}, Share: signer.Share{Room: 1}})
+	}
+	for i := range 6 {
+		got := woken(n, func() { n.Wake([]intent.Waiting{{Chain: 7, From: intent.From{Pool: "hot"}}}, false) })
+		if diff := cmp.Diff([]int{i % 3}, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// Whoever was woken for intents, and cannot take them, wakes the others that have room;
+// and it ends there.
+func TestWakesAnother(t *testing.T) {
+	w, first, second := pair(t)
+	pause := func(a chain.Address) {
+		t.Helper()
+		_, err := w.operator().Order(t.Context(), moderato, a, signer.Pause{Actor: "ada", Reason: "to look", At: w.clock.now()}, event.Meta{Actor: "ada"})
+		must(t, err)
+	}
+	pause(w.lane.Sender)
+	w.ask(w.some(0, 1, nil)...)
+	got := woken(first.News, func() {
+		first.box.call()
+		must(t, w.turns(first, 1))
+	})
+	if diff := cmp.Diff([]int{1}, got); diff != "" {
+		t.Error(diff)
+	}
+	pause(second.ID.Sender)
+	for range 3 {
+		first.box.call()
+		must(t, w.turns(first, 1))
+		must(t, w.turns(second, 1))
+	}
+	if got := woken(first.News, func() { must(t, w.turns(first, 1)); must(t, w.turns(second, 1)) }); got != nil {
+		t.Errorf("%v are woken though nobody has room", got)
+	}
+}
+
+// Of what has come out only rows leave something to claim behind; of what it has not seen
+// begin a feeder does not know.
+func TestFeederFrees(t *testing.T) {
+	f := newFeeding(t).feeder()
+	alone, row := intent.Waiting{ID: chain.IntentID{1}}, intent.Waiting{ID: chain.IntentID{2}, Row: intent.Row{Order: "a"}}
+	open := func(w intent.Waiting) intent.Change { return intent.Change{ID: w.ID, Open: &w} }
+	for _, c := range []struct {
+		name   string
+		change intent.Change
+		fresh  int
+		more   bool
+	}{
+		{"a new one", open(alone), 1, false},
+		{"a new one of a row", open(row), 1, false},
+		{"it has a nonce", intent.Change{ID: alone.ID, Place: &intent.Place{}}, 0, false},
+		{"it has come out", intent.Change{ID: alone.ID, Close: true}, 0, false},
+		{"that of the row has", intent.Change{ID: row.ID, Close: true}, 0, true},
+		{"one from before", intent.Change{ID: chain.IntentID{3}, Close: true}, 0, true},
+		{"one waits again", intent.Change{ID: alone.ID, Requeue: true}, 0, true},
+	} {
+		if fresh, more := f.freed([]intent.Change{c.change}); len(fresh) != c.fresh || more != c.more {
+			t.Errorf("%s: %d and %v", c.name, len(fresh), more)
+		}
+	}
+}
