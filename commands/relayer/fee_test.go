@@ -112,16 +112,25 @@ func TestPriceUnknownInARow(t *testing.T) {
 	w.judge()
 }
 
-// A sponsor pays, in the policy's token, for what an intent wants, and for the no-op that
-// takes its place: its signer may own nothing.
-func TestSponsored(t *testing.T) {
+// newSponsored is a world in which somebody pays in a token for what wants to be sponsored,
+// and a lane that has the payer's key.
+func newSponsored(t *testing.T) (*world, *Lane, *keys.Signer) {
+	t.Helper()
 	w := newWorld(t)
 	signers, err := keys.Environment([]string{"RELAYER_PRIVATE_KEY_0=59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"}, true, slog.New(slog.DiscardHandler))
 	must(t, err)
-	payer, token := signers[0].Address(), chain.Address{0x20, 0xc0}
-	w.policy.Sponsor, w.policy.Tokens = &payer, []chain.Address{token}
+	payer := signers[0].Address()
+	w.policy.Sponsor, w.policy.Tokens = &payer, []chain.Address{{0x20, 0xc0}}
 	_, l := w.live(0, false)
 	l.Payer = signers[0]
+	return w, l, signers[0]
+}
+
+// A sponsor pays, in the policy's token, for what an intent wants, and for the no-op that
+// takes its place: its signer may own nothing.
+func TestSponsored(t *testing.T) {
+	w, l, sponsor := newSponsored(t)
+	payer, token := sponsor.Address(), w.policy.Tokens[0]
 	a, err := w.opened(l)
 	must(t, err)
 	sponsored := func(r *intent.Request) { r.Gas.Sponsored = true }

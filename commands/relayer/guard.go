@@ -316,33 +316,6 @@ func (a *actor) spend(ctx context.Context, spent []budget.Spent) error {
 	return nil
 }
 
-// signerError is a failure of who signs, whatever was to be signed.
-type signerError struct{ error }
-
-func (e *signerError) Unwrap() error { return e.error }
-
-// signerFailed tells whether an error of a signer is its own failure.
-func signerFailed(err error) error {
-	if !commands.IsRefusal(err) || errors.Is(err, ErrWrongKey) || errors.Is(err, ErrUnknownKey) {
-		return &signerError{err}
-	}
-	return err
-}
-
-// failed tells the guard if the lane's signer has failed: once, of all that it was to sign.
-func (a *actor) failed(ctx context.Context, trouble error) error {
-	var failure *signerError
-	if a.Guard == nil || ctx.Err() != nil || !errors.As(trouble, &failure) {
-		return nil
-	}
-	a.failing = a.Now()
-	kind := signer.NoSignature
-	if errors.Is(trouble, ErrWrongKey) {
-		kind = signer.WrongSignature
-	}
-	return a.Guard.Failed(ctx, a.ID, kind, failure.Error())
-}
-
 // warn tells the guard when nodes have said that the signer cannot pay for what it has
 // signed: of fees, in what it usually pays them in.
 func (a *actor) warn(ctx context.Context) error {

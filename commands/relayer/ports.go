@@ -45,9 +45,8 @@ type Queue interface {
 }
 
 // Signer signs in one account's name. What it gives is a signature of the Keccak-256
-// of the payload. [ErrWrongKey] and [ErrUnknownKey] are the signer's own failures, as is
-// any error that is bad luck; another event.Refusal is about what was to be signed, and
-// says that asking again is of no use.
+// of the payload. [ErrBadPayload] is about what was to be signed, and says that asking again
+// is of no use; [ErrRejected] may be. All other errors are the signer's own failures.
 type Signer interface {
 	Address() chain.Address
 	Sign(ctx context.Context, payload []byte) ([]byte, error)
@@ -58,6 +57,10 @@ const (
 	ErrWrongKey = event.Refusal("signer-wrong-key")
 	// ErrUnknownKey says that whoever had the key has it no more.
 	ErrUnknownKey = event.Refusal("signer-unknown-key")
+	// ErrRejected says that whoever has the key will not sign this, or nothing for us.
+	ErrRejected = event.Refusal("signer-rejected")
+	// ErrBadPayload says that nobody could sign this.
+	ErrBadPayload = event.Refusal("signer-bad-payload")
 )
 
 // Guard keeps the relay from doing harm: it says what a lane may be given, and what may

@@ -128,9 +128,9 @@ func (a *actor) make(ctx context.Context, o order) ([]byte, chain.Signed, error)
 	if err != nil {
 		return nil, none, err
 	}
-	mark, err := a.Signer.Sign(ctx, toSign)
+	mark, err := a.signed(ctx, o, toSign)
 	if err != nil {
-		return nil, none, signerFailed(err)
+		return nil, none, err
 	}
 	var payer []byte
 	if unsigned.Sponsored {
@@ -138,7 +138,7 @@ func (a *actor) make(ctx context.Context, o order) ([]byte, chain.Signed, error)
 			return nil, none, err
 		}
 		if payer, err = a.Payer.Sign(ctx, toSign); err != nil {
-			return nil, none, err
+			return nil, none, fmt.Errorf("who pays: %v", err) //nolint:errorlint // it is neither the signer's failure nor about the intent
 		}
 	}
 	raw, err := a.Format.Encode(unsigned, mark, payer)

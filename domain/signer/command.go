@@ -98,7 +98,7 @@ const (
 	NoSignature FailureKind = "no-signature"
 	// WrongSignature: what came is not of its key. One is too many.
 	WrongSignature FailureKind = "wrong-signature"
-	// Rejected: nodes will not take what it signs, and not for what the intent wants.
+	// Rejected: whoever has the key will not sign anything for us, whatever it is.
 	Rejected FailureKind = "rejected"
 )
 

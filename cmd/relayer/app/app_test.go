@@ -183,10 +183,15 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// What the relay calls a wrong key, and a token of Tempo's, are what others call so.
+// What the relay calls failures of signers, and a token of Tempo's, are what others call so.
 func TestNames(t *testing.T) {
-	if relayer.ErrWrongKey != keys.ErrWrongKey || relayer.ErrUnknownKey != keys.ErrUnknownKey {
-		t.Errorf("%s and %s are %s and %s", keys.ErrWrongKey, keys.ErrUnknownKey, relayer.ErrWrongKey, relayer.ErrUnknownKey)
+	for theirs, ours := range map[event.Refusal]event.Refusal{
+		keys.ErrWrongKey: relayer.ErrWrongKey, keys.ErrUnknownKey: relayer.ErrUnknownKey,
+		keys.ErrRejected: relayer.ErrRejected, keys.ErrBadPayload: relayer.ErrBadPayload,
+	} {
+		if theirs != ours {
+			t.Errorf("%s is %s", theirs, ours)
+		}
 	}
 	if pathUSD != wallet.PathUSD {
 		t.Errorf("PathUSD is %s, not %s", wallet.PathUSD, pathUSD)
