@@ -10,14 +10,31 @@ ARG VERSION=unreleased
 ARG GIT_SHA=
 ARG BUILD_TIMESTAMP=
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=1 go build -trimpath -o /watchtower \
+    mkdir /programs /data \
+    && CGO_ENABLED=1 go build -trimpath -o /programs/ \
       -ldflags "-s -w -X main.version=${VERSION} -X main.gitSHA=${GIT_SHA} -X main.buildTimestamp=${BUILD_TIMESTAMP}" \
-      ./cmd/watchtower \
-    && mkdir /data
+      ./cmd/watchtower ./cmd/relayer
 
+# The relayer, which signs: docker build --target relayer.
+FROM gcr.io/distroless/base-debian12:nonroot AS relayer
+COPY --from=build /programs/relayer /usr/local/bin/relayer
+COPY LICENSE NOTICE /usr/share/doc/relayer/
+COPY --from=build --chown=nonroot:nonroot /data /var/lib/relayer
+VOLUME /var/lib/relayer
+WORKDIR /var/lib/relayer
+ENV WATCHTOWER_LISTEN=0.0.0.0:8420 \
+    WATCHTOWER_METRICS_LISTEN=0.0.0.0:8421 \
+    WATCHTOWER_RELAY_LISTEN=0.0.0.0:8422 \
+    WATCHTOWER_STORE=embedded:/var/lib/relayer \
+    WATCHTOWER_VAULT_KEY_FILE=/var/lib/relayer/vault.key
+EXPOSE 8420 8421 8422
+ENTRYPOINT ["/usr/local/bin/relayer"]
+CMD ["serve"]
+
+# The watchtower, which has no code that signs, and is what is built if no target is named.
 # base has the C library that cgo needs, and neither a shell nor a package manager.
-FROM gcr.io/distroless/base-debian12:nonroot
-COPY --from=build /watchtower /usr/local/bin/watchtower
+FROM gcr.io/distroless/base-debian12:nonroot AS watchtower
+COPY --from=build /programs/watchtower /usr/local/bin/watchtower
 COPY LICENSE NOTICE /usr/share/doc/watchtower/
 # The embedded store and the vault's key: keep this volume.
 COPY --from=build --chown=nonroot:nonroot /data /var/lib/watchtower

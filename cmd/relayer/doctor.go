@@ -66,7 +66,7 @@ func examine(stderr io.Writer) *cobra.Command {
 			return x.tell(cmd.OutOrStdout(), found)
 		},
 	}
-	operator.Settings(cmd, "relayer", "docs/relayer.md", settings.Flags)
+	withSettings(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&x.chains, "chain", nil, "only lanes on these `chains`")
 	flags.StringVar(&x.nonceKey, "nonce-key", "", "only the lane under this nonce `key`")
@@ -104,6 +104,9 @@ func (x examining) examine(ctx context.Context, s settings.Settings, stderr io.W
 	lanes, err := x.lanes(ctx, e, on, signers)
 	if err != nil {
 		return nil, err
+	}
+	if len(lanes) == 0 {
+		return nil, errors.New("there is no lane to look at: the configuration names no chain, or nobody in signers.allowed (--config, --chains)")
 	}
 	for _, id := range lanes {
 		facts, err := e.Facts(ctx, id)

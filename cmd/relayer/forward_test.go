@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,8 +18,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/infra/testenv"
-	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
 // free is an address that nobody listens at.
@@ -33,10 +33,7 @@ func free(t *testing.T) string {
 // a gap.
 func TestForward(t *testing.T) {
 	t.Parallel()
-	cache, err := server.NewRedis(testenv.Need(t, testenv.RedisBinVar))
-	check(t, err)
-	t.Cleanup(func() { check(t, cache.Remove()) })
-	check(t, cache.Start(t.Context()))
+	cache := newRedis(t)
 	w := newWorld(t, kinds()[0], inFiles)
 	w.ask(t, w.pool("one"), w.pool("two"))
 	s := w.relayer(t)
@@ -59,10 +56,7 @@ func TestForward(t *testing.T) {
 	client := redis.NewClient(options)
 	defer client.Close() //nolint:errcheck // the test is over
 	var stderr bytes.Buffer
-	figuresAt := free(t)
-	cmd := exec.CommandContext(w.ctx, program, append([]string{"forward", "--as", "told", "--metrics", figuresAt}, w.flags...)...)
-	cmd.Env, cmd.Stderr = append(cmd.Environ(), "FORWARD_TO="+cache.URL()), &stderr
-	check(t, cmd.Start())
+	cmd, forwarder := w.forwarder(t, cache.URL(), &stderr)
 	for n := int64(0); n < int64(want); {
 		if n, err = client.XLen(w.ctx, "told").Result(); err != nil {
 			t.Fatalf("%d of %d are published: %v: %s", n, want, err, &stderr)
@@ -72,7 +66,7 @@ func TestForward(t *testing.T) {
 		}
 	}
 	w.becomes(t, "the forwarder tells how far it is", func() bool {
-		told := w.figures(t, &rig.Service{Metrics: "http://" + figuresAt}).values
+		told := w.figures(t, forwarder).values
 		return told[`watchtower_feed_delivered_total{group="outward",topic="all"`] >= float64(want) && told[`watchtower_feed_active{group="outward",topic="all"`] == 1
 	})
 	check(t, cmd.Process.Signal(syscall.SIGTERM))
@@ -93,4 +87,60 @@ func TestForward(t *testing.T) {
 	if len(last) != 2 || len(entries) != want {
 		t.Errorf("%d messages of %d intents, want %d", len(entries), len(last), want)
 	}
+}
+
+// forwarder runs relayer forward, to a stream of its own. The service has its figures.
+func (w *world) forwarder(t *testing.T, to string, stderr io.Writer) (*exec.Cmd, *rig.Service) {
+	t.Helper()
+	figuresAt := free(t)
+	cmd := exec.CommandContext(w.ctx, program, append([]string{"forward", "--as", "told", "--metrics", figuresAt}, w.flags...)...)
+	cmd.Env, cmd.Stderr = append(cmd.Environ(), "FORWARD_TO="+to), stderr
+	check(t, cmd.Start())
+	return cmd, &rig.Service{Metrics: "http://" + figuresAt}
+}
+
+// While the broker is away an operator is told that nothing gets through, and no longer
+// once it is back; then what had waited is published.
+func TestForwardStuck(t *testing.T) {
+	t.Parallel()
+	cache := newRedis(t)
+	w := newWorld(t, kinds()[1], inPostgres)
+	s := w.relayer(t)
+	check(t, s.Start(w.ctx))
+	var stderr bytes.Buffer
+	cmd, forwarder := w.forwarder(t, cache.URL(), &stderr)
+	l := newTimelineOf(t, deliveryRulesAt)
+	l.targets["forward"] = forwarder
+	acked := func() float64 {
+		return w.figures(t, forwarder).values[`watchtower_feed_acked_total{group="outward",topic="all"`]
+	}
+	l.until(t, w, "the forwarder has come up", func() bool { return len(l.series["watchtower_feed_active"]) > 0 })
+	first, second := w.one(0, "first"), w.one(1, "second")
+	w.create(t, []client{w.client(t, s)}, first)
+	w.becomes(t, "the first is told", func() bool { return acked() >= 4 })
+	for range 30 { // a quarter of an hour
+		var consumers []alert
+		for _, a := range l.rules {
+			if strings.HasPrefix(a.Alert, "WatchtowerConsumer") {
+				consumers = append(consumers, a)
+			}
+		}
+		if l.look(t, w, consumers); len(consumers) != 4 || len(l.firing()) > 0 {
+			t.Fatalf("of %d alerts %v fire, and nothing is wrong", len(consumers), l.firing())
+		}
+	}
+	before := acked()
+	check(t, cache.Kill())
+	w.create(t, []client{w.client(t, s)}, second)
+	l.fires(t, w, "WatchtowerConsumerStuck")
+	check(t, cache.Start(w.ctx))
+	l.ends(t, w, "WatchtowerConsumerStuck")
+	w.becomes(t, "what had waited is told", func() bool { return acked() >= before+4 })
+	w.done(t, s)
+	check(t, cmd.Process.Signal(syscall.SIGTERM))
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, &stderr)
+	}
+	check(t, s.Stop(w.ctx))
+	w.judge(t)
 }

@@ -63,7 +63,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	p := program(stderr)
-	root.AddCommand(serve(stderr), request(stderr), forward(stderr), p.Keys(), p.Projections(), p.Archive(), p.Audit(), configuration(), versionCommand())
+	root.AddCommand(serve(stderr), request(stderr), forward(p), p.Migrate(), p.Keys(), p.Consumers(), p.Verify(), p.Projections(), p.Archive(), p.Audit(), p.Tail(), configuration(), versionCommand())
 	root.AddCommand(examine(stderr))
 	root.AddCommand(console.Commands()...)
 	return root
@@ -73,11 +73,16 @@ func resolve(cmd *cobra.Command) (settings.Settings, []config.Setting, error) {
 	return settings.Resolve(cmd.Flags(), os.Environ(), os.ReadFile)
 }
 
+// withSettings gives a command the flags of the configuration.
+func withSettings(cmd *cobra.Command) {
+	operator.Settings(cmd, "relayer", "docs/relayer.md", settings.Flags)
+}
+
 // program is what this one's operators use.
 func program(stderr io.Writer) operator.Program {
 	return operator.Program{
 		Name: "relayer", Models: append(delivery.Models(), intents.Model(intent.Codec())), Stderr: stderr,
-		Settings: func(cmd *cobra.Command) { operator.Settings(cmd, "relayer", "docs/relayer.md", settings.Flags) },
+		Settings: withSettings, Judges: judges, VerifyHelp: verifyHelp,
 		Resolve: func(cmd *cobra.Command) (config.Config, error) {
 			s, _, err := resolve(cmd)
 			return s.Delivery, err

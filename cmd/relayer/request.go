@@ -37,7 +37,7 @@ func request(stderr io.Writer) *cobra.Command {
 			return put(cmd.Context(), s, delivery.StorageOptions{Log: delivery.Logger(s.Delivery.Log.Format, stderr, s.Delivery.Log.Level)}, cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
-	settings.Flags(cmd.Flags())
+	withSettings(cmd)
 	return cmd
 }
 

@@ -40,8 +40,9 @@ type timeline struct {
 }
 
 const (
-	step    = 30 * time.Second
-	rulesAt = "../../deploy/prometheus/relay.yml"
+	step            = 30 * time.Second
+	rulesAt         = "../../deploy/prometheus/relay.yml"
+	deliveryRulesAt = "../../deploy/prometheus/rules.yml"
 )
 
 type alert struct {
@@ -70,9 +71,11 @@ func (s sample) FH() *histogram.FloatHistogram { return nil }
 func (s sample) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
 func (s sample) Copy() chunks.Sample           { return s }
 
-func newTimeline(t *testing.T) *timeline {
+func newTimeline(t *testing.T) *timeline { t.Helper(); return newTimelineOf(t, rulesAt) }
+
+func newTimelineOf(t *testing.T, path string) *timeline {
 	t.Helper()
-	text, err := os.ReadFile(rulesAt)
+	text, err := os.ReadFile(path)
 	check(t, err)
 	var file struct {
 		Groups []struct{ Rules []alert }
@@ -111,7 +114,7 @@ func (l *timeline) look(t *testing.T, w *world, rules []alert) {
 		check(t, err)
 		for line := range strings.Lines(string(text)) {
 			name, _, _ := strings.Cut(line, "{")
-			ours := strings.HasPrefix(name, "watchtower_relay_") || strings.HasPrefix(name, "watchtower_reader_")
+			ours := slices.ContainsFunc([]string{"relay", "reader", "feed"}, func(of string) bool { return strings.HasPrefix(name, "watchtower_"+of+"_") })
 			if ours && !strings.HasSuffix(name, "_bucket") { // which no alert asks for
 				l.take(t, instance, strings.TrimSpace(line))
 			}

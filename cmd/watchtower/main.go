@@ -63,7 +63,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	p := program(stderr)
-	root.AddCommand(serve(stderr), migrate(stderr), p.Keys(), forward(stderr), consumers(stderr), verification(stderr), p.Archive(), p.Projections(), p.Audit(), follow(), configuration(), versionCommand())
+	root.AddCommand(serve(stderr), p.Migrate(), p.Keys(), forward(p), p.Consumers(), p.Verify(), p.Archive(), p.Projections(), p.Audit(), p.Tail(), configuration(), versionCommand())
 	return root
 }
 
@@ -99,26 +99,6 @@ func serve(stderr io.Writer) *cobra.Command {
 			level := new(slog.LevelVar)
 			level.Set(c.Log.Level)
 			return app.Serve(cmd.Context(), c, app.Options{Build: build(), Log: app.Logger(c.Log.Format, stderr, level), Level: level, Crash: app.Crash()})
-		},
-	}
-	config.Flags(cmd.Flags())
-	return cmd
-}
-
-func migrate(stderr io.Writer) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "migrate", Short: "Bring the databases' schemas up to date and end", Args: cobra.NoArgs,
-		Long: "Bring the databases' schemas up to date and end. Serving does the same at its start,\nso this is for those who give the service no right to change schemas.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, _, err := resolve(cmd)
-			if err != nil {
-				return err
-			}
-			storage, err := app.OpenStorage(cmd.Context(), c, app.StorageOptions{Log: logger(c, stderr)})
-			if err != nil {
-				return err
-			}
-			return storage.Close(cmd.Context())
 		},
 	}
 	config.Flags(cmd.Flags())
@@ -161,8 +141,4 @@ func versionCommand() *cobra.Command {
 			return err
 		},
 	}
-}
-
-func logger(c config.Config, w io.Writer) *slog.Logger {
-	return app.Logger(c.Log.Format, w, c.Log.Level)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/VictoriaMetrics/metricsql"
 	"github.com/goccy/go-yaml"
+
+	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
 
 // known is every name an expression may ask for, with its labels.
@@ -26,6 +28,9 @@ func known() map[string][]string {
 			names[d.Name+"_bucket"] = append(slices.Clone(labels), "le")
 			delete(names, d.Name)
 		}
+	}
+	for _, m := range feed.Metrics() { // of consumers' own processes
+		names[m.Name] = append([]string{"group", "topic"}, process...)
 	}
 	return names
 }

@@ -30,12 +30,18 @@ func (r *run) log(ctx context.Context) error {
 		r.dense(last, e.Position)
 		last, at = e.Position, e.At
 		r.broken(judge.Event(e)...)
+		for _, other := range r.Judges {
+			r.broken(other.Event(e)...)
+		}
 	})
 	if err != nil {
 		return err
 	}
 	r.dense(last, r.head+1)
 	r.broken(judge.Finish(promise.End{Now: at})...)
+	for _, other := range r.Judges {
+		r.broken(other.Finish()...)
+	}
 	r.report.Log = judge.Figures()
 	for share := uint64(1); share < shares; share++ {
 		ids := promise.Unique{Share: of(share)}

@@ -81,8 +81,18 @@ type Options struct {
 	// Nodes are the chains that are asked; none leaves the chain out.
 	Nodes map[chain.ID]Node
 	Now   func() time.Time
+	// Judges judge the log beside the one of transactions and groups, each from its first
+	// event on.
+	Judges []Judge
 	// Progress is told of each step how much is done; nil is not.
 	Progress func(step string, done, of uint64)
+}
+
+// Judge judges a log by what else is promised.
+type Judge interface {
+	Event(r event.Recorded) []promise.Violation
+	// Finish tells what shows only at the end.
+	Finish() []promise.Violation
 }
 
 // Report is what was found.

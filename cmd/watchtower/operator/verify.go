@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"encoding/json"
@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/verify"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
@@ -38,31 +37,35 @@ read models and queue are those that --database names.
 Progress goes to standard error. The exit status is 0 if all is well, 1 if something
 is not, 2 if it could not be told. See docs/verify.md.`
 
-func verification(stderr io.Writer) *cobra.Command {
+// Verify is the command "verify", by which a store is held against itself.
+func (p Program) Verify() *cobra.Command {
 	var asJSON, quiet bool
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Hold the store against itself and the chain, writing nothing", Args: cobra.NoArgs, Long: verifyHelp,
-		Example: "  watchtower verify --store postgres://… --chains 42431=https://…",
+		Use: "verify", Short: "Hold the store against itself and the chain, writing nothing", Args: cobra.NoArgs, Long: verifyHelp + p.VerifyHelp,
+		Example: "  " + p.Name + " verify --store postgres://… --chains 42431=https://…",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, _, err := resolve(cmd)
+			c, err := p.Resolve(cmd)
 			if err != nil {
 				return err
 			}
 			began := time.Now()
-			i, err := app.Inspect(cmd.Context(), c, logger(c, stderr))
+			i, err := app.Inspect(cmd.Context(), c, p.logger(c))
 			if err != nil {
-				return operator.Unchecked{Err: err}
+				return Unchecked{err}
 			}
 			defer i.Close() //nolint:errcheck // it was only read
 			options := verify.Options{Work: i.Work, Log: i.Log, Again: i.Again, Sparse: i.Sparse, Nodes: i.Nodes, Began: began, Now: time.Now}
+			if p.Judges != nil {
+				options.Judges = p.Judges()
+			}
 			if !quiet {
-				options.Progress = operator.Progress(stderr)
+				options.Progress = Progress(p.Stderr)
 			}
 			report, err := verify.Run(cmd.Context(), options)
 			return errors.Join(show(cmd.OutOrStdout(), report, asJSON), verdict(report, err))
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "tell no progress")
 	return cmd
@@ -75,9 +78,9 @@ func verdict(report verify.Report, err error) error {
 	case len(report.Broken) > 0:
 		return errors.Join(errBroken, err)
 	case err != nil:
-		return operator.Unchecked{Err: err}
+		return Unchecked{err}
 	case len(report.Unchecked) > 0:
-		return operator.Unchecked{Err: fmt.Errorf("not everything could be looked at: %s", report.Unchecked[0])}
+		return Unchecked{Err: fmt.Errorf("not everything could be looked at: %s", report.Unchecked[0])}
 	}
 	return nil
 }

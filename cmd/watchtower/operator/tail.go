@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bytes"
@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
-	"github.com/tempo-watchtower/watchtower/cmd/watchtower/operator"
 )
 
 // What a client of a service reads of its environment.
@@ -44,19 +43,20 @@ type tailing struct {
 	filter       watchtower.EventFilter
 }
 
-func follow() *cobra.Command {
+// Tail is the command "tail", which shows events of a running service.
+func (p Program) Tail() *cobra.Command {
 	var o tailing
 	cmd := &cobra.Command{
 		Use: "tail", Short: "Show events of a running service as they are recorded", Args: cobra.NoArgs, Long: tailHelp,
-		Example: "  watchtower tail --name tx.mined,tx.finalized --sender 0x…\n  watchtower tail --after 0 --until head --json | jq .name",
+		Example: "  " + p.Name + " tail --name tx.mined,tx.finalized --sender 0x…\n  " + p.Name + " tail --after 0 --until head --json | jq .name",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := o.client(os.Getenv)
 			if err != nil {
-				return operator.Unchecked{Err: err}
+				return Unchecked{err}
 			}
-			client.HTTP = &http.Client{Transport: &reach{next: http.DefaultTransport, ctx: cmd.Context(), to: cmd.ErrOrStderr()}}
+			client.HTTP = &http.Client{Transport: &reach{next: http.DefaultTransport, ctx: cmd.Context(), to: cmd.ErrOrStderr(), program: p.Name}}
 			show := pretty
-			if o.lines || !operator.IsTerminal(cmd.OutOrStdout()) {
+			if o.lines || !IsTerminal(cmd.OutOrStdout()) {
 				show = asLine
 			}
 			return o.run(cmd.Context(), client, cmd.OutOrStdout(), show)
@@ -156,5 +156,5 @@ func pretty(e watchtower.Event) ([]byte, error) {
 		data = append(data[:prettyData], '…')
 	}
 	line := fmt.Sprintf("%s %8d  %-24s %d/%s  %s  %s", e.At.UTC().Format("2006-01-02 15:04:05.000"), e.Position, e.Name, e.ChainID, about, e.Meta.Actor, string(data))
-	return []byte(operator.Plain(line) + "\n"), nil
+	return []byte(Plain(line) + "\n"), nil
 }

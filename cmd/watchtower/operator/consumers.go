@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -16,7 +16,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/consumer"
 )
 
-func consumers(stderr io.Writer) *cobra.Command {
+// Consumers is the command "consumers", on the programs that consume events.
+func (p Program) Consumers() *cobra.Command {
 	parent := &cobra.Command{
 		Use: "consumers", Short: "Look at those who consume events, and have parked streams go on",
 		Long: "Look at the groups of programs that consume events by infra/feed or forward, and have\n" +
@@ -24,24 +25,24 @@ func consumers(stderr io.Writer) *cobra.Command {
 			"shows it. The process that has the group sees a wish within a second. See docs/watermill.md.",
 	}
 	parent.AddCommand(
-		onGroups(stderr, "list", "List the groups: checkpoint, events behind it, parked streams, and who has it", cobra.NoArgs, listConsumers),
-		onGroups(stderr, "parked GROUP", "List the streams that a group could not get past, and why", cobra.ExactArgs(1), listParked),
-		onGroups(stderr, "retry GROUP STREAM", "Go on with the event that a stream was parked at", cobra.ExactArgs(2), wish(consumer.Retry)),
-		onGroups(stderr, "skip GROUP STREAM VERSION", "Leave out the event that a stream is parked at, of that version, and go on behind it", cobra.ExactArgs(3), wish(consumer.Skip)),
+		p.onGroups("list", "List the groups: checkpoint, events behind it, parked streams, and who has it", cobra.NoArgs, listConsumers),
+		p.onGroups("parked GROUP", "List the streams that a group could not get past, and why", cobra.ExactArgs(1), listParked),
+		p.onGroups("retry GROUP STREAM", "Go on with the event that a stream was parked at", cobra.ExactArgs(2), wish(consumer.Retry)),
+		p.onGroups("skip GROUP STREAM VERSION", "Leave out the event that a stream is parked at, of that version, and go on behind it", cobra.ExactArgs(3), wish(consumer.Skip)),
 	)
 	return parent
 }
 
 // onGroups is a command on the configured store's consumers.
-func onGroups(stderr io.Writer, use, short string, args cobra.PositionalArgs, do func(ctx context.Context, f app.Feed, to io.Writer, args []string) error) *cobra.Command {
+func (p Program) onGroups(use, short string, args cobra.PositionalArgs, do func(ctx context.Context, f app.Feed, to io.Writer, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: args,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			c, _, err := resolve(cmd)
+			c, err := p.Resolve(cmd)
 			if err != nil {
 				return err
 			}
-			f, err := app.OpenFeed(cmd.Context(), c, logger(c, stderr))
+			f, err := app.OpenFeed(cmd.Context(), c, p.logger(c))
 			if err != nil {
 				return err
 			}
@@ -49,7 +50,7 @@ func onGroups(stderr io.Writer, use, short string, args cobra.PositionalArgs, do
 			return do(cmd.Context(), f, cmd.OutOrStdout(), args)
 		},
 	}
-	settings(cmd)
+	p.Settings(cmd)
 	return cmd
 }
 

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bytes"
@@ -40,7 +40,7 @@ func TestTail(t *testing.T) {
 		{nil, `"position":7`},
 	} {
 		asked = nil
-		cmd := follow()
+		cmd := Program{Name: "watchtower"}.Tail()
 		var out bytes.Buffer
 		cmd.SetOut(&out)
 		cmd.SetArgs(append(tt.args, "--url", service.URL, "--key-file", key, "--after", "5", "--until", "9", "--name", "tx.mined", "--chain", "1"))
@@ -91,7 +91,7 @@ func TestTailTellsOfTrouble(t *testing.T) {
 		}
 	}))
 	defer service.Close()
-	cmd := follow()
+	cmd := Program{Name: "watchtower"}.Tail()
 	var out, said bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.SetErr(&said)
@@ -109,7 +109,7 @@ func TestTailTellsOfTrouble(t *testing.T) {
 // Mistakes in flags are told before anything is asked.
 func TestTailRefuses(t *testing.T) {
 	for _, args := range [][]string{{"--after", "x"}, {"--until", "-1"}, {"--key-file", filepath.Join(t.TempDir(), "nothing")}, {"more"}} {
-		cmd := follow()
+		cmd := Program{Name: "watchtower"}.Tail()
 		cmd.SetArgs(append(args, "--url", "http://127.0.0.1:1"))
 		cmd.SetOut(&bytes.Buffer{})
 		cmd.SetErr(&bytes.Buffer{})

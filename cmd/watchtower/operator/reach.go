@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -13,10 +13,11 @@ import (
 // reach makes a client's requests, and says when the service cannot be reached, and when
 // it can again. A request that is made again is not said to fail again.
 type reach struct {
-	next  http.RoundTripper
-	ctx   context.Context //nolint:containedctx // whose end is nobody's failure; a request has one that ends before
-	to    io.Writer
-	state string // what was said last; empty is nothing
+	next    http.RoundTripper
+	ctx     context.Context //nolint:containedctx // whose end is nobody's failure; a request has one that ends before
+	to      io.Writer
+	program string
+	state   string // what was said last; empty is nothing
 }
 
 // What a service may be like, for those who wait for it.
@@ -61,5 +62,5 @@ func (r *reach) say(of *url.URL, state, why string) {
 	if why != "" {
 		state += ": " + why
 	}
-	fmt.Fprintf(r.to, "watchtower: %s://%s: %s\n", of.Scheme, of.Host, state) //nolint:errcheck // the events are what counts
+	fmt.Fprintf(r.to, "%s: %s://%s: %s\n", r.program, of.Scheme, of.Host, state) //nolint:errcheck // the events are what counts
 }

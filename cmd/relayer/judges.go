@@ -1,0 +1,51 @@
+package main
+
+import (
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/verify"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
+	"github.com/tempo-watchtower/watchtower/domain/promise/lanes"
+	"github.com/tempo-watchtower/watchtower/domain/promise/safeguards"
+)
+
+const verifyHelp = `
+
+Of a relayer's log also the lanes, intents and safeguards are judged: that no nonce was
+given twice, nobody superseded has written, each intent was carried out once, and budgets
+and switches were kept. The read model of intents is held against the log by
+"relayer projections verify".`
+
+// stopGrace is how long after a halt, or after a signer was stopped, what had been allowed
+// before may still be recorded.
+const stopGrace = time.Minute
+
+// judges judge what the relay promises, from the log alone.
+func judges() []verify.Judge {
+	nonces, wishes := lanes.New(lanes.Settings{}), intents.New()
+	kept := safeguards.New(safeguards.Settings{Grace: stopGrace, Gas: fee.GasMin})
+	return []verify.Judge{
+		judged{nonces.Event, func() []promise.Violation { return nonces.Finish(time.Now()) }},
+		judged{wishes.Event, func() []promise.Violation { return wishes.Finish(nobody, false) }},
+		judged{kept.Event, func() []promise.Violation { return nil }},
+	}
+}
+
+// nobody tells of no chain: transactions are held against it as delivery's.
+func nobody(chain.ID) promise.Chain { return nil }
+
+// judged is a judge of the domain's.
+type judged struct {
+	event  func(event.Recorded) []promise.Violation
+	finish func() []promise.Violation
+}
+
+// Event judges an event.
+func (j judged) Event(r event.Recorded) []promise.Violation { return j.event(r) }
+
+// Finish tells what shows only at the end.
+func (j judged) Finish() []promise.Violation { return j.finish() }

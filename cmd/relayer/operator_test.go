@@ -1,0 +1,84 @@
+package main_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+)
+
+// What operators do to a watchtower's store they do to a relayer's: they bring its schemas
+// up to date, follow what is recorded, look at consumers, and hold it against itself and
+// the chain, also while it runs. Of what the relay promises a log that breaks it is told.
+func TestLookedAfter(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
+		w := newWorld(t, kinds()[1], store)
+		w.says(t, 0, "", nil, "migrate")
+		s := w.relayer(t)
+		check(t, s.Start(w.ctx))
+		c := w.client(t, s)
+		w.create(t, []client{c}, w.payments(3)...)
+		w.done(t, s)
+		if out := w.asks(t, "tail", "--url="+s.URL, "--after=0", "--until=head", "--json", "--name=tx.finalized"); strings.Count(out, `"tx.finalized.v1"`) != 3 {
+			t.Errorf("the tail is %s", out)
+		}
+		w.says(t, 0, "BEHIND", nil, "consumers", "list")
+		w.says(t, 0, "all is well", nil, "verify", "--quiet")
+		check(t, s.Stop(w.ctx))
+		w.judge(t)
+
+		storage, err := delivery.OpenStorage(w.ctx, w.settings.Delivery, delivery.StorageOptions{Log: slog.New(slog.DiscardHandler)})
+		check(t, err)
+		stream := lane.Stream(chain.Sequence{Chain: w.id, Sender: wallet.Dev(0).Address()})
+		var version event.Version
+		for r, err := range storage.Log.ReadStream(w.ctx, stream, 0) {
+			check(t, err)
+			version = r.Version
+		}
+		name, data, err := lane.Codec().Encode(lane.Opened{Holder: "an impostor", Token: 1, At: time.Now()})
+		check(t, err)
+		_, err = storage.Log.Append(w.ctx, stream, version, event.Event{ID: event.ID{1}, Name: name, Data: data, Meta: event.Meta{Actor: "tester"}})
+		check(t, err)
+		check(t, storage.Close(context.WithoutCancel(w.ctx)))
+		if out := w.says(t, 1, "P7", nil, "verify", "--quiet"); !strings.Contains(out, string(stream)) {
+			t.Errorf("it says %s", out)
+		}
+	})
+}
+
+// Who forgets to say which configuration is meant is not told that all is well.
+func TestDoctorOfNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds()[1], inFiles)
+	s := w.relayer(t)
+	check(t, s.Start(w.ctx))
+	c := w.client(t, s)
+	r := w.one(0, "one")
+	w.create(t, []client{c}, r)
+	w.done(t, s)
+	if got := c.must(t, http.StatusOK, http.MethodGet, at(r), nil); got.Status != intent.StatusCompleted {
+		t.Errorf("it is %s", got.Status)
+	}
+	w.flags = without(w.flags, "--chains=", "--confirmations=", "--pools=", "--signers-")
+	w.says(t, 2, "there is no lane to look at", nil, "doctor")
+	check(t, s.Stop(w.ctx))
+}
+
+// asks is what a command that asks a service, and opens no store, prints.
+func (w *world) asks(t *testing.T, args ...string) string {
+	t.Helper()
+	flags := w.flags
+	defer func() { w.flags = flags }()
+	w.flags = nil
+	return w.says(t, 0, "", nil, args...)
+}

@@ -1,0 +1,207 @@
+package settings_test
+
+import (
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/infra/keys"
+)
+
+const top = "../../.."
+
+// composed is what these tests care about of a service of docker-compose.yml.
+type composed struct {
+	Image       string
+	Profiles    []string
+	Command     []string
+	Build       struct{ Target string }
+	Environment map[string]string
+	Ports       []string
+	Volumes     []string
+	DependsOn   any `yaml:"depends_on"`
+}
+
+func read(t *testing.T, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(top, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func services(t *testing.T) map[string]composed {
+	t.Helper()
+	var file struct{ Services map[string]composed }
+	read(t, "docker-compose.yml", &file)
+	for name, s := range file.Services {
+		needs, _ := s.DependsOn.(map[string]any)
+		for other := range needs {
+			on, there := file.Services[other]
+			if !there || len(on.Profiles) > 0 && !cmp.Equal(on.Profiles, s.Profiles) {
+				t.Errorf("%s needs %s, which does not start with it", name, other)
+			}
+		}
+	}
+	return file.Services
+}
+
+// environ is what a service's process finds: what its image says, and in its place what
+// the service does.
+func (s composed) environ(t *testing.T) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(top, "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, image, found := strings.Cut(string(text), " AS "+s.Build.Target+"\n")
+	if !found {
+		t.Fatalf("the Dockerfile has no target %q", s.Build.Target)
+	}
+	image, _, _ = strings.Cut(image, "\nFROM ")
+	for _, said := range regexp.MustCompile(`(WATCHTOWER_[A-Z_]+)=(\S+)`).FindAllStringSubmatch(image, -1) {
+		if _, over := s.Environment[said[1]]; !over {
+			all = append(all, said[0])
+		}
+	}
+	for name, value := range s.Environment {
+		all = append(all, name+"="+value)
+	}
+	return all
+}
+
+// published are the ports of a service that this machine can reach, each on loopback.
+func (s composed) published(t *testing.T) (ports []string) {
+	t.Helper()
+	for _, p := range s.Ports {
+		parts := strings.Split(p, ":")
+		if len(parts) != 3 || parts[0] != "127.0.0.1" {
+			t.Fatalf("%s is not on loopback", p)
+		}
+		ports = append(ports, parts[2])
+	}
+	slices.Sort(ports)
+	return ports
+}
+
+func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
+
+// What docker-compose.yml starts has a configuration that serves: the relayer with a key
+// that it may use, its API where its port is published.
+func TestComposed(t *testing.T) {
+	all := services(t)
+	tower, relayer := all["watchtower"], all["relayer"]
+	c, _, err := config.Resolve(nil, tower.environ(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CheckServe(); err != nil || c.CheckAccess(false) != nil {
+		t.Errorf("the watchtower would not serve: %v", err)
+	}
+	s, _, err := settings.Resolve(nil, relayer.environ(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{s.CheckServe(), s.Delivery.CheckServe(), s.CheckAccess(false), s.Delivery.CheckAccess(false)} {
+		if err != nil {
+			t.Errorf("the relayer would not serve: %v", err)
+		}
+	}
+	if s.Delivery.Store.URL.Equal(c.Store.URL) || s.Delivery.Store.Engine != config.Postgres {
+		t.Error("the relayer has no log of its own")
+	}
+	if !cmp.Equal(relayer.Profiles, []string{"relay"}) || len(tower.Profiles) > 0 {
+		t.Errorf("profiles %v and %v", relayer.Profiles, tower.Profiles)
+	}
+	want := []string{port(s.Delivery.Listen), port(s.Delivery.MetricsListen), port(s.Front.Listen)}
+	if diff := cmp.Diff(want, relayer.published(t)); diff != "" {
+		t.Errorf("ports: %s", diff)
+	}
+	signers, err := keys.Environment(relayer.environ(t), s.Signers.Environment, slog.New(slog.DiscardHandler))
+	if err != nil || len(signers) != 1 {
+		t.Fatalf("%v, %v", signers, err)
+	}
+	if a := signers[0].Address(); !slices.Contains(s.Signers.Allowed, a) || !slices.Contains(s.Pools.Named("hot"), a) {
+		t.Errorf("%s may not sign", a)
+	}
+	forward := all["relayer-forward"]
+	f, _, err := settings.Resolve(nil, forward.environ(t), nil)
+	if err != nil || !f.Delivery.Store.URL.Equal(s.Delivery.Store.URL) || !slices.Contains(forward.Command, "--to") {
+		t.Errorf("the forwarder reads another log: %v", err)
+	}
+}
+
+// What is scraped is what runs, and where its metrics are; every file of rules that there
+// is is loaded, from where it is mounted.
+func TestScraped(t *testing.T) {
+	all := services(t)
+	var prometheus struct {
+		RuleFiles     []string `yaml:"rule_files"`
+		ScrapeConfigs []struct {
+			JobName       string                       `yaml:"job_name"`
+			StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
+			DNS           []struct {
+				Names []string
+				Port  int
+			} `yaml:"dns_sd_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	read(t, "deploy/prometheus/prometheus.yml", &prometheus)
+	scraped := map[string]bool{}
+	for _, job := range prometheus.ScrapeConfigs {
+		for _, c := range job.StaticConfigs {
+			for _, target := range c.Targets {
+				host, at, _ := strings.Cut(target, ":")
+				if s, there := all[host]; host != "localhost" && (!there || len(s.Profiles) > 0 || at != "8421") {
+					t.Errorf("%s scrapes %s, which does not always run, or not there", job.JobName, target)
+				}
+				scraped[host] = true
+			}
+		}
+		for _, c := range job.DNS {
+			for _, host := range c.Names {
+				if s, there := all[host]; !there || len(s.Profiles) == 0 || c.Port != 8421 {
+					t.Errorf("%s scrapes %s:%d, which always runs, or not there", job.JobName, host, c.Port)
+				}
+				scraped[host] = true
+			}
+		}
+	}
+	for name, s := range all {
+		if s.Build.Target != "" && !scraped[name] {
+			t.Errorf("nobody scrapes %s", name)
+		}
+	}
+	mounted := map[string]string{}
+	for _, v := range all["prometheus"].Volumes {
+		if from, to, ok := strings.Cut(strings.TrimSuffix(v, ":ro"), ":"); ok {
+			mounted[to] = from
+		}
+	}
+	loaded := map[string]bool{}
+	for _, path := range prometheus.RuleFiles {
+		loaded[filepath.Base(mounted[path])] = true
+	}
+	there, err := filepath.Glob(filepath.Join(top, "deploy/prometheus/*.yml"))
+	if err != nil || len(there) < 3 {
+		t.Fatal(there, err)
+	}
+	for _, path := range there {
+		if name := filepath.Base(path); name != "prometheus.yml" && !loaded[name] {
+			t.Errorf("%s is not loaded: %v", name, slices.Collect(maps.Keys(loaded)))
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
+	"github.com/tempo-watchtower/watchtower/infra/broker"
+	"github.com/tempo-watchtower/watchtower/infra/feed"
+)
+
+// Forward says what a program forwards.
+type Forward struct {
+	Short, Long, Topics, Example string
+	As, Group                    string // where to, and as which consumer group, unless something else is said
+	// Of makes what is forwarded of the log; nil is the log itself.
+	Of func(feed.Log) feed.Log
+}
+
+// toVar keeps a broker's password out of the list of processes. It has not the prefix of
+// the settings, for it is none: other commands would refuse it.
+const toVar = "FORWARD_TO"
+
+// forwarding is what the flags say.
+type forwarding struct {
+	to, topic, as, group, metrics string
+	partitions                    int
+	keep                          int64
+	fromEnd                       bool
+}
+
+// Forward is the command "forward", which publishes events to a broker.
+func (p Program) Forward(what Forward) *cobra.Command {
+	var f forwarding
+	cmd := &cobra.Command{
+		Use: "forward --to URL", Short: what.Short, Args: cobra.NoArgs, Long: what.Long, Example: what.Example,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := p.Resolve(cmd)
+			if err != nil {
+				return err
+			}
+			if f.to == "" {
+				f.to = os.Getenv(toVar)
+			}
+			return f.run(cmd.Context(), c, what.Of, p.logger(c))
+		},
+	}
+	p.Settings(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.to, "to", "", "the broker: redis://…, rediss://…, nats://… or tls://… (NATS with TLS); or in "+toVar)
+	flags.StringVar(&f.topic, "topic", feed.All, what.Topics+": all, stream:PREFIX,… or name:PREFIX,…")
+	flags.StringVar(&f.as, "as", what.As, "the stream or subject to publish to")
+	flags.IntVar(&f.partitions, "partitions", 0, "spread streams over so many subjects, AS-0, AS-1, …; 0 is AS alone")
+	flags.StringVar(&f.group, "group", what.Group, "the consumer group; another one publishes everything anew")
+	flags.Int64Var(&f.keep, "keep", 0, "about how many messages the broker keeps of each stream; 0 keeps all")
+	flags.BoolVar(&f.fromEnd, "from-end", false, "a new group begins with what comes from now on")
+	flags.StringVar(&f.metrics, "metrics", "", "where to serve /metrics; empty is nowhere")
+	return cmd
+}
+
+func (f forwarding) run(ctx context.Context, c config.Config, of func(feed.Log) feed.Log, log *slog.Logger) (err error) {
+	if f.to == "" {
+		return errors.New("forward: --to names no broker")
+	}
+	app.LogRedis(log)
+	source, err := app.OpenFeed(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	publisher, err := broker.Open(ctx, f.to, broker.Options{Keep: f.keep})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, publisher.Close()) }()
+	events := feed.Log(source.Log)
+	if of != nil {
+		events = of(events)
+	}
+	forwarder, err := feed.NewForwarder(
+		feed.Options{Log: events, Groups: source.Groups, Group: f.group, FromEnd: f.fromEnd, Logger: log},
+		feed.Forwarding{Topic: f.topic, Publisher: publisher, To: f.as, Partitions: f.partitions})
+	if err != nil {
+		return err
+	}
+	end, err := app.ServeFigures(ctx, f.metrics, forwarder)
+	if err != nil {
+		return err
+	}
+	defer end()
+	log.Info("forwarding", "store", c.Store.String(), "to", config.NewSecret(f.to), "topic", f.topic, "as", f.as, "group", f.group)
+	return forwarder.Run(ctx)
+}
