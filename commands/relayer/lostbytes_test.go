@@ -9,6 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
 )
 
 // The process dies when it has recorded attempts and handed none over, and the vault loses
@@ -40,6 +41,41 @@ func TestLostBytes(t *testing.T) {
 		if got := len(w.intent(id).Attempts); got != n {
 			t.Errorf("%s has %d attempts, not %d", id, got, n)
 		}
+	}
+}
+
+// Bytes of attempts are wanted from when they are recorded to when their nonce is closed,
+// and nobody else's are.
+func TestWantedBytes(t *testing.T) {
+	w := newWorld(t)
+	ids := w.ask(w.request(1), w.request(2))
+	l, ln := w.live(0, false)
+	l.point = "lane.attempted"
+	w.doomed(l, ln, func() bool { return false })
+	all := w.attempted()
+	wanted := func() (n int) {
+		of := Attempts{Lanes: ln.Lanes, Vault: ln.Vault, Decode: tempo.Decode}
+		for _, hash := range append(all, chain.Hash{1}) {
+			is, err := of.Wanted(t.Context(), payload.Ref{Chain: moderato, Hash: hash})
+			must(t, err)
+			if is {
+				n++
+			}
+		}
+		return n
+	}
+	stray := w.rival(70)
+	ref := payload.Ref{Chain: moderato, Hash: chain.Keccak(stray)}
+	all = append(all, ref.Hash)
+	vault := ln.Vault
+	vault.Rows = w.db.Payloads()
+	must(t, vault.Keep(t.Context(), []commands.Payload{{Ref: ref, Raw: stray}}))
+	if n := wanted(); n != 2 {
+		t.Errorf("%d are wanted while nobody has them, not 2", n)
+	}
+	w.until(w.worker(), "they are done", w.ended(intent.StatusCompleted, ids...))
+	if n := wanted(); n != 0 {
+		t.Errorf("%d are wanted when all is done", n)
 	}
 }
 

@@ -31,9 +31,12 @@ type Retention struct {
 	Transactions commands.Transactions
 	Payloads     commands.PayloadRows
 	Settings     Settings
-	Now          func() time.Time
-	Random       io.Reader
-	Log          *slog.Logger
+	// Wanted reports whether payloads that no transaction names are wanted all the same, by
+	// whoever keeps bytes long before they are submitted. nil wants none.
+	Wanted func(ctx context.Context, ref payload.Ref) (bool, error)
+	Now    func() time.Time
+	Random io.Reader
+	Log    *slog.Logger
 }
 
 // Part is one thing that retention does, under a name for its lease and checkpoint.
@@ -174,8 +177,8 @@ func (r *Retention) sweepForEver(ctx context.Context) error {
 	}
 }
 
-// Sweep erases payloads kept before a time that no transaction names, or whose
-// transaction says that they were erased. It returns how many.
+// Sweep erases payloads kept before a time that no transaction names and nobody wants, or
+// whose transaction says that they were erased. It returns how many.
 func (r *Retention) Sweep(ctx context.Context, before time.Time) (swept int, err error) {
 	var after payload.Ref
 	for {
@@ -204,6 +207,11 @@ func (r *Retention) sweep(ctx context.Context, ref payload.Ref, before time.Time
 		return 0, err
 	case result.Version > 0 && !result.State.Erased:
 		return 0, nil
+	}
+	if result.Version == 0 && r.Wanted != nil {
+		if wanted, err := r.Wanted(ctx, ref); err != nil || wanted {
+			return 0, err
+		}
 	}
 	// Its owner may be submitting it again at this moment: what is kept anew stays.
 	if err := r.Payloads.EraseOrphan(ctx, ref, before); err != nil {

@@ -3,6 +3,7 @@ package retention
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -61,6 +62,41 @@ func TestSweepSparesWhatIsSubmittedMeanwhile(t *testing.T) {
 	check(t, err)
 	if got, err := vault.Bytes(t.Context(), ref); err != nil || string(got) != string(raw) {
 		t.Errorf("bytes of an accepted transaction: %v", err)
+	}
+}
+
+// Bytes that whoever has kept them will submit much later are left alone for as long as that
+// is so, or is not known; others are not.
+func TestSweepSparesWhatIsWanted(t *testing.T) {
+	db, err := embedded.Open("", embedded.Options{})
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
+	master, err := payload.NewMaster(make([]byte, payload.KeyBytes))
+	check(t, err)
+	vault := commands.Vault{Rows: db.Payloads(), Master: master, Random: rand.Reader}
+	wanted, other := payload.Ref{Chain: 1, Hash: chain.Hash{1}}, payload.Ref{Chain: 1, Hash: chain.Hash{2}}
+	check(t, vault.Keep(t.Context(), []commands.Payload{{Ref: wanted, Raw: []byte("wanted")}, {Ref: other, Raw: []byte("other")}}))
+	answer, trouble := true, errors.New("the log is away")
+	r := &Retention{
+		Store: db.Log(), Transactions: commands.Transactions{Store: db.Log(), Codec: tx.Codec()}, Payloads: db.Payloads(),
+		Wanted: func(_ context.Context, ref payload.Ref) (bool, error) { return answer && ref == wanted, trouble },
+		Now:    time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+	}
+	for _, want := range []struct {
+		swept int
+		err   error
+		left  int
+	}{{0, trouble, 2}, {1, nil, 1}, {1, nil, 0}} {
+		n, err := r.Sweep(t.Context(), time.Now().Add(time.Minute))
+		refs, failed := db.Payloads().Orphans(t.Context(), time.Now().Add(time.Minute), payload.Ref{}, 10)
+		check(t, failed)
+		if n != want.swept || !errors.Is(err, want.err) || len(refs) != want.left {
+			t.Errorf("%d are swept (%v), %d are left; want %+v", n, err, len(refs), want)
+		}
+		if trouble == nil {
+			answer = false
+		}
+		trouble = nil
 	}
 }
 

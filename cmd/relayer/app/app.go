@@ -70,7 +70,7 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 			return delivery.Part{}, errors.Join(err, r.close())
 		}
 		routes, kinds := r.admin()
-		return delivery.Part{Run: r.run, Listener: listener, Server: server, Admin: routes, Kinds: kinds}, nil
+		return delivery.Part{Run: r.run, Listener: listener, Server: server, Admin: routes, Kinds: kinds, Wants: r.attempts().Wanted}, nil
 	}
 	return delivery.Serve(ctx, s.Delivery, o.Options)
 }
@@ -120,6 +120,11 @@ func newRelay(s settings.Settings, in delivery.Inside, ring *keys.Ring) (*relay,
 		r.owner.Leases, r.close = leases, leases.Close
 	}
 	return r, nil
+}
+
+// attempts tells which bytes the lanes may still want.
+func (r *relay) attempts() relayer.Attempts {
+	return relayer.Attempts{Lanes: r.lanes, Vault: r.in.Vault, Decode: delivery.Decode}
 }
 
 // ofLanes tells the points of lanes' appends from those of others.

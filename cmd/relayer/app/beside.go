@@ -23,7 +23,7 @@ func Beside(s settings.Settings, in delivery.Inside, ring *keys.Ring) (delivery.
 		return delivery.Part{}, nil, errors.Join(err, r.close())
 	}
 	routes, kinds := r.admin()
-	return delivery.Part{Run: r.run, Admin: routes, Kinds: kinds}, handler, nil
+	return delivery.Part{Run: r.run, Admin: routes, Kinds: kinds, Wants: r.attempts().Wanted}, handler, nil
 }
 
 // Engine is a database other than the two that the program knows.

@@ -294,7 +294,7 @@ func (a *App) projector() *projections.Projector {
 func (a *App) retention() *retention.Retention {
 	return &retention.Retention{
 		Store: a.store, Checkpoints: a.ports.Storage.Checkpoints, Transactions: a.transactions,
-		Payloads: a.ports.Storage.Payloads, Settings: a.settings.Retention,
+		Payloads: a.ports.Storage.Payloads, Settings: a.settings.Retention, Wanted: a.wants,
 		Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
 	}
 }

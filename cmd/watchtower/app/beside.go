@@ -10,6 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/projections"
 )
@@ -42,6 +43,9 @@ type Part struct {
 	// refused with.
 	Admin []api.Route
 	Kinds []api.Kind
+	// Wants reports whether bytes in the vault that no transaction names are wanted all the
+	// same; nil wants none.
+	Wants func(ctx context.Context, ref payload.Ref) (bool, error)
 }
 
 // Inside shows what delivery is made of, by this configuration. pools are those of its
@@ -56,6 +60,19 @@ func (a *App) Inside(c config.Config, pools []*rpc.Pool) Inside {
 // Beside has a part run beside delivery, as a customer of it, from Run on until the
 // service's work stops. It is to be said before Open.
 func (a *App) Beside(p Part) { a.beside = append(a.beside, p) }
+
+// wants reports whether any part wants bytes that no transaction names.
+func (a *App) wants(ctx context.Context, ref payload.Ref) (bool, error) {
+	for _, p := range a.beside {
+		if p.Wants == nil {
+			continue
+		}
+		if wanted, err := p.Wants(ctx, ref); err != nil || wanted {
+			return wanted, err
+		}
+	}
+	return false, nil
+}
 
 // Owner takes leases for this process, where delivery takes them.
 func (i Inside) Owner() commands.Owner { return i.Settings.owner(i.Ports.Storage.Leases, i.Ports.Log) }
