@@ -80,7 +80,10 @@ func (l *limiter) take(now time.Time, c client, r Rate, n int) quota {
 	b := s.bucket(c)
 	interval, window := r.interval(), r.window()
 	// A clock that was set back, or a rate that was lowered, must not lock out.
-	missing := min(max(b.full.Sub(now), 0), window)
+	if full := now.Add(window); b.full.After(full) {
+		b.full = full
+	}
+	missing := max(b.full.Sub(now), 0)
 	after := missing + time.Duration(n)*interval
 	if after > window {
 		return quota{left: int((window - missing) / interval), full: missing, wait: after - window}

@@ -177,3 +177,23 @@ func BenchmarkLimiter(b *testing.B) {
 		}
 	})
 }
+
+// A rate that is lowered, or a clock that is set back, locks nobody out.
+func TestLimiterDoesNotLockOut(t *testing.T) {
+	for name, after := range map[string]struct {
+		now  time.Time
+		rate Rate
+	}{
+		"a lower rate":              {testTime, Rate{PerSecond: 1, Burst: 2}},
+		"a clock that was set back": {testTime.Add(-time.Hour), Rate{PerSecond: 1, Burst: 1000}},
+	} {
+		l, who := newLimiter(1), client{}
+		l.take(testTime, who, Rate{PerSecond: 1, Burst: 1000}, 1000)
+		if q := l.take(after.now, who, after.rate, 1); q.wait != time.Second {
+			t.Errorf("%s: %+v", name, q)
+		}
+		if q := l.take(after.now.Add(time.Second), who, after.rate, 1); q.wait != 0 {
+			t.Errorf("%s, a second later: %+v", name, q)
+		}
+	}
+}

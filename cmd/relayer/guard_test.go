@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -156,4 +158,46 @@ func (w *world) goesOn(t *testing.T, s *rig.Service) {
 	operator.order(t, http.MethodPut, w.key(1)+"/threshold", map[string]any{"threshold": "1"})
 	w.becomes(t, "the second serves", func() bool { return w.signer(t, s, 1).Status == signer.StatusServing })
 	w.create(t, []client{w.client(t, s)}, w.pool("after"))
+}
+
+// Two relayers on one database are asked for a batch at once each. Together they take on what
+// the rate allows, and not each of them.
+func TestRateOfAllReplicas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds()[1], inPostgres)
+	first := w.relayer(t)
+	check(t, first.Start(w.ctx))
+	const burst = 20
+	scope, rate := map[string]any{"kind": "each-client"}, map[string]any{"perSecond": 1, "burst": burst}
+	w.operator(first).order(t, http.MethodPut, "/safeguards/rate", map[string]any{"scope": scope, "rate": rate})
+	second := w.relayer(t)
+	check(t, second.Start(w.ctx))
+
+	var asking sync.WaitGroup
+	var taken atomic.Int64
+	began := time.Now()
+	for n, c := range []client{w.client(t, first), w.client(t, second)} {
+		var batch []any
+		for i := range 2 * burst {
+			batch = append(batch, wish(w.one(0, fmt.Sprintf("rated-%d-%d", n, i))))
+		}
+		asking.Go(func() {
+			var answer struct{ Results []struct{ OK bool } }
+			if _, err := c.do(http.MethodPost, "/v1/intents", batch, &answer); err != nil || len(answer.Results) != len(batch) {
+				t.Errorf("%d answers, %v", len(answer.Results), err)
+			}
+			for _, r := range answer.Results {
+				if r.OK {
+					taken.Add(1)
+				}
+			}
+		})
+	}
+	asking.Wait()
+	most := burst + int64(time.Since(began)/time.Second) + 1 // which have come back meanwhile
+	if n := taken.Load(); n < burst || n > most {
+		t.Errorf("%d are taken on, not %d to %d", n, burst, most)
+	}
+	check(t, first.Stop(w.ctx))
+	check(t, second.Stop(w.ctx))
 }

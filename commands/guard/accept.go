@@ -47,7 +47,7 @@ func (g *Guard) Accept(ctx context.Context, r intent.Request) error {
 			return untilTomorrow(err, now)
 		}
 	}
-	return g.rates.take(now, switches, r.Client, r.Subject)
+	return g.rated(ctx, now, switches, r.Client, r.Subject)
 }
 
 // served refuses calls that none of the signers may make who could be asked to.

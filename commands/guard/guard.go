@@ -50,7 +50,9 @@ type Config struct {
 	Signers    Signers
 	Budgets    Budgets
 	// Members are the signers of a pool; nil is that none is known.
-	Members  func(pool string) []chain.Address
+	Members func(pool string) []chain.Address
+	// Buckets count what all replicas are asked for together; nil has each count for itself.
+	Buckets  Buckets
 	Settings Settings
 	Now      func() time.Time
 	Random   io.Reader

@@ -84,6 +84,12 @@ type Rate struct {
 	Burst     int `json:"burst"`
 }
 
+// Interval is the time that one request is worth.
+func (r Rate) Interval() time.Duration { return time.Second / time.Duration(r.PerSecond) }
+
+// Window is how long an exhausted burst takes to come back.
+func (r Rate) Window() time.Duration { return r.Interval() * time.Duration(r.Burst) }
+
 // Request is what is asked for.
 type Request struct {
 	Client string

@@ -109,6 +109,9 @@ func newRelay(s settings.Settings, in delivery.Inside, ring *keys.Ring) (*relay,
 		return nil, err
 	}
 	r.guard = Guard(s, in.Store, r.snapshots(), in.Ports.Crash, in.Ports.Now, in.Ports.Random, in.Ports.Log)
+	if buckets := rates(in.Ports.Storage.Database); buckets != nil {
+		r.guard.Buckets = buckets
+	}
 	for i, c := range s.Delivery.Chains {
 		r.chains = append(r.chains, r.serve(c.ID, in.Pools[i]))
 	}
@@ -154,6 +157,7 @@ func (r *relay) run(ctx context.Context) {
 	running.Go(func() { r.in.Read(ctx, relayer.Reader, r.feeder().Run) })
 	running.Go(func() { r.project(ctx) })
 	running.Go(func() { r.notices.run(ctx) })
+	running.Go(func() { r.forgetRates(ctx) })
 	for _, c := range r.chains {
 		running.Go(func() { r.news(ctx, c.News) })
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/safeguard"
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
+	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
 // Guard is what is asked before anything is taken on or signed: it heeds what stands in a
@@ -32,6 +33,32 @@ func Guard(s settings.Settings, store commands.Store, snapshots *commands.Snapsh
 		Budgets:    guard.Budgets{Store: store, Codec: budget.Codec(), Snapshots: snapshots, Crash: crash},
 		Members:    s.Pools.Named, Settings: numbers, Now: now, Random: random, Log: log,
 	})
+}
+
+// rates are the buckets that all replicas count in; nil where there is one process.
+func rates(database any) *postgres.Rates {
+	if db, shared := database.(*postgres.DB); shared {
+		return db.Rates()
+	}
+	return nil
+}
+
+// Buckets that are full are forgotten now and then: two replicas that do so hinder nobody.
+const (
+	bucketsMost  = 10_000
+	bucketsEvery = time.Minute
+)
+
+func (r *relay) forgetRates(ctx context.Context) {
+	buckets := rates(r.in.Ports.Storage.Database)
+	for buckets != nil && commands.Pause(ctx, bucketsEvery) == nil {
+		for gone := bucketsMost; gone == bucketsMost; {
+			var err error
+			if gone, err = buckets.Forget(ctx, bucketsMost); err != nil && ctx.Err() == nil {
+				r.log.Debug("full buckets of rates not forgotten", "err", err)
+			}
+		}
+	}
 }
 
 // snapshots spare the relayer the reading of a whole budget when it starts.

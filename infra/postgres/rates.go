@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tempo-watchtower/watchtower/domain/rate"
+)
+
+// Rates are buckets that all replicas take from, by the server's clock. A call is made
+// once: one whose answer was lost may have taken something.
+type Rates struct{ pool *pgxpool.Pool }
+
+// Rates are the buckets in this database.
+func (db *DB) Rates() *Rates { return &Rates{db.work} }
+
+// A row that is not changed says no. What is missing is at most the window then: a rate
+// that was lowered, or a clock that was set back, locks nobody out for longer.
+const (
+	takeRate = `
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
+INSERT INTO work.rates AS r (bucket, full_at) SELECT $1, now + $2::interval FROM clock
+ON CONFLICT (bucket) DO UPDATE SET full_at = greatest(r.full_at, (SELECT now FROM clock)) + $2::interval
+WHERE r.full_at + $2::interval <= (SELECT now FROM clock) + $3::interval`
+
+	capRate = `UPDATE work.rates SET full_at = clock_timestamp() + $2::interval
+WHERE bucket = $1 AND full_at > clock_timestamp() + $2::interval`
+
+	waitRate = `SELECT coalesce((SELECT full_at + $2::interval - clock_timestamp() - $3::interval FROM work.rates WHERE bucket = $1), '0')`
+
+	forgetRates = `DELETE FROM work.rates WHERE bucket = ANY (ARRAY(
+  SELECT bucket FROM work.rates WHERE full_at <= clock_timestamp() LIMIT $1 FOR UPDATE SKIP LOCKED))`
+)
+
+// errNoneLeft rolls back what other buckets gave.
+var errNoneLeft = errors.New("a bucket is empty")
+
+// Take takes one out of each bucket if every one has one left, else none, and says of each
+// how long it is until it has one.
+func (s *Rates) Take(ctx context.Context, of []rate.Bucket) (waits []time.Duration, err error) {
+	sorted := slices.Clone(of) // one order for all, so that nobody waits in a circle
+	slices.SortFunc(sorted, func(a, b rate.Bucket) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	if len(sorted) == 1 {
+		err = takeFrom(ctx, s.pool, sorted[0])
+	} else {
+		err = inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
+			for _, b := range sorted {
+				if err := takeFrom(ctx, dbtx, b); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if !errors.Is(err, errNoneLeft) {
+		return nil, classed(err)
+	}
+	waits = make([]time.Duration, len(of))
+	for i, b := range of {
+		if _, err := s.pool.Exec(ctx, capRate, b.ID[:], b.Window); err != nil {
+			return nil, classed(err)
+		}
+		err := s.pool.QueryRow(ctx, waitRate, b.ID[:], b.Interval, b.Window).Scan(&waits[i])
+		if err != nil {
+			return nil, classed(err)
+		}
+		waits[i] = max(waits[i], 0)
+	}
+	if slices.Max(waits) == 0 {
+		waits[0] = time.Millisecond // it had none a moment ago
+	}
+	return waits, nil
+}
+
+func takeFrom(ctx context.Context, on execer, b rate.Bucket) error {
+	tag, err := on.Exec(ctx, takeRate, b.ID[:], b.Interval, b.Window)
+	if err == nil && tag.RowsAffected() == 0 {
+		return errNoneLeft
+	}
+	return err
+}
+
+// Forget removes at most limit buckets that are full, and says how many.
+func (s *Rates) Forget(ctx context.Context, limit int) (int, error) {
+	tag, err := s.pool.Exec(ctx, forgetRates, limit)
+	return int(tag.RowsAffected()), classed(err)
+}
