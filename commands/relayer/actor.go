@@ -61,6 +61,8 @@ type job struct {
 	follows bool
 	// gone are attempts that nobody was handed, and whose bytes nobody has any more.
 	gone map[chain.Hash]bool
+	// proven is the last block that was told, once nodes have said that it is final.
+	proven chain.Hash
 	// halted is why nothing more is done with the nonce: the chain contradicts itself.
 	halted string
 }

@@ -90,14 +90,15 @@ func tells(told, list []chain.Block) bool {
 }
 
 // isSteady reports whether what was told of the intent cannot change any more: not the
-// block that holds it alone is final, but all that were told with it.
+// block that holds it alone is final, but all that were told with it. Of what lies below
+// the blocks that are remembered nodes have to say so: these may begin above the final one.
 func (a *actor) isSteady(s standing) bool {
 	told := s.job.intent.State.Told
-	if !a.placed(s) || len(told) <= 1 || len(a.blocks) == 0 {
+	if !a.placed(s) || len(told) <= 1 {
 		return true
 	}
 	last := told[len(told)-1]
-	return last.Number < a.blocks[0].Number || last.Number <= a.final && slices.Contains(a.blocks, last)
+	return last.Hash == s.job.proven || last.Number <= a.final && slices.Contains(a.blocks, last)
 }
 
 // isGone reports whether the block has left the chain in which an attempt was.

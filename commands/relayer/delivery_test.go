@@ -101,6 +101,15 @@ func (r *real) Next(ctx context.Context, s chain.Sequence, final bool) (w lane.W
 	}, err
 }
 
+// At is what the nodes agree upon.
+func (r *real) At(ctx context.Context, number uint64) (chain.Block, error) {
+	b, _, err := r.pool.Reader().BlockAt(ctx, number)
+	if err == nil {
+		err = r.pool.Reader().Shown(ctx, b)
+	}
+	return b, err
+}
+
 // deliver runs the chain, delivery and the feeder of the relay's queue until ctx ends.
 func (r *real) deliver(ctx context.Context, running *sync.WaitGroup, fed func(fresh []intent.Waiting, more bool)) {
 	log := slog.New(slog.DiscardHandler)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 )
 
@@ -22,18 +23,71 @@ func (a *actor) poll(ctx context.Context) error {
 	}
 	a.blocks, a.polled = blocks, now
 	a.bearOut()
-	if len(blocks) == 0 || a.said.Number > blocks[len(blocks)-1].Number {
+	if len(blocks) == 0 {
 		return nil
 	}
-	for _, s := range a.slots() {
-		if _, d, ok := s.executed(); ok && d.Sealed && !a.isSteady(s) {
-			w, err := a.Node.Next(ctx, a.ID, true)
-			if err != nil {
-				return fmt.Errorf("the final block: %w", err)
+	unsteady := slices.DeleteFunc(a.slots(), func(s standing) bool {
+		_, d, ok := s.executed()
+		return !ok || !d.Sealed || s.stale || s.halted != "" || a.isSteady(s)
+	})
+	if len(unsteady) > 0 && a.said.Number <= blocks[len(blocks)-1].Number {
+		w, err := a.Node.Next(ctx, a.ID, true)
+		if err != nil {
+			return fmt.Errorf("the final block: %w", err)
+		}
+		a.said = w.Block
+		a.bearOut()
+	}
+	return a.prove(ctx, unsteady)
+}
+
+// provesMax bounds how many blocks are asked for in one poll.
+const provesMax = 64
+
+// prove asks nodes for the blocks that were told of intents and lie below all that are
+// remembered here, once the final block is above them: since when these are remembered
+// nobody knows, and a fork from before is seen by nobody else. What was told and is not so
+// is taken back.
+func (a *actor) prove(ctx context.Context, unsteady []standing) error {
+	found := map[uint64]chain.Block{}
+	canonical := func(number uint64) (chain.Block, error) {
+		if b, known := found[number]; known {
+			return b, nil
+		}
+		b, err := a.Node.At(ctx, number)
+		if err != nil {
+			return b, fmt.Errorf("block %d: %w", number, err)
+		}
+		found[number] = b
+		return b, nil
+	}
+	for _, s := range unsteady {
+		told := s.job.intent.State.Told
+		last := len(told) - 1
+		if !a.placed(s) || last < 1 || told[last].Number >= a.blocks[0].Number || told[last].Number > a.said.Number {
+			continue
+		}
+		if len(found) >= provesMax {
+			return nil // the next poll goes on
+		}
+		at, err := canonical(told[last].Number)
+		if err != nil {
+			return err
+		}
+		if at.Hash == told[last].Hash {
+			s.job.proven = at.Hash
+			continue
+		}
+		for _, b := range told[1:] {
+			if at, err = canonical(b.Number); err != nil {
+				return err
 			}
-			a.said = w.Block
-			a.bearOut()
-			return nil
+			if at.Hash != b.Hash {
+				if err := a.tellIntent(ctx, s.job, intent.LoseBlock{Was: b, Now: at, At: a.Now()}); unlessRefused(err) != nil {
+					return err
+				}
+				break
+			}
 		}
 	}
 	return nil

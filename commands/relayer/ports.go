@@ -112,6 +112,9 @@ type Chain interface {
 	// newest final one, and who says so: as many endpoints as have to agree. An error
 	// says that nothing is known.
 	Next(ctx context.Context, s chain.Sequence, final bool) (lane.Witness, error)
+	// At is the canonical block of a height, on the word of as many endpoints as have to
+	// agree.
+	At(ctx context.Context, number uint64) (chain.Block, error)
 	// Gas is the gas limit of a transaction that carries a request out in a lane: what
 	// the request says, or what nodes estimate. An event.Refusal says that it would
 	// revert, and why, if nodes had to be asked; or that it may not have so much.

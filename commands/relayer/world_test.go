@@ -254,6 +254,13 @@ func (w *world) Next(_ context.Context, s chain.Sequence, final bool) (lane.Witn
 }
 
 // nonceAt is the nonce that the lane's chain wants at a block.
+func (w *world) At(_ context.Context, number uint64) (chain.Block, error) {
+	if b, ok := w.chain.Canonical(number); ok {
+		return b, nil
+	}
+	return chain.Block{}, errAway
+}
+
 func (w *world) nonceAt(b chain.Block) (n uint64) {
 	const nonceManager, getNonce = "0x4e4f4e4345000000000000000000000000000000", "0x89535803"
 	input := fmt.Sprintf("%s%024x%x%x", getNonce, 0, w.lane.Sender[:], w.lane.Key[:])

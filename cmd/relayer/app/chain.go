@@ -105,3 +105,12 @@ func (n node) Next(ctx context.Context, s chain.Sequence, final bool) (lane.Witn
 		Endpoints: agreed.Endpoints, Needed: agreed.Needed, Asked: agreed.Asked,
 	}, err
 }
+
+// At is the block of a height that as many endpoints as have to agree have there.
+func (n node) At(ctx context.Context, number uint64) (chain.Block, error) {
+	b, _, err := n.reader.BlockAt(ctx, number)
+	if err != nil {
+		return chain.Block{}, err
+	}
+	return b, n.reader.Shown(ctx, b)
+}
