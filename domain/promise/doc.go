@@ -22,7 +22,7 @@
 //	P18, P19         [Compare]: rows against folds, a rebuild against the live table
 //	P20              [Reader]: what one reader was shown of the log
 //	P21, P26         [Differ]: the outcomes of two runs
-//	P22              package intents, which decides P3 and P10 for intents too
+//	P22              package intents, which decides P3, P10 and P23 for intents too
 //	P23, P24         Judge: by the log, what reached nodes, and the calls of clients
 //	P25              Judge: versions, positions, event ids, attempts
 //	P27              Judge: who is turned away is told when to come back; that memory is
@@ -34,5 +34,6 @@
 //	                 domain/group.TestFrozenSamples, domain/access.TestFrozenSamples, domain/lane.TestFrozenSamples
 //	                 and domain/intent.TestFrozenSamples
 //	P31              Judge: links are made anew
-//	P32, P33, P34    package safeguards: by the log of whoever says what may be signed
+//	P32, P33, P34    package safeguards: by the log of whoever says what may be signed; it
+//	                 decides P23 for what is signed for intents
 package promise

@@ -13,7 +13,7 @@ type Number int
 
 // The promises. Those about nonces, 4 to 7, are judged by package lanes; 22, about
 // what is told of intents, and 35, about their order, by package intents; and those about
-// what may be signed, 32 to 34, by package safeguards.
+// what may be signed, 32 to 34, by package safeguards, with what 23 says of intents.
 const (
 	P1  Number = 1
 	P2  Number = 2
@@ -113,7 +113,7 @@ func All() []Promise {
 		{P32, "a switch holds", "Nothing is signed for a deployment, a chain or a client that is halted."},
 		{P33, "within budget", "What is reserved of a budget never exceeds it, and nothing is signed that is not reserved."},
 		{P34, "stopped is stopped", "With a key that is paused, drained or disabled nothing is signed, and one that is draining or low is given nothing new, until an operator acts or the balance is back."},
-		{P35, "a row keeps its order", "Intents with one ordering key get rising nonces of one lane, in the order in which they were asked for, unless somebody else has used the nonce of one."},
+		{P35, "a row keeps its order", "Intents with one ordering key get rising nonces of one lane, in the order in which they were asked for, unless somebody else has used the nonce of one, or the block by which one had come out leaves the chain."},
 	}
 }
 

@@ -3,7 +3,7 @@
 // each intent by rules of its own, not by those of package intent: what is judged does
 // not judge itself. It keeps every intent that it has seen.
 //
-// P3 and P10 are decided here for intents, and P35, and P22: a [Judge] says what there was
+// P3, P10 and P23 are decided here for intents, and P35, and P22: a [Judge] says what there was
 // to be told, a [Consumer] whether it was.
 package intents
 
@@ -27,7 +27,8 @@ type Judge struct {
 	lives  map[chain.IntentID]*life
 	landed map[spot]chain.IntentID // who completed with a nonce
 	asked  map[chain.IntentID]chain.Hash
-	rows   map[intent.Row][]*life // in the order of asking
+	rows   map[intent.Row][]*life        // in the order of asking
+	kept   map[chain.Hash]chain.IntentID // attempts that are for nobody, and of whom
 	found  []promise.Violation
 }
 
@@ -51,6 +52,7 @@ type life struct {
 	done     bool        // the end is a Completed
 	toEnd    bool        // without effect
 	moved    bool        // somebody else has used a nonce of its
+	back     bool        // it had come out, and the block has left the chain
 }
 
 // View is what can be known of an intent from outside: where the chain has it, and how
@@ -82,6 +84,7 @@ func New() *Judge {
 	return &Judge{
 		codec: intent.Codec(), lives: map[chain.IntentID]*life{},
 		landed: map[spot]chain.IntentID{}, asked: map[chain.IntentID]chain.Hash{}, rows: map[intent.Row][]*life{},
+		kept: map[chain.Hash]chain.IntentID{},
 	}
 }
 
@@ -95,10 +98,12 @@ func (j *Judge) tell() []promise.Violation {
 	return found
 }
 
-// Event judges the next event of the log. Those of other streams are passed over.
+// Event judges the next event of the log. Of those of other streams only what the relay
+// has delivered is looked at.
 func (j *Judge) Event(r event.Recorded) []promise.Violation {
 	if !strings.HasPrefix(string(r.Stream), intent.StreamPrefix) {
-		return nil
+		j.delivered(r)
+		return j.tell()
 	}
 	id, err := intent.ParseStream(r.Stream)
 	if err != nil {
@@ -158,6 +163,9 @@ func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
 			j.broken(promise.P10, r, "the no-op %s is signed for what is to be done", e.Hash)
 		}
 		l.attempts = append(l.attempts, e)
+		if l.toEnd && e.Kind != intent.NoOp {
+			j.kept[e.Hash] = l.id
+		}
 	case intent.CancelRequested:
 		l.toEnd = true
 	case intent.SpeedUpRequested, intent.YieldRequested: // bind whoever signs, and are no promises
@@ -170,7 +178,7 @@ func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
 		if l.done && l.place != nil {
 			delete(j.landed, spot{l.request.Request.Chain, *l.place})
 		}
-		l.view.End, l.block, l.done = "", chain.Block{}, false
+		l.view.End, l.block, l.done, l.back = "", chain.Block{}, false, true
 	case intent.Completed:
 		j.completed(l, r, e)
 	case intent.Failed:

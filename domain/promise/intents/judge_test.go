@@ -8,9 +8,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/domain/promise/intents"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 var epoch = time.Unix(1_800_000_000, 0).UTC()
@@ -355,6 +357,36 @@ func TestConsumer(t *testing.T) {
 			n, _ := intent.Tell(second, assigned(1, 1, 5))
 			s.found = append(s.found, s.consumer.Shown(n)...)
 			s.delivered()
+		}},
+	})
+}
+
+// What an intent hears of when it is to end already is not for delivery.
+func TestCanceledIsNotDelivered(t *testing.T) {
+	stop := intent.CancelRequested{Reason: intent.Withdrawn, At: epoch}
+	delivered := func(s *script, hash int, actor string) {
+		s.position++
+		s.found = append(s.found, s.judge.Event(event.Recorded{
+			Event:  event.Event{Name: "tx.accepted.v1", Data: []byte("{}"), Meta: event.Meta{Actor: actor}},
+			Stream: tx.Stream(1, hashOf(hash)), Version: 1, Position: s.position, At: epoch,
+		})...)
+	}
+	run(t, []scenario{
+		{"told before", 0, func(s *script) {
+			s.log(first, requested(1), assigned(1, 1, 5), attempted(2, 1, 1, intent.First), stop)
+			delivered(s, 1, lane.Actor)
+		}},
+		{"told after", promise.P23, func(s *script) {
+			s.log(first, requested(1), assigned(1, 1, 5), stop, attempted(2, 1, 1, intent.First))
+			delivered(s, 1, lane.Actor)
+		}},
+		{"a no-op", 0, func(s *script) {
+			s.log(first, requested(1), assigned(1, 1, 5), stop, attempted(2, 1, 1, intent.NoOp))
+			delivered(s, 1, lane.Actor)
+		}},
+		{"by a stranger", 0, func(s *script) {
+			s.log(first, requested(1), assigned(1, 1, 5), stop, attempted(2, 1, 1, intent.First))
+			delivered(s, 1, "somebody")
 		}},
 	})
 }

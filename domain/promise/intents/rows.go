@@ -12,7 +12,9 @@ func rowOf(l *life) intent.Row { return l.request.Request.Waiting(0).Row }
 // inRow is P35, when an intent gets a nonce: whatever was asked for before it in its row,
 // and has not ended, has a lower one in the same lane. Of what is to end without effect,
 // and of what has lost its nonce to somebody else, nothing is expected; what such a loss
-// has moved itself stands behind those that follow it.
+// has moved itself stands behind those that follow it. Nor is anything expected of what
+// had come out before its block left the chain: then those behind it went on, in whatever
+// lane.
 func (j *Judge) inRow(l *life, r event.Recorded, at intent.Place) {
 	row := rowOf(l)
 	if row.Order == "" || l.moved {
@@ -22,7 +24,7 @@ func (j *Judge) inRow(l *life, r event.Recorded, at intent.Place) {
 		if before == l {
 			return
 		}
-		if before.view.End != "" || before.toEnd || before.moved {
+		if before.view.End != "" || before.toEnd || before.moved || before.back {
 			continue
 		}
 		switch was := before.place; {

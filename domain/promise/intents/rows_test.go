@@ -79,6 +79,15 @@ func TestRows(t *testing.T) {
 			s.log(a, requeued(0, 1, given), assigned(2, 2, 7))
 			s.log(b, assigned(2, 2, 8))
 		})},
+		{"it had come out, by a block that has left the chain", 0, of(func(s *script, a, b, _ chain.IntentID) {
+			s.log(a, assigned(1, 1, 5), attempted(2, 1, 1, intent.First), receipt(3, 1, &main7, 1), confirmed(4, 1, false, main7), completed(5, 1, main7))
+			s.log(a, intent.Reorged{Was: main7, Now: fork7}, receipt(6, 1, nil, 0), confirmed(7, 1, true))
+			s.log(b, elsewhere)
+		})},
+		{"it is mined, and has not come out", promise.P35, of(func(s *script, a, b, _ chain.IntentID) {
+			s.log(a, assigned(1, 1, 5), attempted(2, 1, 1, intent.First), receipt(3, 1, &main7, 1), confirmed(4, 1, false, main7))
+			s.log(b, elsewhere)
+		})},
 		{"its nonce was somebody else's", 0, of(func(s *script, a, b, c chain.IntentID) {
 			s.log(a, assigned(1, 1, 5))
 			s.log(b, assigned(1, 1, 6))

@@ -46,6 +46,7 @@ type Judge struct {
 	budget event.Codec[budget.Event]
 
 	clients map[chain.IntentID]string
+	ending  map[chain.IntentID]time.Time  // since when an open one is to end without effect
 	halted  map[safeguard.Scope]time.Time // since when
 	signers map[account]*key
 	purses  map[chain.ID]*purse
@@ -57,7 +58,7 @@ type Judge struct {
 func New(s Settings) *Judge {
 	return &Judge{
 		s: s, lane: lane.Codec(), intent: intent.Codec(), signer: signer.Codec(), halts: safeguard.Codec(), budget: budget.Codec(),
-		clients: map[chain.IntentID]string{}, halted: map[safeguard.Scope]time.Time{}, signers: map[account]*key{},
+		clients: map[chain.IntentID]string{}, ending: map[chain.IntentID]time.Time{}, halted: map[safeguard.Scope]time.Time{}, signers: map[account]*key{},
 		purses: map[chain.ID]*purse{}, rows: map[chain.Sequence]row{},
 	}
 }
@@ -109,11 +110,21 @@ func (j *Judge) ofLane(r event.Recorded) error {
 	return nil
 }
 
-// ofIntent learns whose it is.
+// ofIntent learns whose it is, and whether it is to be carried out.
 func (j *Judge) ofIntent(r event.Recorded) error {
-	e, err := j.intent.Decode(r.Name, r.Data)
-	if requested, is := e.(intent.Requested); is && err == nil {
-		j.clients[requested.ID] = requested.Request.Client
+	id, err := intent.ParseStream(r.Stream)
+	if err != nil {
+		return err
 	}
-	return err
+	e, err := j.intent.Decode(r.Name, r.Data)
+	if err != nil {
+		return err
+	}
+	switch e := e.(type) {
+	case intent.Requested:
+		j.clients[id] = e.Request.Client
+	case intent.CancelRequested:
+		j.ending[id] = r.At
+	}
+	return nil
 }

@@ -252,3 +252,28 @@ func TestSwitches(t *testing.T) {
 		"nor an intent":       {promise.P30, func(s *script) { s.record(intent.Stream(who(1)), "intent.gone.v1", []byte("{}")) }},
 	})
 }
+
+// What is to end without effect is not signed for any more, but for what was under way, and
+// no-ops in its place.
+func TestCanceledIsNotSigned(t *testing.T) {
+	// ends has the intent 1 asked for, and to end; then something is signed.
+	ends := func(signed int, reason intent.Reason, later bool) func(*script) {
+		return func(s *script) {
+			s.signer(registered())
+			s.asks("payroll", 1)
+			s.asks("payroll", 2)
+			log(s, intent.Stream(who(1)), intent.Codec(), intent.Event(intent.CancelRequested{Reason: reason, At: epoch}))
+			if later {
+				s.wait()
+			}
+			s.signs(signed)
+		}
+	}
+	judged(t, map[string]history{
+		"canceled":       {promise.P23, ends(1, intent.Withdrawn, true)},
+		"too late":       {promise.P23, ends(1, intent.Deadline, true)},
+		"under way":      {0, ends(1, intent.Withdrawn, false)},
+		"a no-op":        {0, ends(0, intent.Withdrawn, true)},
+		"another intent": {0, ends(2, intent.Withdrawn, true)},
+	})
+}

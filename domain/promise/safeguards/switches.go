@@ -35,8 +35,12 @@ func (j *Judge) ofSwitches(r event.Recorded) error {
 	return nil
 }
 
-// signsFor is P32: nothing is signed for who is halted. A no-op is nobody's.
+// signsFor is P23 for intents: nothing is signed for one that is to end without effect.
+// And it is P32: nothing is signed for who is halted. A no-op is nobody's.
 func (j *Judge) signsFor(r event.Recorded, on chain.ID, e lane.Attempted) {
+	if was := j.ending[e.Intent]; j.over(was, r.At) {
+		j.broken(promise.P23, r, "%s is signed for %s, which is to end without effect since %s", e.Hash, e.Intent, was.UTC().Format(time.RFC3339))
+	}
 	scopes := []safeguard.Scope{{Kind: safeguard.Deployment}, {Kind: safeguard.OnChain, Chain: on}}
 	if client, known := j.clients[e.Intent]; known {
 		scopes = append(scopes, safeguard.Scope{Kind: safeguard.OfClient, Client: client},
