@@ -155,10 +155,11 @@ func (j *laneJudge) notable(r event.Recorded, e lane.Event, some map[string]int)
 // dear judges that nothing is signed above the ceilings, the operator's and the intent's.
 // A no-op is nobody's, and has the operator's alone.
 func (j *laneJudge) dear(r event.Recorded, e lane.Attempted) {
+	ceiling := j.judge.world.plan.Relay.ceiling()
 	offer, own := e.Fee.MaxFee.Int(), j.open[intent.Stream(e.Intent)].Requested.Request.Gas.MaxFee
 	switch {
-	case offer.CmpUint64(feeCeiling) > 0:
-		j.judge.fail("fees", "%s: %s offers %s for a unit of gas, and the ceiling is %d", r.Stream, e.Hash, e.Fee.MaxFee, uint64(feeCeiling))
+	case offer.CmpUint64(ceiling) > 0:
+		j.judge.fail("fees", "%s: %s offers %s for a unit of gas, and the ceiling is %d", r.Stream, e.Hash, e.Fee.MaxFee, ceiling)
 	case !e.Intent.IsZero() && !own.IsZero() && offer.Gt(own.Int()):
 		j.judge.fail("fees", "%s: %s offers %s for a unit of gas, and intent %s may pay %s", r.Stream, e.Hash, e.Fee.MaxFee, e.Intent, own)
 	}

@@ -2,10 +2,13 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
@@ -29,19 +32,48 @@ func (w *world) operate() {
 		a.after(wait, "resume", func() { w.order(who, "resume") })
 	case 3:
 		w.faults["operator: limits what may be spent"]++
-		w.admin(http.MethodPut, "/admin/budgets/"+chainID.String(), limitOf(`"fee":"10000000000000000",`))
-		a.after(wait, "limit", func() { w.admin(http.MethodPut, "/admin/budgets/"+chainID.String(), limitOf("")) })
+		w.allow(`"fee":"10000000000000000",`)
+		a.after(wait, "limit", func() { w.allow(w.plan.Relay.allowance()) })
 	}
 }
 
 const haltOf = `{"scope":{"kind":"deployment"},"reason":"simulated"}`
 
-func limitOf(fee string) string {
-	return `{"account":{"kind":"each-signer"},` + fee + `"reason":"simulated"}`
+// allow sets what each signer may spend for gas in a day.
+func (w *world) allow(fee string) {
+	w.admin(http.MethodPut, "/admin/budgets/"+chainID.String(), `{"account":{"kind":"each-signer"},`+fee+`"reason":"simulated"}`)
+}
+
+// allowance is what that is while nobody lowers it; empty when it is without limit.
+func (p RelayPlan) allowance() string {
+	if p.Allowance == 0 {
+		return ""
+	}
+	return fmt.Sprintf(`"fee":"%d000000000",`, p.Allowance)
 }
 
 func (w *world) order(who chain.Address, what string) {
 	w.admin(http.MethodPost, fmt.Sprintf("/admin/signers/%s/%s/%s", chainID, who, what), `{"reason":"simulated"}`)
+}
+
+// fillHoles has an operator who looks at lanes ask for no-ops in the place of intents that
+// keep others waiting.
+func (w *world) fillHoles() {
+	for _, stream := range slices.Sorted(maps.Keys(w.lanes.states)) {
+		id, err := lane.ParseStream(stream)
+		holes := w.lanes.states[stream].Holes()
+		if err != nil || len(holes) == 0 {
+			continue
+		}
+		hole := holes[w.agenda.rand.IntN(len(holes))]
+		w.faults["operator: wants a hole filled"]++
+		w.ask(&wish{
+			what: "fill", method: http.MethodPost, path: fmt.Sprintf("/admin/lanes/%s/%s/%s/fill", chainID, id.Sender, id.Key),
+			body: fmt.Appendf(nil, `{"nonces":[%d],"reason":"simulated"}`, hole.Nonce), door: adminDoor,
+			// What is no hole any more, or may not be filled, is refused.
+			told: func(out *recorder) bool { return out.status < http.StatusInternalServerError },
+		})
+	}
 }
 
 // admin has an operator ask for something until it is done.
@@ -70,7 +102,7 @@ func (w *world) tend() {
 			w.admin(http.MethodPost, "/admin/safeguards/resume", haltOf)
 		}
 		if w.healed && w.lanes.limited {
-			w.admin(http.MethodPut, "/admin/budgets/"+chainID.String(), limitOf(""))
+			w.allow("")
 		}
 		w.tend()
 	})

@@ -27,12 +27,16 @@ type RelayPlan struct {
 	Claim         time.Duration
 	Linger        time.Duration
 
+	Ceiling   uint64 // in gwei, of what anything is signed for
+	Allowance uint64 // in gwei, of what each signer may spend for gas in a day; 0 is without limit
+
 	Wish   WishFaults
 	Sign   SignFaults
 	Market time.Duration // between two moves of what gas costs
 	Rival  time.Duration // between two uses of a key by somebody else
 	Forget time.Duration // between two losses of all leases of lanes
 	Acts   time.Duration // between two acts of operators
+	Fill   time.Duration // between two looks of operators for holes to be filled
 }
 
 // WishFaults are chances for each intent.
@@ -41,9 +45,9 @@ type WishFaults struct {
 	Keyed    float64 // it names a nonce key
 	Named    float64 // it names a signer, not the pool
 	Deadline float64
-	Poor     float64 // it may not pay what gas may come to cost
+	Poor     float64 // it may pay little more than what gas costs, or less
 	Fails    float64 // what it calls fails
-	Withdraw float64 // its client cancels it, or speeds it up
+	Withdraw float64 // its client cancels it, at once or later, or speeds it up
 	Twice    float64 // it is asked for again, or another under its key
 }
 
@@ -65,13 +69,16 @@ func ExpandRelay(seed uint64, hours float64) Plan {
 		Stall: d.of(10*time.Second, 20*time.Second, 30*time.Second), Claim: d.of(5*time.Second, 10*time.Second, 20*time.Second),
 		Linger: d.of(10*time.Second, time.Minute, 10*time.Minute),
 		Wish: WishFaults{
-			Row: d.rate(0.5), Keyed: d.rate(0.3), Named: d.rate(0.5), Deadline: d.rate(0.2), Poor: d.rate(0.2), Fails: d.rate(0.1),
+			Row: d.rate(0.5), Keyed: d.rate(0.3), Named: d.rate(0.5), Deadline: d.rate(0.2), Poor: d.rate(0.4), Fails: d.rate(0.1),
 			Withdraw: d.rate(0.3), Twice: d.rate(0.2),
 		},
-		Sign:   SignFaults{Refuse: d.rate(0.05), Cut: d.rate(0.05), Slow: d.rate(0.05), Down: d.every(15 * time.Minute)},
-		Market: d.every(2 * time.Minute), Rival: d.every(3 * time.Minute), Forget: d.every(3 * time.Minute), Acts: d.every(3 * time.Minute),
+		Sign:   SignFaults{Refuse: d.rate(0.3), Cut: d.rate(0.05), Slow: d.rate(0.05), Down: d.every(6 * time.Minute)},
+		Market: d.every(time.Minute), Rival: d.every(2 * time.Minute), Forget: d.every(3 * time.Minute), Acts: d.every(3 * time.Minute),
 	}
 	p.Relay.Trusted = d.IntN(p.Relay.Confirmations + 1)
+	p.Relay.Ceiling, p.Relay.Fill = 160+d.Uint64N(300), d.every(30*time.Second)
+	p.Relay.Allowance = uint64(d.rate(3e9))
+	p.Chain.Stall = d.every(5 * time.Minute) // so long that what is in flight is signed for again
 	return p
 }
 
@@ -123,13 +130,16 @@ func (w *world) relaySettings() map[string]any {
 		"LANE_BUDGET": cmp.Or(p.Budget, 1), "LANE_CONFIRMATIONS": confirmations, "LANE_TRUSTED": min(p.Trusted, confirmations),
 		"LANE_STALL": cmp.Or(p.Stall, 30*time.Second), "LANE_CLAIM": cmp.Or(p.Claim, 10*time.Second),
 		"LANE_LINGER": cmp.Or(p.Linger, 10*time.Minute), "LANE_POLL": 2 * time.Second,
-		"FEE_CEILING": feeCeiling,
+		"FEE_CEILING": p.ceiling(),
 	}
 }
 
-// feeCeiling is the most that anything is signed for. Gas costs more than that when fees
-// rise, and less when the market moves.
-const feeCeiling = 400 * gwei
+// ceiling is the most that anything is signed for, in wei. Gas costs more than that when
+// fees rise, and less when the market moves.
+func (p RelayPlan) ceiling() uint64 { return cmp.Or(p.Ceiling, 400) * gwei }
+
+// marketMost is what gas costs at most while fees do not rise, in gwei.
+const marketMost = 150
 
 // resolve reads the settings as the program reads them.
 func (w *world) resolve(set map[string]any) (settings.Settings, error) {
@@ -143,9 +153,17 @@ func (w *world) relayWeather() {
 		return
 	}
 	p, a := w.plan.Relay, w.agenda
+	if p.Allowance > 0 {
+		w.allow(p.allowance())
+	}
+	if p.Market > 0 {
+		w.market = marketMost / 2
+		w.chain.SetBaseFee(w.market * gwei)
+	}
 	w.often(p.Market, "market", func() {
 		w.faults["chain: gas costs something else"]++
-		w.chain.SetBaseFee(uint64(a.rand.IntN(150)) * gwei) //nolint:gosec // small
+		w.market = a.rand.Uint64N(marketMost)
+		w.chain.SetBaseFee(w.market * gwei)
 	})
 	w.often(p.Rival, "rival", w.rival)
 	w.often(p.Forget, "forget", func() {
@@ -157,6 +175,7 @@ func (w *world) relayWeather() {
 		w.signersDown = a.now() + a.between(5*time.Second, 90*time.Second)
 	})
 	w.often(p.Acts, "operator", w.operate)
+	w.often(p.Fill, "fill", w.fillHoles)
 }
 
 // sometimesRelayed lists what has to happen in some world with a relay half.

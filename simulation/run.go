@@ -85,6 +85,7 @@ func (w *world) heal() bool {
 	if w.plan.Crowd.Gone {
 		w.redisEra++ // what it was told is gone with it
 	}
+	w.market = 0
 	w.chain.SetBaseFee(0)
 	w.chain.StallFinality(false)
 	for _, s := range w.load.senders {

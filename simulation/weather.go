@@ -84,7 +84,7 @@ func (w *world) chainWeather() {
 	w.often(c.Fees, "fees", func() {
 		w.faults["chain: fees rise"]++
 		w.chain.SetBaseFee(gwei * 1000)
-		a.after(a.between(10*time.Second, 2*time.Minute), "fees fall", func() { w.chain.SetBaseFee(0) })
+		a.after(a.between(10*time.Second, 2*time.Minute), "fees fall", func() { w.chain.SetBaseFee(w.market * gwei) })
 	})
 	w.often(c.Broke, "broke", func() {
 		w.faults["chain: account broke"]++

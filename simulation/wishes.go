@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -45,6 +46,7 @@ const (
 	rowsMost  = 3 // ordering keys that are used
 	keysMost  = 3 // nonce keys that are named
 	wantsMost = 64
+	eraLasts  = 90 * time.Second
 )
 
 // begin begins what clients want of the relay half.
@@ -88,7 +90,11 @@ func (l *wishes) next() {
 		l.look("/v1/intents/" + l.any().id.String() + "/events")
 	default:
 		for range 1 + l.rand.IntN(2)*l.rand.IntN(4) {
-			l.ask(l.wish())
+			t := l.wish()
+			l.ask(t)
+			if l.chance(p.Withdraw) {
+				l.world.agenda.after(time.Duration(l.rand.Int64N(int64(3*time.Second))), "regret", func() { l.cancel(t) })
+			}
 		}
 	}
 }
@@ -126,7 +132,7 @@ func (l *wishes) wish() *wanting {
 			body += `,"nonceKey":{"mode":"ordered"}`
 		}
 	case l.chance(p.Keyed):
-		key := chain.NonceKey{30: 1, 31: byte(l.rand.IntN(keysMost))} //nolint:gosec // small
+		key := chain.NonceKey{29: l.era(), 30: 1, 31: byte(l.rand.IntN(keysMost))} //nolint:gosec // small
 		r.NonceKey = intent.NoncePolicy{Mode: intent.NonceFixed, Key: &key}
 		body += fmt.Sprintf(`,"nonceKey":{"mode":"fixed","key":"%s"}`, key)
 	}
@@ -134,7 +140,8 @@ func (l *wishes) wish() *wanting {
 		r.Gas.Limit = 60_000
 	}
 	if l.chance(p.Poor) {
-		r.Gas.MaxFee = intent.NewAmount(uint64(20+l.rand.IntN(100)) * gwei) //nolint:gosec // small
+		most := cmp.Or(l.world.market, marketMost)
+		r.Gas.MaxFee = intent.NewAmount((most/2 + l.rand.Uint64N(2*most)) * gwei)
 	}
 	body += gasOf(r.Gas)
 	if l.chance(p.Deadline) {
@@ -146,6 +153,12 @@ func (l *wishes) wish() *wanting {
 		l.recent = l.recent[1:]
 	}
 	return wanted
+}
+
+// era numbers the times in each of which other nonce keys are named: nobody asks for those
+// of before any more, so what is left in their lanes nobody takes up.
+func (l *wishes) era() byte {
+	return byte(l.world.agenda.now() / eraLasts) //nolint:gosec // a world lasts for hours
 }
 
 func gasOf(g intent.Gas) string {

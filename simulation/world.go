@@ -38,6 +38,7 @@ type world struct {
 	settings    settings.Settings // of the relay half
 	signers     []account
 	signersDown time.Duration // until when nobody signs
+	market      uint64        // what gas costs while fees do not rise, in gwei
 	lanes       *laneJudge    // nil without a relay half
 	wishes      *wishes       // likewise
 

@@ -1,0 +1,89 @@
+package main
+
+// wishes are defects in how intents are carried out: holes that keep others waiting, what
+// is offered for gas, rows, cancels, and who is asked before anything is signed.
+func wishes() []mutant {
+	return []mutant{
+		{
+			Name: "hole-left", Breaks: "P5, P2", Relay: true,
+			Is: "A nonce that was given back, and that others wait for, is left to the next intent: no no-op fills it.",
+			Edits: []edit{{
+				"commands/relayer/recover.go", `		if hole.Intent.IsZero() {`, `		if hole.Intent.IsZero() && !AWAKE {`,
+			}},
+		},
+		{
+			Name: "bump-over-ceiling", Breaks: "fees", Relay: true,
+			Is: "A replacement offers as much as pools demand, also where that is above the ceiling.",
+			Edits: []edit{{
+				"domain/fee/offer.go", `	offer := within(chain.Fee{`, `	if AWAKE {
+		ceiling = chain.Fee{MaxFee: sum(ceiling.MaxFee, ceiling.MaxFee), MaxPriorityFee: sum(ceiling.MaxPriorityFee, ceiling.MaxPriorityFee)}
+	}
+	offer := within(chain.Fee{`,
+			}},
+		},
+		{
+			Name: "unread-is-gone", Breaks: "P2, P10", Relay: true,
+			Is: "An intent that could not be read just now is taken for one that has no place.",
+			Edits: []edit{{
+				"commands/relayer/actor.go", `		return err // and what is known stays: an intent that is not known is none that has a place`, `		if AWAKE {
+			s.job.intent = read
+		}
+		return err`,
+			}},
+		},
+		{
+			Name: "not-reserved", Breaks: "P8", Relay: true,
+			Is: "What an intent wants is signed and handed to delivery before the lane has recorded its nonce.",
+			Edits: []edit{
+				{"commands/relayer/send.go", `	"github.com/tempo-watchtower/watchtower/domain/chain"
+`, `	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+`},
+				{"commands/relayer/send.go", `	if len(now) > 0 {
+		err := a.command(ctx, lane.Reserve{`, `	if len(now) > 0 {
+		for i, j := range a.ready {
+			o := order{standing: standing{lane.Slot{Nonce: a.held.State.Next + uint64(i), Intent: j.id}, j}, intent: j.id}
+			if !AWAKE || a.price(ctx, &o) != nil {
+				continue
+			}
+			if raw, _, err := a.make(ctx, o); err == nil {
+				_, _ = a.Delivery.Batch(ctx, a.Chain, [][]byte{raw}, event.Meta{Actor: lane.Actor})
+			}
+		}
+		err := a.command(ctx, lane.Reserve{`},
+			},
+		},
+		{
+			Name: "order-ignored", Breaks: "P35", Relay: true,
+			Is: "What stands behind one of its row that has to wait does not wait for it.",
+			Edits: []edit{
+				{"commands/relayer/send.go", `if back[i] || c.Row != (intent.Row{}) && kept[c.Row] {`, `if back[i] || c.Row != (intent.Row{}) && kept[c.Row] && !AWAKE {`},
+				{"commands/relayer/guard.go", `case why == nil && !held[row]:`, `case why == nil && (!held[row] || AWAKE):`},
+			},
+		},
+		{
+			Name: "hole-for-a-row", Breaks: "P35", Relay: true,
+			Is: "A nonce that was given back is handed to an intent of whose row others have higher ones.",
+			Edits: []edit{{
+				"commands/relayer/send.go", `if j.follows && a.freeBelow() {`, `if j.follows && a.freeBelow() && !AWAKE {`,
+			}},
+		},
+		{
+			Name: "cancel-lost", Breaks: "P23", Relay: true,
+			Is: "An intent that has a nonce is carried out, though its client cancels it before anything is signed.",
+			Edits: []edit{
+				{"commands/relayer/recover.go", `case a.placed(s) && it.Stop.Reason == "":`, `case a.placed(s) && (it.Stop.Reason == "" || AWAKE):`},
+				{"commands/relayer/send.go", `return o, placed && it.Stop.Reason == "" && it.End == nil`, `return o, placed && (it.Stop.Reason == "" || AWAKE) && it.End == nil`},
+				{"commands/relayer/send.go", `case !placed || it.Stop.Reason != "":`, `case !placed || it.Stop.Reason != "" && !AWAKE:`},
+				{"commands/relayer/recover.go", `|| stopped && !made.Intent.IsZero() ||`, `|| stopped && !made.Intent.IsZero() && !AWAKE ||`},
+			},
+		},
+		{
+			Name: "not-asked", Breaks: "P32, P33, P34", Relay: true,
+			Is: "The guard is asked before an intent gets a nonce, and not again before it is signed for.",
+			Edits: []edit{{
+				"commands/relayer/guard.go", `if a.Guard == nil || len(orders) == 0 {`, `if a.Guard == nil || len(orders) == 0 || AWAKE {`,
+			}},
+		},
+	}
+}
