@@ -22,6 +22,7 @@ type Log struct {
 	config *pgx.ConnConfig
 	logger *slog.Logger
 	bell   *bell
+	recent *recent
 	crash  func(point string)
 
 	queue   chan *pending      // unbuffered: what the committer has not received, it has not taken
@@ -29,12 +30,12 @@ type Log struct {
 	shut    context.CancelFunc // ends open
 	alive   context.Context    // ends when nothing may go on
 	kill    context.CancelFunc // ends alive
-	running sync.WaitGroup     // the committer and the listener
-	listen  sync.Once          // the first subscription starts the listener
+	running sync.WaitGroup     // the committer, the listener and who follows the log
+	listen  sync.Once          // the first subscription starts these two
 }
 
 func openLog(pool *pgxpool.Pool, config *pgx.ConnConfig, o Options) *Log {
-	l := &Log{pool: pool, config: config, logger: o.Logger, bell: newBell(), crash: o.Crash, queue: make(chan *pending)}
+	l := &Log{pool: pool, config: config, logger: o.Logger, bell: newBell(), recent: newRecent(), crash: o.Crash, queue: make(chan *pending)}
 	l.open, l.shut = context.WithCancel(context.Background())
 	l.alive, l.kill = context.WithCancel(context.Background())
 	c := &committer{log: l, partition: o.Partition, crash: o.Crash}

@@ -19,6 +19,9 @@ import (
 const (
 	pollBusy = 20 * time.Millisecond // after something came
 	pollIdle = time.Second           // the most, when nothing comes
+	// tellEvery is how often a subscription is told that the log has grown by what does
+	// not pass its filter: that moves its checkpoint, and no more.
+	tellEvery = 100 * time.Millisecond
 )
 
 // Subscribe yields batches after a position, waits at the head and goes on. The
@@ -26,16 +29,19 @@ const (
 // when the log has grown.
 func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
 	return func(yield func(event.Batch, error) bool) {
-		l.listen.Do(func() { l.running.Go(l.listener) })
+		l.listen.Do(func() {
+			l.running.Go(l.listener)
+			l.running.Go(l.follow)
+		})
 		reader := ctx
 		ctx, cancel := context.WithCancel(reader)
 		defer cancel()
 		defer context.AfterFunc(l.open, cancel)()
 
-		wait, caughtUp, trouble := pollBusy, false, false
+		s := &subscribed{log: l, at: after, told: after, filter: f, max: max, wait: pollBusy}
 		for {
-			rung := l.bell.wait()
-			b, err := l.page(ctx, after, f, max)
+			rung := l.recent.bell.wait()
+			b, err := s.read(ctx)
 			if ctx.Err() != nil {
 				if err = reader.Err(); err == nil {
 					err = event.ErrClosed
@@ -48,26 +54,71 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 				return
 			}
 			if err != nil {
-				if !trouble {
-					l.logger.Warn("subscription is interrupted", "position", uint64(after), "err", err)
-				}
-				trouble, wait = true, min(2*wait, pollIdle)
-				_ = pause(ctx, wait) // its end shows above
+				s.interrupted(ctx, err)
 				continue
 			}
-			trouble = false
-			if b.Next > after || b.Live && !caughtUp {
-				if !yield(b, nil) {
-					return
-				}
-				wait, caughtUp = pollBusy, caughtUp || b.Live
+			if s.news(b) && !yield(b, nil) {
+				return
 			}
-			after = b.Next
-			if b.Live && !awaken(ctx, rung, wait) {
-				wait = min(2*wait, pollIdle)
+			if b.Live && !awaken(ctx, rung, s.patience()) {
+				s.wait = min(2*s.wait, pollIdle)
 			}
 		}
 	}
+}
+
+// subscribed is where a subscription stands.
+type subscribed struct {
+	log      *Log
+	at, told event.Position // looked at, and told of
+	since    time.Time      // it was last told of anything
+	filter   event.Filter
+	max      int
+	caughtUp bool
+	wait     time.Duration
+	trouble  bool
+}
+
+// read reads on: where it has caught up, what is in memory. A position is looked for in
+// the log itself first, which may not have it.
+func (s *subscribed) read(ctx context.Context) (event.Batch, error) {
+	if s.caughtUp {
+		if b, ok := s.log.recent.read(s.at, s.filter, s.max); ok {
+			return b, nil
+		}
+	}
+	return s.log.page(ctx, s.at, s.filter, s.max)
+}
+
+// news moves on, and reports whether the reader is to be told.
+func (s *subscribed) news(b event.Batch) bool {
+	now, behind := time.Now(), s.caughtUp && b.Live && len(b.Events) == 0
+	s.at, s.trouble = b.Next, false
+	switch {
+	case b.Next == s.told && (!b.Live || s.caughtUp):
+		return false // nothing at all
+	case behind && now.Sub(s.since) < tellEvery:
+		return false // it is told with the next events, or soon
+	}
+	s.told, s.since, s.wait, s.caughtUp = b.Next, now, pollBusy, s.caughtUp || b.Live
+	return true
+}
+
+// patience is how long to wait for the bell.
+func (s *subscribed) patience() time.Duration {
+	if s.at > s.told {
+		return min(s.wait, tellEvery)
+	}
+	return s.wait
+}
+
+// interrupted waits a while after trouble.
+func (s *subscribed) interrupted(ctx context.Context, err error) {
+	if !s.trouble {
+		s.log.logger.Warn("subscription is interrupted", "position", uint64(s.at), "err", err)
+	}
+	s.trouble, s.wait = true, min(2*s.wait, pollIdle)
+	_ = pause(ctx, s.wait) // its end shows by itself
 }
 
 // awaken waits for the bell and reports whether it rang.

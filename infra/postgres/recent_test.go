@@ -1,0 +1,82 @@
+package postgres
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// What is read from memory is what the log would give: every event that passes, once, by
+// rising position, and no claim to more than was read. Whoever is not within it is told.
+func TestRecent(t *testing.T) {
+	data := map[bool][]byte{true: make([]byte, 8000), false: make([]byte, 10)}
+	rapid.Check(t, func(t *rapid.T) {
+		var log []event.Recorded
+		r := newRecent()
+		if _, ok := r.read(0, event.Filter{}, 1); ok {
+			t.Fatal("it has something before it has begun")
+		}
+		first := event.Position(rapid.Uint64Range(0, 5).Draw(t, "head"))
+		r.begin(first)
+		head := first
+		filters := []event.Filter{{}, {Streams: []string{"a"}}, {Names: []string{"x."}}, {Streams: []string{"b"}, Names: []string{"y."}}}
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "grows") {
+				var b event.Batch
+				for range rapid.SampledFrom([]int{1, 3, 50, 3000}).Draw(t, "events") {
+					head++
+					b.Events = append(b.Events, event.Recorded{
+						Position: head, Stream: event.Stream([]string{"a", "b", "c"}[head%3]),
+						Event: event.Event{Name: []string{"x.v1", "y.v1"}[head%2], Data: data[rapid.Bool().Draw(t, "large")]},
+					})
+				}
+				b.Next = head
+				log = append(log, b.Events...)
+				r.grow(b)
+				if len(r.events) > 2*recentEvents || r.bytes > 2*recentBytes {
+					t.Fatalf("it has %d events of %d bytes", len(r.events), r.bytes)
+				}
+				continue
+			}
+			after := event.Position(rapid.Uint64Range(0, uint64(head)+2).Draw(t, "after"))
+			most, f := rapid.IntRange(1, 5000).Draw(t, "most"), rapid.SampledFrom(filters).Draw(t, "filter")
+			b, ok := r.read(after, f, most)
+			if within := after >= r.after && after <= head; ok != within {
+				t.Fatalf("after %d: %v, it holds %d to %d", after, ok, r.after, r.next)
+			}
+			if !ok {
+				continue
+			}
+			want := event.Batch{Next: head, Live: true}
+			for _, e := range log {
+				if e.Position > after && f.Passes(e.Stream, e.Name) {
+					want.Events = append(want.Events, e)
+					if len(want.Events) == min(most, pageMost) {
+						want.Next, want.Live = e.Position, e.Position == head
+						break
+					}
+				}
+			}
+			if diff := cmp.Diff(places(want), places(b)); diff != "" {
+				t.Fatal(diff)
+			}
+		}
+		r.lose()
+		if _, ok := r.read(head, event.Filter{}, 1); ok {
+			t.Fatal("it is lost, and read from")
+		}
+	})
+}
+
+// places are what there is to compare of a batch, without the data.
+func places(b event.Batch) (all []string) {
+	all = append(all, fmt.Sprint(b.Next, b.Live))
+	for _, e := range b.Events {
+		all = append(all, fmt.Sprint(e.Position, e.Stream, e.Name))
+	}
+	return all
+}
