@@ -15,9 +15,11 @@ const (
 	// stepShare is how exactly it is found out when blocks become known, as a share of
 	// the time between two.
 	stepShare = 16
-	// pollShare bounds how often is asked, and stepPollShare how exactly it is found out
-	// when, both as shares of the poll.
-	pollShare, stepPollShare = 10, 8
+	// questionPause is the shortest between two questions: a poll that is no longer is
+	// kept to as it is.
+	questionPause = 100 * time.Millisecond
+	// stepMost is how exactly at least it is found out when blocks become known.
+	stepMost = 125 * time.Millisecond
 	// firstShare is how often is asked, as a share of the poll, as long as no pace is
 	// known, for the first few questions.
 	firstShare, firstMax = 4, 40
@@ -112,7 +114,7 @@ func (c *cadence) waits(asked time.Time) {
 
 // step is how exactly it is found out when a block becomes known.
 func (c *cadence) step() time.Duration {
-	return max(min(c.pace/stepShare, c.poll/stepPollShare), time.Millisecond)
+	return max(min(c.pace/stepShare, stepMost), time.Millisecond)
 }
 
 // pause is how long to wait with the next question. While it is known only roughly when
@@ -120,7 +122,7 @@ func (c *cadence) step() time.Duration {
 func (c *cadence) pause(asked time.Time) time.Duration {
 	switch {
 	case c.pace == 0 && c.questions < firstMax:
-		return c.poll / firstShare
+		return min(max(c.poll/firstShare, questionPause), c.poll)
 	case c.pace == 0:
 		return c.poll
 	}
@@ -128,7 +130,7 @@ func (c *cadence) pause(asked time.Time) time.Duration {
 	if open := c.late.Sub(c.early); c.overdue == 0 && open > c.step() {
 		next = c.early.Add(open / 2)
 	}
-	return min(max(next.Sub(asked), c.poll/pollShare), c.poll)
+	return min(max(next.Sub(asked), questionPause), c.poll)
 }
 
 // wait is how long to wait from now on; a poll, when what was due is being asked.
