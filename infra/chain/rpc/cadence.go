@@ -15,6 +15,9 @@ const (
 	// stepShare is how exactly it is found out when blocks become known, as a share of
 	// the time between two.
 	stepShare = 16
+	// driftShare is how much less is known of that with each block, as a share of it,
+	// though the pace is known: clocks differ.
+	driftShare = 8
 	// questionPause is the shortest between two questions: a poll that is no longer is
 	// kept to as it is.
 	questionPause = 100 * time.Millisecond
@@ -95,9 +98,14 @@ func (c *cadence) learn(b chain.Block) {
 		c.since, c.half = c.half, b
 	}
 	blocks := b.Number - c.since.Number
-	if blocks > 0 {
-		c.pace = time.Duration(b.Time-c.since.Time) * time.Second / time.Duration(blocks) //nolint:gosec // both are small
-		c.doubt = time.Second / time.Duration(blocks)                                     //nolint:gosec // as above
+	if blocks == 0 {
+		return
+	}
+	before := c.pace
+	c.pace = time.Duration(b.Time-c.since.Time) * time.Second / time.Duration(blocks) //nolint:gosec // both are small
+	c.doubt = time.Second / time.Duration(blocks)                                     //nolint:gosec // as above
+	if c.pace == before && c.pace%time.Second == 0 {
+		c.doubt = min(c.doubt, c.step()/driftShare) // of whole seconds headers leave none
 	}
 }
 
