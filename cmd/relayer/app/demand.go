@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/binary"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // protocolKey is the nonce key that every account has on every chain.
@@ -26,12 +29,13 @@ type onDemand struct {
 }
 
 // follow runs lanes of other nonce keys than 0 for as long as intents ask for them, and
-// a while longer: a lane that is not held learns nothing of what has become of its
-// nonces until it is held again.
+// a while longer, but not before all that has landed in them is final: a lane that is not
+// held learns nothing of what has become of its nonces, and tells nobody of a fork.
 func (r *relay) follow(ctx context.Context, c *served) {
 	open := map[chain.Sequence]*onDemand{}
 	var running sync.WaitGroup
 	defer running.Wait()
+	var look time.Time // for lanes that nothing asks for, not before that
 	for next := r.settings.Lane.Poll; commands.Pause(ctx, next) == nil; {
 		began := r.in.Ports.Now()
 		demand, err := r.queue.Demand(ctx, c.Chain)
@@ -42,7 +46,16 @@ func (r *relay) follow(ctx context.Context, c *served) {
 		r.waiting(c.Chain, demand)
 		now := r.in.Ports.Now()
 		next = max(r.settings.Lane.Poll, demandShare*now.Sub(began))
-		for _, id := range c.wanted(demand) {
+		lanes := c.wanted(demand)
+		if !now.Before(look) {
+			landed, err := c.landed(ctx, r.in.Ports.Storage.Board, func(id chain.Sequence) bool { return open[id] != nil })
+			if err != nil {
+				r.log.Debug("what has landed was not read", "chain", c.Chain, "err", err)
+			}
+			lanes = append(lanes, landed...)
+			look = now.Add(max(r.settings.Lane.Poll, demandShare*r.in.Ports.Now().Sub(now)))
+		}
+		for _, id := range lanes {
 			if held := open[id]; held != nil {
 				held.wanted = now
 				continue
@@ -55,12 +68,85 @@ func (r *relay) follow(ctx context.Context, c *served) {
 			running.Go(func() { r.work(working, c.lane(id.Sender, id.Key)) })
 		}
 		for id, held := range open {
-			if now.Sub(held.wanted) > r.settings.Lane.Linger {
-				held.stop()
-				delete(open, id)
+			if now.Sub(held.wanted) <= r.settings.Lane.Linger {
+				continue
 			}
+			if settled, err := c.settled(ctx, id); err != nil || !settled {
+				held.wanted = now // it is looked at again after as long
+				continue
+			}
+			held.stop()
+			delete(open, id)
 		}
 	}
+}
+
+// verdicts are what delivery knows of transactions in blocks.
+type verdicts interface {
+	Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error)
+}
+
+// rowsMax bounds how many rows are read at once.
+const rowsMax = 1000
+
+// landed are the lanes of other nonce keys than 0 in which something has landed, and some
+// nonce is not closed: its block is not final, or one of those that were told with it. No
+// intent asks for them any more if it has come out before that. Those that are held are left
+// out.
+func (c *served) landed(ctx context.Context, board verdicts, held func(chain.Sequence) bool) ([]chain.Sequence, error) {
+	blocks, err := c.Blocks.Blocks(ctx, c.Chain)
+	if err != nil || len(blocks) == 0 {
+		return nil, err
+	}
+	var lanes []chain.Sequence
+	met := map[chain.Sequence]bool{}
+	for _, rows := range []struct {
+		phase tx.Phase
+		from  uint64
+	}{{tx.Announced, 0}, {tx.Sealed, blocks[0].Number}} {
+		from, after := rows.from, chain.Hash{}
+		for {
+			page, err := board.Verdicts(ctx, c.Chain, rows.phase, from, math.MaxUint64, after, rowsMax)
+			if err != nil {
+				return lanes, err
+			}
+			for _, row := range page {
+				id := row.Sequence()
+				if met[id] || id.Key == protocolKey || id.Key.IsExpiring() || !slices.Contains(c.signers, id.Sender) || held(id) {
+					continue
+				}
+				met[id] = true
+				settled, err := c.settled(ctx, id)
+				if err != nil {
+					return lanes, err
+				}
+				if !settled {
+					lanes = append(lanes, id)
+				}
+			}
+			if len(page) < rowsMax {
+				break
+			}
+			last := page[len(page)-1]
+			from, after = last.Block.Number, last.Hash
+		}
+	}
+	return lanes, nil
+}
+
+// settled reports whether no nonce of a lane is open for which anything was signed. That one
+// has landed a holder may have told its intent, and not the lane.
+func (c *served) settled(ctx context.Context, id chain.Sequence) (bool, error) {
+	held, err := c.Lanes.Load(ctx, lane.Stream(id))
+	if err != nil {
+		return false, err
+	}
+	for slot := range held.State.Slots() {
+		if len(slot.Attempts) > 0 {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // waiting notes how many intents there are, by what they have.

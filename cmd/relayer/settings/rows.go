@@ -109,7 +109,7 @@ func (d *draft) lanes() []config.Row {
 		config.NumberRow("lane.trusted", &l.Trusted, 0, 0, intent.ConfirmationsMax,
 			"After how many of them the intent has come out, before its block is final; 0 waits for that."),
 		config.DurationRow("lane.linger", &l.Linger, 10*m, sec, 24*time.Hour,
-			"A lane of another nonce key than 0 is opened when an intent asks for it, and given up when none has for so long."),
+			"A lane of another nonce key than 0 is opened when an intent asks for it, and given up when none has for so long and all that has landed in it is final."),
 		config.NumberRow("lane.extra", &l.Extra, 1000, 0, 10_000,
 			"How many such lanes one replica holds at once, at most; further intents wait."),
 	}

@@ -1,0 +1,81 @@
+package app
+
+import (
+	"bytes"
+	"crypto/rand"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+)
+
+// Lanes are held again in which something has landed that may still leave the chain, though
+// no intent asks for them any more: what was told of it may change.
+func TestLanded(t *testing.T) {
+	alice, bob := wallet.Dev(0).Address(), wallet.Dev(1).Address()
+	db, err := embedded.Open("", embedded.Options{Window: 16})
+	must(t, err)
+	defer func() { must(t, db.Close()) }()
+	block := func(n uint64) chain.Block { return chain.Block{Number: n, Hash: chain.Hash{31: byte(n)}} }
+	must(t, db.Work().Remember(t.Context(), onTempo, []chain.Block{block(50), block(51)}, 0))
+	lanes := relayer.Lanes{Store: db.Log(), Codec: lane.Codec()}
+	var changes []tx.Change
+	// lands has the first nonce of a lane land; what came of its transaction delivery knows,
+	// and the lane, unless its holder has died before that.
+	lands := func(who chain.Address, key byte, at uint64, sealed, closed, died bool) chain.Sequence {
+		t.Helper()
+		id := chain.Sequence{Chain: onTempo, Sender: who, Key: chain.NonceKey{31: key}}
+		hash := chain.Keccak([]byte(lane.Stream(id)))
+		witness := lane.Witness{Block: block(1), Endpoints: []string{"a"}, Needed: 1, Asked: 1}
+		facts := []lane.Command{
+			lane.Open{Holder: "one", Token: 1},
+			lane.Advance{Token: 1, Witness: witness},
+			lane.Reserve{Token: 1, Intents: []chain.IntentID{{1, 15: key}}, Budget: 1},
+			lane.Attempt{Token: 1, Signed: []lane.Signed{{Intent: chain.IntentID{1, 15: key}, Hash: hash, Fee: chain.LegacyFee(chain.PriceOf(1))}}},
+			lane.Land{Token: 1, Landings: []lane.Landing{{Hash: hash, Block: block(at), Status: 1, Final: closed}}},
+		}
+		if died {
+			facts = facts[:4]
+		}
+		for _, c := range facts {
+			origin, err := commands.Begin(rand.Reader, event.Meta{Actor: lane.Actor})
+			must(t, err)
+			_, err = lanes.Handle(t.Context(), lane.Stream(id), c, origin)
+			must(t, err)
+		}
+		verdict := &tx.Verdict{Status: tx.StatusExecuted, Block: block(at)}
+		row := tx.Work{Chain: onTempo, Hash: hash, Sender: who, NonceKey: id.Key, Phase: tx.Open, NextAt: time.Now()}
+		changes = append(changes, tx.Change{Chain: onTempo, Hash: hash, Open: &row})
+		if sealed {
+			changes = append(changes, tx.Change{Chain: onTempo, Hash: hash, Seal: verdict})
+		} else {
+			changes = append(changes, tx.Change{Chain: onTempo, Hash: hash, Announce: verdict})
+		}
+		return id
+	}
+	announced := lands(alice, 1, 10, false, false, false)
+	told := lands(alice, 2, 50, true, false, false) // blocks that were told with it are not final
+	untold := lands(alice, 6, 51, true, false, true)
+	lands(alice, 3, 51, true, true, false)
+	lands(alice, 0, 50, false, false, false) // is held anyway
+	lands(bob, 4, 50, false, false, false)   // is another's
+	here := lands(alice, 5, 49, false, false, false)
+	must(t, db.Work().Apply(t.Context(), "test", 0, 1, changes))
+	c := &served{Relayer: &relayer.Relayer{Chain: onTempo, Lanes: lanes, Blocks: db.Work()}, signers: []chain.Address{alice}}
+	got, err := c.landed(t.Context(), db.Work(), func(id chain.Sequence) bool { return id == here })
+	must(t, err)
+	slices.SortFunc(got, func(a, b chain.Sequence) int { return bytes.Compare(a.Key[:], b.Key[:]) })
+	if diff := cmp.Diff([]chain.Sequence{announced, told, untold}, got); diff != "" {
+		t.Error(diff)
+	}
+}
