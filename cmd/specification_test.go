@@ -29,9 +29,10 @@ var specified = []string{
 }
 
 // asked are the sections of what the relay was asked for, in four documents: a nonce
-// manager (A), a worker (B), a pool of keys (C), leases and fencing (D).
+// manager (A), a worker (B), a pool of keys (C), leases and fencing (D); and what was asked
+// for beside them (E).
 var asked = slices.Concat(
-	upTo("A", 1, 13), upTo("B", 1, 12), upTo("C", 1, 13), upTo("D", 1, 5), upTo("D6.", 1, 6), upTo("D", 7, 9), upTo("D", 11, 12),
+	upTo("A", 1, 14), upTo("B", 1, 13), upTo("C", 1, 13), upTo("D", 1, 5), upTo("D6.", 1, 6), upTo("D", 7, 12), upTo("E", 1, 7),
 )
 
 // listed are the rows that the tables of [reliability] must have: of promises, of what

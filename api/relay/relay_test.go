@@ -43,7 +43,7 @@ func assign() intent.Command {
 }
 
 func attempted(n int) intent.Command {
-	return intent.Attempt{Assignment: 1, Kind: intent.First, Hash: txHash(n), At: epoch}
+	return intent.Attempt{Assignment: 1, Kind: intent.First, Hash: txHash(n), Fee: chain.Fee{MaxFee: chain.PriceOf(20), MaxPriorityFee: chain.PriceOf(3)}, At: epoch}
 }
 
 func seen(n int, settled bool) intent.Command {
@@ -115,6 +115,9 @@ func TestLife(t *testing.T) {
 		s.command(made.ID, assign(), attempted(1), seen(1, false))
 		if got = into[shown](t, s.do(http.MethodGet, at, ""), http.StatusOK); got.Status != intent.StatusMined || *got.TxHash != txHash(1) || got.Place.Nonce != 7 {
 			t.Errorf("%+v", got)
+		}
+		if a := got.Attempts; len(a) != 1 || a[0].TxHash != txHash(1) || a[0].MaxFee != "20" || a[0].MaxPriorityFee != "3" {
+			t.Errorf("attempts are listed as %+v", a)
 		}
 		s.command(made.ID, seen(1, true))
 		got = into[shown](t, s.do(http.MethodPost, "/v1/intents", fmt.Sprintf(whole, "life")), http.StatusAccepted)

@@ -82,7 +82,10 @@ type attempt struct {
 	Kind     intent.AttemptKind `json:"kind"`
 	TxHash   chain.Hash         `json:"txHash"`
 	Replaces *chain.Hash        `json:"replaces,omitempty"`
-	At       int64              `json:"at"`
+	// What it offers for a unit of gas, in the chain's smallest unit, in decimal.
+	MaxFee         string `json:"maxFeePerGas,omitempty"`
+	MaxPriorityFee string `json:"maxPriorityFeePerGas,omitempty"`
+	At             int64  `json:"at"`
 }
 
 type block struct {
@@ -151,7 +154,11 @@ func (out *shown) addCourse(s intent.State) {
 		out.LeastFee = s.Floor.String()
 	}
 	for _, made := range s.Attempts {
-		out.Attempts = append(out.Attempts, attempt{made.Attempt, made.Kind, made.Hash, hashOf(made.Replaces), unix(made.At)})
+		one := attempt{Attempt: made.Attempt, Kind: made.Kind, TxHash: made.Hash, Replaces: hashOf(made.Replaces), At: unix(made.At)}
+		if made.Fee != (chain.Fee{}) {
+			one.MaxFee, one.MaxPriorityFee = made.Fee.MaxFee.String(), made.Fee.MaxPriorityFee.String()
+		}
+		out.Attempts = append(out.Attempts, one)
 	}
 	if r := s.Receipt; r != nil {
 		out.TxHash = hashOf(s.Mined)

@@ -49,7 +49,10 @@ type shown struct {
 	Attempts     []struct {
 		Kind   intent.AttemptKind
 		TxHash chain.Hash
+		MaxFee chain.Amount `json:"maxFeePerGas"`
 	}
+	Confirmations []struct{ Number uint64 }
+
 	Outcome *struct{ TxHash *chain.Hash }
 	Waited  *struct{ Reached bool }
 }
@@ -59,13 +62,18 @@ func wish(r intent.Request) any {
 	type gas struct {
 		Limit uint64 `json:"limit,omitempty"`
 	}
+	var key *intent.NoncePolicy
+	if r.NonceKey.Mode != intent.NonceAny {
+		key = &r.NonceKey
+	}
 	return struct {
 		Chain chain.ID `json:"chainId"`
 		Key   string   `json:"key"`
 		intent.From
-		Calls []intent.Call `json:"calls"`
-		Gas   gas           `json:"gas"`
-	}{r.Chain, r.Key, r.From, r.Calls, gas{r.Gas.Limit}}
+		Calls    []intent.Call       `json:"calls"`
+		Gas      gas                 `json:"gas"`
+		NonceKey *intent.NoncePolicy `json:"nonceKey,omitempty"`
+	}{r.Chain, r.Key, r.From, r.Calls, gas{r.Gas.Limit}, key}
 }
 
 // do sends a request and reads the answer; body may be nil.

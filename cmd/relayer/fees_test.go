@@ -34,7 +34,8 @@ func (w *world) offered(t *testing.T, id chain.ID) (fees []chain.Fee) {
 
 // Two chains with ceilings of their own: while gas costs more than one of them allows
 // nothing is signed there, and the other goes on; what is offered is cut to the ceiling of
-// its own chain. The doctor and whoever prints the configuration tell them apart.
+// its own chain. On one an intent has come out by its blocks, long before these are final,
+// on the other when they are. Who prints the configuration sees what is whose.
 func TestCeilingOfEachChain(t *testing.T) {
 	t.Parallel()
 	all := kinds()
@@ -48,7 +49,7 @@ func TestCeilingOfEachChain(t *testing.T) {
 	check(t, os.WriteFile(file, []byte(fmt.Sprintf(`
 fee: {ceiling: %d, headrooms: "1000,1000,1000"}
 chains:
-  - {id: %d, confirmations: 2, endpoints: [%q]}
+  - {id: %d, confirmations: 1000, endpoints: [%q], lane: {confirmations: 3, trusted: 3}}
   - {id: %d, confirmations: 2, endpoints: [%q], fee: {ceiling: %d}}
 `, high, all[0].id, other.URL(), w.id, w.node.URL(), low)), 0o600))
 	w.flags = append(without(w.flags, "--chains=", "--confirmations="), "--config="+file)
@@ -81,6 +82,11 @@ chains:
 		w.baseFee(t, low/2)
 		return w.status(t, c, dear) == intent.StatusCompleted
 	})
+	for want, r := range map[int]intent.Request{3: cheap, 1: dear} {
+		if got := c.must(t, http.StatusOK, http.MethodGet, at(r), nil); len(got.Confirmations) != want {
+			t.Errorf("%s: %d blocks are told, want %d", r.Key, len(got.Confirmations), want)
+		}
+	}
 	check(t, s.Stop(w.ctx))
 	for id, ceiling := range map[chain.ID]uint64{w.id: low, all[0].id: high} {
 		fees := w.offered(t, id)

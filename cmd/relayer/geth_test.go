@@ -68,6 +68,9 @@ func (w *world) replaced(t *testing.T, c client, what string, kind intent.Attemp
 		})
 		last := got.Attempts[len(got.Attempts)-1]
 		if len(got.Attempts) == 2 && last.Kind == kind && *got.Outcome.TxHash == last.TxHash {
+			if first := got.Attempts[0]; !least(first.MaxFee, last.MaxFee) {
+				t.Errorf("%s: %s is listed after %s", what, last.MaxFee, first.MaxFee)
+			}
 			w.canceled[r.ID()] = kind == intent.NoOp
 			if kind != intent.NoOp {
 				delete(w.canceled, r.ID())
@@ -76,4 +79,9 @@ func (w *world) replaced(t *testing.T, c client, what string, kind intent.Attemp
 		}
 	}
 	t.Errorf("%s: blocks came first %d times", what, replacedMax)
+}
+
+// least reports whether a fee is above another by as much as pools take a replacement for.
+func least(fee, over chain.Amount) bool {
+	return fee != chain.Amount{} && !over.Times(100).Int().Lt(fee.Times(110).Int())
 }

@@ -145,6 +145,12 @@ func (w *world) keysStayIn(t *testing.T, all []event.Recorded) {
 		check(t, err)
 		secrets[fmt.Sprint("key ", i)] = secret
 	}
+	w.stayIn(t, secrets, all)
+}
+
+// stayIn checks that none of some secrets is in anything that was written.
+func (w *world) stayIn(t *testing.T, secrets map[string][]byte, all []event.Recorded) {
+	t.Helper()
 	canaries := promise.NewCanaries(secrets)
 	look := func(where string, text []byte) {
 		watched := canaries.Watch(where)

@@ -110,11 +110,11 @@ func capture(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], found)
 }
 
-// makeKey makes an API key of a scope at the internal listener.
-func (c client) makeKey(t *testing.T, scope string) string {
+// makeKey makes an API key of some scopes at the internal listener.
+func (c client) makeKey(t *testing.T, scopes ...string) string {
 	t.Helper()
 	var made struct{ Token string }
-	body := map[string]any{"name": "ops", "scopes": []string{scope}, "senders": []string{}, "ratePerSecond": 0, "rateBurst": 0, "expiresAt": 0}
+	body := map[string]any{"name": "ops", "scopes": scopes, "senders": []string{}, "ratePerSecond": 0, "rateBurst": 0, "expiresAt": 0}
 	if status, err := c.do(http.MethodPost, "/admin/keys", body, &made); err != nil || status != http.StatusCreated {
 		t.Fatalf("a key is answered with %d, %v", status, err)
 	}

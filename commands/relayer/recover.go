@@ -167,7 +167,7 @@ func (a *actor) record(ctx context.Context) error {
 			case i == 0:
 				kind = intent.First
 			}
-			err := a.tellIntent(ctx, s.job, intent.Attempt{Assignment: s.job.intent.State.Assignment, Kind: kind, Hash: made.Hash, At: a.Now()})
+			err := a.tellIntent(ctx, s.job, intent.Attempt{Assignment: s.job.intent.State.Assignment, Kind: kind, Hash: made.Hash, Fee: made.Fee, At: a.Now()})
 			// A refusal says that it has lost the place: a no-op is to use the nonce up.
 			if unlessRefused(err) != nil {
 				return err

@@ -46,6 +46,7 @@ type Attempt struct {
 	Assignment int
 	Kind       AttemptKind
 	Hash       chain.Hash
+	Fee        chain.Fee
 	At         time.Time
 }
 

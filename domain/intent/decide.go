@@ -104,7 +104,7 @@ func (s State) attempted(c Attempt) ([]Event, error) {
 	case s.Stop.Reason == "" && c.Kind == NoOp:
 		return nil, ErrNotCanceling.Because("nobody wishes that it be not carried out")
 	}
-	made := Attempted{s.Sequence + 1, c.Assignment, len(s.Attempts) + 1, c.Kind, c.Hash, chain.Hash{}, c.At}
+	made := Attempted{s.Sequence + 1, c.Assignment, len(s.Attempts) + 1, c.Kind, c.Hash, chain.Hash{}, c.Fee, c.At}
 	if s.live() {
 		made.Replaces = s.Attempts[len(s.Attempts)-1].Hash
 	}

@@ -83,6 +83,7 @@ type Attempted struct {
 	Kind       AttemptKind `json:"kind"`
 	Hash       chain.Hash  `json:"hash"`
 	Replaces   chain.Hash  `json:"replaces,omitzero"` // the attempt before, at the same nonce
+	Fee        chain.Fee   `json:"fee,omitzero"`      // that it offers for a unit of gas; zero is not known
 	At         time.Time   `json:"at"`
 }
 

@@ -45,7 +45,9 @@ func requeue(n int, kind EvidenceKind) Requeue {
 	}
 	return Requeue{n, e, epoch}
 }
-func attempt(n, hash int, kind AttemptKind) Attempt { return Attempt{n, kind, hashOf(hash), epoch} }
+func attempt(n, hash int, kind AttemptKind) Attempt {
+	return Attempt{Assignment: n, Kind: kind, Hash: hashOf(hash), At: epoch}
+}
 
 // seen announces an attempt in the first of a branch's blocks.
 func seen(hash int, list []chain.Block, status uint64, settled bool) Announce {
@@ -236,8 +238,8 @@ func TestBrokenCallers(t *testing.T) {
 	for name, c := range map[string]Command{
 		"assignment 0":            Assign{0, Place{}, 1, epoch},
 		"without a token":         Assign{1, Place{}, 0, epoch},
-		"an attempt of nothing":   Attempt{1, First, chain.Hash{}, epoch},
-		"an attempt at what":      Attempt{1, "hope", hashOf(2), epoch},
+		"an attempt of nothing":   Attempt{Assignment: 1, Kind: First, At: epoch},
+		"an attempt at what":      Attempt{Assignment: 1, Kind: "hope", Hash: hashOf(2), At: epoch},
 		"evidence of nothing":     Requeue{1, Evidence{Kind: Rival}, epoch},
 		"evidence of what":        Requeue{1, Evidence{"hope", blockAt(9, "main"), chain.Hash{}}, epoch},
 		"lost for no other":       LoseBlock{blockAt(7, "main"), chain.Block{}, epoch},

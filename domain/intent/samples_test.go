@@ -42,12 +42,12 @@ func samples() []Event {
 	rival := chain.Block{Number: 7, Hash: chain.Keccak([]byte("rival 7")), Parent: block.Parent, Time: 1_800_000_001}
 	next := chain.Block{Number: 8, Hash: chain.Keccak([]byte("block 8")), Parent: block.Hash, Time: 1_800_000_001}
 	receipt := chain.Receipt{Block: block, Index: 3, Status: 1, GasUsed: 50_000, EffectiveGasPrice: "20000000000", FeePayer: &chain.Address{4}, FeeToken: &chain.Address{3}}
-	request := whole()
+	request, fee := whole(), chain.Fee{MaxFee: chain.PriceOf(30_000_000_000), MaxPriorityFee: chain.PriceOf(1_000_000)}
 	return []Event{
 		Requested{ID: request.ID(), Digest: request.Digest(), Request: request, At: at},
 		Assigned{Sequence: 1, Assignment: 2, Place: Place{chain.Address{1}, chain.NonceKey{31: 5}, 9}, Token: 3, At: at},
 		Requeued{Sequence: 4, Assignment: 2, Evidence: Evidence{Rival, block, other}, Was: hash, At: at},
-		Attempted{Sequence: 2, Assignment: 2, Attempt: 3, Kind: Bump, Hash: hash, Replaces: other, At: at},
+		Attempted{Sequence: 2, Assignment: 2, Attempt: 3, Kind: Bump, Hash: hash, Replaces: other, Fee: fee, At: at},
 		CancelRequested{Reason: Withdrawn, Detail: "wrong amount", At: at},
 		SpeedUpRequested{Fee: NewAmount(30_000_000_000), At: at},
 		YieldRequested{Assignment: 2, Detail: "it blocks the lane", At: at},
@@ -61,6 +61,18 @@ func samples() []Event {
 
 // What is written today equals its frozen sample, and every name ever written is read.
 func TestFrozenSamples(t *testing.T) { eventtest.Frozen(t, Codec(), samples(), *update) }
+
+// Attempts that were recorded before their fees were are read, and nothing is said of these.
+func TestAttemptedWithoutFee(t *testing.T) {
+	e, err := Codec().Decode("intent.attempted.v1", []byte(`{"sequence":2,"assignment":2,"attempt":1,"kind":"first","hash":"0xbb2a99297e1d12a9b91d4f90d5dd4b160d93c84a9e3b4daa916fec14ec852e05","at":"2026-11-21T03:04:05.678901Z"}`))
+	if err != nil || e.(Attempted).Fee != (chain.Fee{}) {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	_, again, err := Codec().Encode(e)
+	if err != nil || bytes.Contains(again, []byte("fee")) {
+		t.Errorf("%s, %v", again, err)
+	}
+}
 
 // notices has what is told of every fact of which something is told, in the two ways
 // that some have.

@@ -38,6 +38,9 @@ type intentShown struct {
 		Kind   intent.AttemptKind
 		TxHash chain.Hash
 		At     int64
+
+		MaxFee         string `json:"maxFeePerGas"`
+		MaxPriorityFee string `json:"maxPriorityFeePerGas"`
 	}
 	LeastFee      string `json:"leastFeePerGas"`
 	TxHash        *chain.Hash
@@ -106,7 +109,11 @@ func tellIntent(to io.Writer, i intentShown) error {
 		say("nonce", "%d of %s, under the nonce key %s", p.Nonce, p.Signer, p.NonceKey)
 	}
 	for n, a := range i.Attempts {
-		say("attempt "+strconv.Itoa(n+1), "%s, %s, %s", a.Kind, a.TxHash, stamp(a.At))
+		offers := ""
+		if a.MaxFee != "" {
+			offers = fmt.Sprintf(", offers %s, and %s of it as a tip", a.MaxFee, a.MaxPriorityFee)
+		}
+		say("attempt "+strconv.Itoa(n+1), "%s, %s, %s%s", a.Kind, a.TxHash, stamp(a.At), offers)
 	}
 	if i.LeastFee != "" {
 		say("the next pays at least", "%s", i.LeastFee)
