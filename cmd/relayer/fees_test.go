@@ -54,7 +54,7 @@ chains:
 `, high, all[0].id, other.URL(), w.id, w.node.URL(), low)), 0o600))
 	w.flags = append(without(w.flags, "--chains=", "--confirmations="), "--config="+file)
 
-	out := w.says(t, 0, fmt.Sprintf("chains[%s].fee.ceiling", w.id), nil, "config", "print")
+	out := w.says(t, 0, fmt.Sprintf("chains[%s].fee.ceiling", w.id), nil, "config", "print", "--origin")
 	if !strings.Contains(out, file+":5") || !strings.Contains(out, fmt.Sprint(low)) {
 		t.Errorf("the configuration is printed as %s", out)
 	}

@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -63,7 +62,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	p := program(stderr)
-	root.AddCommand(serve(stderr), request(stderr), forward(p), p.Migrate(), p.Keys(), p.Consumers(), p.Verify(), p.Projections(), p.Archive(), p.Audit(), p.Tail(), configuration(), versionCommand())
+	root.AddCommand(serve(stderr), request(stderr), forward(p), p.Migrate(), p.Keys(), p.Consumers(), p.Verify(), p.Projections(), p.Archive(), p.Audit(), p.Tail(), p.Configuration(), versionCommand())
 	root.AddCommand(examine(stderr))
 	root.AddCommand(console.Commands()...)
 	return root
@@ -87,6 +86,10 @@ func program(stderr io.Writer) operator.Program {
 			s, _, err := resolve(cmd)
 			return s.Delivery, err
 		},
+		Shown: func(cmd *cobra.Command) ([]config.Setting, error) {
+			_, shown, err := resolve(cmd)
+			return shown, err
+		},
 	}
 }
 
@@ -108,27 +111,6 @@ func serve(stderr io.Writer) *cobra.Command {
 	}
 	settings.Flags(cmd.Flags())
 	return cmd
-}
-
-func configuration() *cobra.Command {
-	parent := &cobra.Command{Use: "config", Short: "Look at the configuration"}
-	show := &cobra.Command{
-		Use: "print", Short: "Print each setting's value, and where it comes from", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, shown, err := resolve(cmd)
-			if err != nil {
-				return err
-			}
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			for _, s := range shown {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Value, s.Origin) //nolint:errcheck // Flush tells
-			}
-			return w.Flush()
-		},
-	}
-	settings.Flags(show.Flags())
-	parent.AddCommand(show)
-	return parent
 }
 
 func versionCommand() *cobra.Command {

@@ -49,7 +49,7 @@ func TestSecretsStayIn(t *testing.T) {
 	key := operator.makeKey(t, "read", "admin")
 
 	var said strings.Builder
-	for _, args := range [][]string{{"config", "print"}, {"doctor"}, {"doctor", "--json"}, {"verify", "--quiet"}, {"consumers", "list"}} {
+	for _, args := range [][]string{{"config", "print", "--origin"}, {"doctor"}, {"doctor", "--json"}, {"verify", "--quiet"}, {"consumers", "list"}} {
 		run, err := rig.Run(w.ctx, nil, s.Env, program, append(args, w.flags...)...)
 		check(t, err)
 		said.WriteString(run.Says())

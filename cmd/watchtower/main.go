@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -63,7 +62,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	p := program(stderr)
-	root.AddCommand(serve(stderr), p.Migrate(), p.Keys(), forward(p), p.Consumers(), p.Verify(), p.Archive(), p.Projections(), p.Audit(), p.Tail(), configuration(), versionCommand())
+	root.AddCommand(serve(stderr), p.Migrate(), p.Keys(), forward(p), p.Consumers(), p.Verify(), p.Archive(), p.Projections(), p.Audit(), p.Tail(), p.Configuration(), versionCommand())
 	return root
 }
 
@@ -85,6 +84,10 @@ func program(stderr io.Writer) operator.Program {
 			c, _, err := resolve(cmd)
 			return c, err
 		},
+		Shown: func(cmd *cobra.Command) ([]config.Setting, error) {
+			_, shown, err := resolve(cmd)
+			return shown, err
+		},
 	}
 }
 
@@ -103,32 +106,6 @@ func serve(stderr io.Writer) *cobra.Command {
 	}
 	config.Flags(cmd.Flags())
 	return cmd
-}
-
-func configuration() *cobra.Command {
-	parent := &cobra.Command{Use: "config", Short: "Look at the configuration"}
-	show := &cobra.Command{
-		Use: "print", Short: "Print each setting's value, and with --origin where it comes from", Args: cobra.NoArgs,
-	}
-	origin := show.Flags().Bool("origin", false, "show where each value comes from")
-	config.Flags(show.Flags())
-	show.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, settings, err := resolve(cmd)
-		if err != nil {
-			return err
-		}
-		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		for _, s := range settings {
-			line := s.Name + "\t" + s.Value
-			if *origin {
-				line += "\t" + s.Origin
-			}
-			fmt.Fprintln(w, line) //nolint:errcheck // Flush tells
-		}
-		return w.Flush()
-	}
-	parent.AddCommand(show)
-	return parent
 }
 
 func versionCommand() *cobra.Command {

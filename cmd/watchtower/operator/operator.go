@@ -25,8 +25,9 @@ type Program struct {
 	// them.
 	Settings func(*cobra.Command)
 	Resolve  func(*cobra.Command) (config.Config, error)
-	Models   []projections.Model // in the order in which they are made anew
-	Stderr   io.Writer           // where trouble with the store is told
+	Shown    func(*cobra.Command) ([]config.Setting, error) // every setting's value
+	Models   []projections.Model                            // in the order in which they are made anew
+	Stderr   io.Writer                                      // where trouble with the store is told
 	// Judges judge the log by what the program promises beside delivery, when it is
 	// verified, and VerifyHelp says of what; nil and empty are nobody and nothing.
 	Judges     func() []verify.Judge
