@@ -45,6 +45,8 @@ type data struct {
 	books       map[chain.ID]*book
 	holds       map[tx.Account]*hold
 	intents     []*wanted // by position
+	boxes       []*box    // by endpoint
+	lastLetter  int
 	lastRow     int64
 	turn        int64 // the last number given to a waiting sequence that was looked at
 }
@@ -120,5 +122,5 @@ func (s *Store) LoseWork() {
 	s.checkpoints, s.leases = map[string]event.Position{}, map[string]lease{}
 	s.requests, s.blocks = map[request.Name]*remembered{}, map[chain.ID][]chain.Block{}
 	s.books, s.holds = map[chain.ID]*book{}, map[tx.Account]*hold{}
-	s.intents = nil
+	s.intents, s.boxes = nil, nil
 }

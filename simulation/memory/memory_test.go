@@ -53,6 +53,12 @@ func TestIntents(t *testing.T) {
 	})
 }
 
+func TestNotices(t *testing.T) {
+	storetest.Notices(t, func(t *testing.T) storetest.Opened[storetest.NoticeRows] {
+		return opened(t, func(s *memory.Store) storetest.NoticeRows { return s.Notices(storetest.NoticePolicy()) })
+	})
+}
+
 func TestLeases(t *testing.T) {
 	storetest.Leases(t, func(t *testing.T) storetest.Opened[storetest.LeaseRows] {
 		return opened(t, func(s *memory.Store) storetest.LeaseRows { return s })
