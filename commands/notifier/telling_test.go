@@ -282,7 +282,7 @@ func (h *hook) waits(n int) []arrival {
 // under the same id, and who applies it by sequence knows what the log knows.
 func (w *telling) judge(h *hook, of ...chain.IntentID) {
 	w.t.Helper()
-	judge, consumer := intents.New(), &intents.Consumer{Name: h.url}
+	judge, consumer := intents.New(), &intents.Consumer{Name: h.url, InOrder: true}
 	for batch, err := range w.db.Log().ReadAll(w.ctx, 0, event.Filter{Streams: []string{intent.StreamPrefix}}, 1000) {
 		check(w.t, err)
 		for _, r := range batch.Events {
@@ -291,15 +291,10 @@ func (w *telling) judge(h *hook, of ...chain.IntentID) {
 			}
 		}
 	}
-	last := map[chain.IntentID]uint64{}
 	for _, a := range h.came() {
 		if !a.good {
 			w.t.Errorf("%s is not signed as it should be, or not what it says", a.id)
 		}
-		if a.notice.Sequence > last[a.notice.Intent]+1 {
-			w.t.Errorf("%s comes after %d", a.id, last[a.notice.Intent])
-		}
-		last[a.notice.Intent] = max(last[a.notice.Intent], a.notice.Sequence)
 		for _, v := range consumer.Shown(a.notice) {
 			w.t.Error(v)
 		}

@@ -22,7 +22,8 @@
 //	P18, P19         [Compare]: rows against folds, a rebuild against the live table
 //	P20              [Reader]: what one reader was shown of the log
 //	P21, P26         [Differ]: the outcomes of two runs
-//	P22              package intents, which decides P3, P10 and P23 for intents too
+//	P22              package intents, which decides P3, P10 and P23 for intents too: by the log,
+//	                 by the chain, and by what receivers of notices got
 //	P23, P24         Judge: by the log, what reached nodes, and the calls of clients
 //	P25              Judge: versions, positions, event ids, attempts
 //	P27              Judge: who is turned away is told when to come back; that memory is

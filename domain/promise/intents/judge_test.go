@@ -353,6 +353,34 @@ func TestConsumer(t *testing.T) {
 			show(s, confirmed(5, 1, false, blockOf(9, "fork")))
 			s.delivered()
 		}},
+		{"in order, and again", 0, func(s *script) {
+			s.consumer.InOrder = true
+			mined(s)
+			show(s, assigned(1, 1, 5))
+			s.delivered()
+		}},
+		{"out of order", promise.P22, func(s *script) {
+			s.consumer.InOrder = true
+			sent(s)
+			s.log(first, receipt(3, 1, &main7, 1))
+			s.told(first, confirmed(4, 1, false, main7))
+			show(s, receipt(3, 1, &main7, 1))
+			s.delivered()
+		}},
+		{"one given up", 0, func(s *script) {
+			s.consumer.GivenUp = func(id chain.IntentID, n uint64) bool { return id == first && n == 3 }
+			sent(s)
+			s.log(first, receipt(3, 1, &main7, 1))
+			s.told(first, confirmed(4, 1, false, main7))
+			s.delivered()
+		}},
+		{"another given up", promise.P22, func(s *script) {
+			s.consumer.GivenUp = func(_ chain.IntentID, n uint64) bool { return n == 4 }
+			sent(s)
+			s.log(first, receipt(3, 1, &main7, 1))
+			s.told(first, confirmed(4, 1, false, main7))
+			s.delivered()
+		}},
 		{"of nobody", promise.P22, func(s *script) {
 			n, _ := intent.Tell(second, assigned(1, 1, 5))
 			s.found = append(s.found, s.consumer.Shown(n)...)
