@@ -173,7 +173,7 @@ func (f *Feeder) enqueue(ctx context.Context, from, to event.Position, news []no
 		return err
 	}
 	if len(news) > 0 {
-		f.crash("notices.enqueued")
+		f.crash(crashEnqueued)
 		f.fed()
 	}
 	return nil
@@ -200,7 +200,7 @@ func (f *Feeder) carryOut(ctx context.Context, wish notice.Event) error {
 	if err != nil {
 		return err
 	}
-	f.crash("notices.wished")
+	f.crash(crashWished)
 	f.fed()
 	return nil
 }

@@ -32,7 +32,9 @@ type Worker struct {
 	Lease    time.Duration // how long a leased notice is ours
 	Poll     time.Duration // look at the queue at least so often
 	Slots    int           // attempts at once
-	Log      *slog.Logger
+	// Crash is called at named points; nil does nothing.
+	Crash func(point string)
+	Log   *slog.Logger
 
 	wake chan struct{}
 	once sync.Once
@@ -49,6 +51,16 @@ func (w *Worker) Wake() {
 
 func (w *Worker) init() { w.once.Do(func() { w.wake = make(chan struct{}, 1) }) }
 
+// Names that Crash is called with.
+const (
+	crashEnqueued = "notices.enqueued" // the queue has news, and nobody was woken for them
+	crashWished   = "notices.wished"   // a wish is carried out, and will be again
+	crashSent     = "notices.sent"     // an endpoint may have it, the queue does not know
+)
+
+// CrashPoints lists them.
+func CrashPoints() []string { return []string{crashEnqueued, crashWished, crashSent} }
+
 // minRest keeps a queue that answers "due now" with nothing from being hammered.
 const minRest = time.Millisecond
 
@@ -56,7 +68,7 @@ const minRest = time.Millisecond
 // queue has been told of them, so that no lease is left behind.
 func (w *Worker) Run(ctx context.Context) {
 	w.init()
-	ended := make(chan notice.Report, w.Slots)
+	ended := make(chan attempted, w.Slots)
 	var attempts sync.WaitGroup
 	defer attempts.Wait()
 	free := w.Slots
@@ -88,12 +100,24 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
+// attempted is what came of an attempt.
+type attempted struct {
+	notice.Report
+	cut bool // short, by the lease: it says nothing of the endpoint
+}
+
 // attempt lets a graceful stop wait for an attempt; its deadline is the lease, which may
-// have begun as soon as it was asked for.
-func (w *Worker) attempt(ctx context.Context, n notice.Sending, asked time.Time) notice.Report {
+// have begun as soon as it was asked for. Where the queue took long to answer, little of it
+// may be left.
+func (w *Worker) attempt(ctx context.Context, n notice.Sending, asked time.Time) attempted {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), asked.Add(w.Lease*9/10))
 	defer cancel()
-	return notice.Report{Key: n.Key, Outcome: w.Send(ctx, n)}
+	r := attempted{Report: notice.Report{Key: n.Key, Outcome: w.Send(ctx, n)}}
+	r.cut = ctx.Err() != nil && r.Outcome.Class != notice.Delivered
+	if w.Crash != nil {
+		w.Crash(crashSent)
+	}
+	return r
 }
 
 func (w *Worker) lease(ctx context.Context, limit int) ([]notice.Sending, time.Duration) {
@@ -110,16 +134,28 @@ func (w *Worker) lease(ctx context.Context, limit int) ([]notice.Sending, time.D
 }
 
 // report tells the queue of an attempt, and of those that have ended meanwhile. It says
-// how many those were.
-func (w *Worker) report(ctx context.Context, first notice.Report, ended <-chan notice.Report) int {
-	batch := []notice.Report{first}
+// how many those were. Of those that were cut short the leases lapse.
+func (w *Worker) report(ctx context.Context, first attempted, ended <-chan attempted) int {
+	all := []attempted{first}
 	for more := true; more; {
 		select {
 		case r := <-ended:
-			batch = append(batch, r)
+			all = append(all, r)
 		default:
 			more = false
 		}
+	}
+	var batch []notice.Report
+	for _, r := range all {
+		if !r.cut {
+			batch = append(batch, r.Report)
+		}
+	}
+	if len(batch) < len(all) {
+		w.Log.Warn("the queue of notices answers too slowly to send", "notices", len(all)-len(batch))
+	}
+	if len(batch) == 0 {
+		return len(all)
 	}
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Lease)
 	defer cancel()
@@ -132,5 +168,5 @@ func (w *Worker) report(ctx context.Context, first notice.Report, ended <-chan n
 		w.Log.Warn("endpoint disabled", "endpoint", e.ID, "reason", e.Disabled, "failures", e.Failures)
 		w.Disabled(e)
 	}
-	return len(batch)
+	return len(all)
 }

@@ -201,7 +201,8 @@ func (n *notices) worker(ctx context.Context) *notifier.Worker {
 	return &notifier.Worker{
 		Queue: n.rows, Holder: n.in.Settings.Holder, Send: n.send,
 		Disabled: func(e notice.Endpoint) { n.operator.Record(ctx, e, n.in.Ports.Log) },
-		Lease:    n.settings.Timeout + n.settings.Timeout/leaseParts + leaseSpare, Poll: n.settings.Poll, Slots: n.settings.Slots, Log: n.in.Ports.Log,
+		Lease:    n.settings.Timeout + n.settings.Timeout/leaseParts + leaseSpare, Poll: n.settings.Poll, Slots: n.settings.Slots,
+		Crash: n.in.Ports.Crash, Log: n.in.Ports.Log,
 	}
 }
 
@@ -209,9 +210,6 @@ func (n *notices) send(ctx context.Context, s notice.Sending) notice.Outcome {
 	began := time.Now()
 	o := n.caller.Call(ctx, s)
 	n.noted(s, o, began)
-	if n.in.Ports.Crash != nil {
-		n.in.Ports.Crash("notices.sent")
-	}
 	return o
 }
 

@@ -1,0 +1,51 @@
+package notifier_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands/notifier"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+// late is a queue whose first answer with something in it comes when the lease has all but
+// run out.
+type late struct {
+	notifier.Queue
+	once bool
+}
+
+func (l *late) Lease(ctx context.Context, holder string, ttl time.Duration, limit int) ([]notice.Sending, time.Duration, error) {
+	due, until, err := l.Queue.Lease(ctx, holder, ttl, limit)
+	if len(due) > 0 && !l.once {
+		l.once = true
+		time.Sleep(ttl * 19 / 20)
+	}
+	return due, until, err
+}
+
+// An attempt that is cut short because the queue was slow says nothing of the endpoint: it is
+// made again when the lease has lapsed, and nobody is told of a failure.
+func TestLateLease(t *testing.T) {
+	inWorld(t, func(q notifier.Queue) notifier.Queue { return &late{Queue: q} }, func(t *testing.T, w *world) {
+		k := key(1, 1, 1)
+		w.set(1, timeout)
+		w.enqueue(k)
+		time.Sleep(58 * time.Second)
+		synctest.Wait()
+		n := w.want(k, notice.Delivering)
+		e, _, err := w.queue.Endpoint(t.Context(), k.Endpoint)
+		check(t, err)
+		if n.Attempts != 0 || e.Failures != 0 {
+			t.Errorf("%d attempts and %d failures are counted, and none was made in time", n.Attempts, e.Failures)
+		}
+		w.set(1, taken)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if n := w.want(k, notice.Settled); n.Attempts != 1 {
+			t.Errorf("it was delivered after %d attempts", n.Attempts)
+		}
+	})
+}
