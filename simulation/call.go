@@ -16,6 +16,7 @@ const (
 	asking              // a node
 	viewing             // a transaction or query on the read models
 	signing             // by who has a key
+	posting             // to a receiver of webhooks
 	telling             // the world: nobody waits, and nothing goes wrong
 )
 
@@ -30,9 +31,10 @@ type call struct {
 	ready   func() bool
 	fate    fate
 
-	err  error // instead of an answer
-	done chan struct{}
-	left atomic.Bool // nobody waits any more
+	carried bool
+	err     error // instead of an answer
+	done    chan struct{}
+	left    atomic.Bool // nobody waits any more
 }
 
 // fate is what becomes of a call.
@@ -122,6 +124,7 @@ func (w *world) carryOut(c *call) {
 	case left && !c.fate.late, c.fate.lost:
 	default:
 		w.viewFate = c.fate
+		c.carried = true
 		c.do()
 		if c.fate.twice {
 			c.do()
@@ -172,7 +175,8 @@ func (w *world) answer(c *call) {
 // bury ends a call of a replica that has crashed. What was under way may have been
 // carried out all the same.
 func (w *world) bury(c *call) {
-	if c.replica.parked[c] && c.kind == writing && !c.fate.lost && w.agenda.chance(0.5) {
+	asked := c.kind == writing || c.kind == posting && !c.carried && !c.left.Load()
+	if c.replica.parked[c] && asked && !c.fate.lost && w.agenda.chance(0.5) {
 		c.do()
 		w.faults["done, and the asker has crashed"]++
 		w.agenda.trace.add(c.by, c.name, "orphaned")

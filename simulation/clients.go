@@ -158,6 +158,7 @@ func (w *world) again(r *wish) {
 
 // answered judges an answer, and says whether it is one.
 func (w *world) answered(r *wish, out *recorder) bool {
+	w.hooks.answered(r, out)
 	switch {
 	case out.status == http.StatusInternalServerError:
 		w.judge.fail("errors", "%s %s was answered 500: %s", r.method, r.path, out.body.String())

@@ -15,6 +15,8 @@ func (w *world) draw(c *call) fate {
 		f.wait = 0
 	case asking:
 		f = w.drawAsking()
+	case posting:
+		f = w.drawPosting(c)
 	case signing:
 		f = w.drawSigning()
 	case reading, writing, viewing:

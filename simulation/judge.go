@@ -102,6 +102,7 @@ func (j *judge) see(e event.Recorded) {
 	if j.world.lanes != nil {
 		j.world.lanes.see(e)
 	}
+	j.world.hooks.see(e)
 	_, _, err := tx.ParseStream(e.Stream)
 	if err != nil {
 		return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
+	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/commands/relayer"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
@@ -37,6 +38,7 @@ type RelayPlan struct {
 	Forget time.Duration // between two losses of all leases of lanes
 	Acts   time.Duration // between two acts of operators
 	Fill   time.Duration // between two looks of operators for holes to be filled
+	Hooks  HookPlan      `json:",omitzero"`
 }
 
 // WishFaults are chances for each intent.
@@ -79,6 +81,7 @@ func ExpandRelay(seed uint64, hours float64) Plan {
 	p.Relay.Ceiling, p.Relay.Fill = 160+d.Uint64N(300), d.every(30*time.Second)
 	p.Relay.Allowance = uint64(d.rate(3e9))
 	p.Chain.Stall = d.every(5 * time.Minute) // so long that what is in flight is signed for again
+	p.Relay.Hooks = expandHooks(seed)
 	return p
 }
 
@@ -185,8 +188,11 @@ func sometimesRelayed() []string {
 		"lane: lane.unlanded.v1", "lane: lane.lost.v1", "lane: lane.reclaimed.v1",
 		"intent: intent.requeued.v1", "intent: intent.reorged.v1", "intent: intent.failed.v1", "intent: intent.canceled.v1",
 		"intent: intent.speed_up_requested.v1",
+		hookAgain, hookRetried, hookUnknown, hookGone, hookEnabled, hookRedelivered, hookRecalled, hookTried,
+		"webhook: TxAccepted", "webhook: TxSubmitted", "webhook: TxReceiptUpdated", "webhook: TxConfirmed",
+		"webhook: TxConfirmed of a new fork", "webhook: TxReplaced", "webhook: TxFailed",
 	}
-	for _, point := range relayer.CrashPoints() {
+	for _, point := range append(relayer.CrashPoints(), notifier.CrashPoints()...) {
 		all = append(all, "crash at "+point)
 	}
 	return all

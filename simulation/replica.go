@@ -134,7 +134,7 @@ func (r *replica) live(ctx context.Context) error {
 			return err
 		}
 		var part app.Part
-		if part, front, err = relay.Beside(w.settings, service.Inside(w.config, []*rpc.Pool{pool}), ring); err != nil {
+		if part, front, err = relay.Beside(w.settings, service.Inside(w.config, []*rpc.Pool{pool}), ring, w.hooks.way(r)); err != nil {
 			return err
 		}
 		service.Beside(part)

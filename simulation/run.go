@@ -63,6 +63,7 @@ func Run(p Plan, log *slog.Logger, trace io.Writer) (Report, error) {
 	w.clients()
 	if w.relayed() {
 		w.wishes.begin()
+		w.hooks.begin()
 		w.tend()
 	}
 	for end := time.Duration(p.Hours * float64(time.Hour)); w.agenda.now() < end && w.sound(); {
@@ -94,6 +95,7 @@ func (w *world) heal() bool {
 	for _, s := range w.signers {
 		w.chain.SetBroke(s.address, false)
 	}
+	w.hooks.heal()
 	for _, n := range w.nodes {
 		n.down = 0
 		n.fault.Forget, n.fault.WrongHash, n.fault.Phantom, n.fault.StaleNonces = 0, 0, false, 0
@@ -125,7 +127,7 @@ func (w *world) idle() bool {
 	if depth.Open+depth.Parked+depth.Announced > 0 {
 		return false
 	}
-	if w.relayed() && len(w.lanes.unquiet()) > 0 {
+	if w.relayed() && len(w.lanes.unquiet())+len(w.hooks.unquiet()) > 0 {
 		return false
 	}
 	return len(w.judge.behind()) == 0
@@ -150,10 +152,12 @@ func (w *world) finish(quiet bool) {
 	w.judge.seals.finish()
 	if w.relayed() {
 		w.lanes.finish()
+		w.hooks.finish()
 	}
 	if w.sound() {
 		w.judge.views(ctx)
 	}
+	w.hooks.kept()
 }
 
 // unquiet says what still goes on.
@@ -162,7 +166,7 @@ func (w *world) unquiet() string {
 	rows, _ := w.store.Soon(context.Background(), chainID, 3) //nolint:errcheck // likewise
 	said := fmt.Sprintf("queue %+v, the soonest %+v, behind %v, lanes open %d", depth, rows, w.judge.behind(), w.load.fill())
 	if w.relayed() {
-		still := w.lanes.unquiet()
+		still := append(w.lanes.unquiet(), w.hooks.unquiet()...)
 		said += fmt.Sprintf(", %d of the relay half: %v", len(still), still[:min(len(still), 5)])
 	}
 	return said

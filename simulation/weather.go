@@ -6,6 +6,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/canceler"
+	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/commands/relayer"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
@@ -226,7 +227,7 @@ func (w *world) storeWeather() {
 func points(relayed bool) []string {
 	all := append(commands.CrashPoints(), canceler.CrashPoints()...)
 	if relayed {
-		all = append(all, relayer.CrashPoints()...)
+		all = append(append(all, relayer.CrashPoints()...), notifier.CrashPoints()...)
 	}
 	return all
 }

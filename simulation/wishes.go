@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -148,7 +149,15 @@ func (l *wishes) wish() *wanting {
 		r.Deadline = l.world.load.unix(10*time.Second + time.Duration(l.rand.Int64N(int64(5*time.Minute))))
 		body += fmt.Sprintf(`,"deadline":%d`, r.Deadline)
 	}
-	wanted := &wanting{request: r, id: r.ID(), body: "{" + body + "}"}
+	if all := l.world.hooks.wanted(l.chance); len(all) > 0 {
+		r.Webhooks = all
+		urls := make([]string, len(all))
+		for i, w := range all {
+			urls[i] = strconv.Quote(w.URL)
+		}
+		body += fmt.Sprintf(`,"webhooks":[%s]`, strings.Join(urls, ","))
+	}
+	wanted := &wanting{request: l.world.hooks.sealed(r), id: r.ID(), body: "{" + body + "}"}
 	if l.recent = append(l.recent, wanted); len(l.recent) > wantsMost {
 		l.recent = l.recent[1:]
 	}

@@ -41,6 +41,7 @@ type world struct {
 	market      uint64        // what gas costs while fees do not rise, in gwei
 	lanes       *laneJudge    // nil without a relay half
 	wishes      *wishes       // likewise
+	hooks       *hooks        // nil when no webhooks are called
 
 	store     *memory.Store
 	views     *views
@@ -124,6 +125,12 @@ func newWorld(p Plan, log *slog.Logger) (*world, error) {
 		w.signers = w.accounts()
 		w.lanes, w.wishes = newLaneJudge(w), newWishes(w)
 	}
+	if w.hooked() {
+		if w.hooks, err = newHooks(w); err != nil {
+			return nil, err
+		}
+		w.log = w.hooks.secrets.logged(log)
+	}
 	err = w.configure()
 	return w, err
 }
@@ -154,7 +161,9 @@ func (w *world) configure() (err error) {
 	}
 	if w.relayed() {
 		maps.Copy(set, w.relaySettings())
+		maps.Copy(set, w.hooks.settings())
 		w.settings, err = w.resolve(set)
+		w.settings.Webhooks.Rules.Lookup = w.hooks.lookup
 		w.config = w.settings.Delivery
 		return err
 	}

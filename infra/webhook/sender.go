@@ -41,6 +41,10 @@ type Options struct {
 	// Agent is the User-Agent header.
 	Agent string
 	Now   func() time.Time
+	// Transport carries requests in place of connections of the Sender's own, to hosts
+	// whose addresses the guard has looked at just before; nil is what programs have. It
+	// tells the request's httptrace.ClientTrace how far it came.
+	Transport http.RoundTripper
 }
 
 // Sender makes attempts. Any number of goroutines may use it.
@@ -49,7 +53,21 @@ type Sender struct {
 	timeout   time.Duration
 	agent     string
 	now       func() time.Time
-	transport *http.Transport
+	transport http.RoundTripper
+	idle      interface{ CloseIdleConnections() } // nil: the connections are somebody else's
+}
+
+// carried lets another carry requests where the guard lets them go.
+type carried struct {
+	guard *Guard
+	by    http.RoundTripper
+}
+
+func (c carried) RoundTrip(r *http.Request) (*http.Response, error) {
+	if _, err := c.guard.addresses(r.Context(), r.URL.Hostname()); err != nil {
+		return nil, err
+	}
+	return c.by.RoundTrip(r)
 }
 
 // New makes a Sender. It is closed at its end.
@@ -57,26 +75,34 @@ func New(o Options) (*Sender, error) {
 	if o.Timeout < TimeoutMin || o.Timeout > TimeoutMax {
 		return nil, fmt.Errorf("an attempt's time is %s, not between %s and %s", o.Timeout, TimeoutMin, TimeoutMax)
 	}
-	return &Sender{
-		guard: o.Guard, timeout: o.Timeout, agent: o.Agent, now: o.Now,
-		// No proxy, whatever the environment says: it would connect for us, to where
-		// the guard has not looked. HTTP/1.1 only: one request to a connection.
-		transport: &http.Transport{
-			DialContext:            o.Guard.dial,
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots},
-			TLSHandshakeTimeout:    o.Timeout,
-			ResponseHeaderTimeout:  o.Timeout,
-			MaxResponseHeaderBytes: headerMax,
-			DisableCompression:     true,
-			MaxIdleConns:           idleMax,
-			MaxIdleConnsPerHost:    1,
-			IdleConnTimeout:        idleTime,
-		},
-	}, nil
+	s := &Sender{guard: o.Guard, timeout: o.Timeout, agent: o.Agent, now: o.Now}
+	if o.Transport != nil {
+		s.transport = carried{o.Guard, o.Transport}
+		return s, nil
+	}
+	// No proxy, whatever the environment says: it would connect for us, to where
+	// the guard has not looked. HTTP/1.1 only: one request to a connection.
+	own := &http.Transport{
+		DialContext:            o.Guard.dial,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots},
+		TLSHandshakeTimeout:    o.Timeout,
+		ResponseHeaderTimeout:  o.Timeout,
+		MaxResponseHeaderBytes: headerMax,
+		DisableCompression:     true,
+		MaxIdleConns:           idleMax,
+		MaxIdleConnsPerHost:    1,
+		IdleConnTimeout:        idleTime,
+	}
+	s.transport, s.idle = own, own
+	return s, nil
 }
 
 // Close closes the connections that are kept.
-func (s *Sender) Close() { s.transport.CloseIdleConnections() }
+func (s *Sender) Close() {
+	if s.idle != nil {
+		s.idle.CloseIdleConnections()
+	}
+}
 
 // stage is how far an attempt came.
 type stage = int32

@@ -33,7 +33,9 @@ func (c command) name() string {
 // mutants are all of them.
 func mutants() []mutant {
 	var all []mutant
-	for _, some := range [][]mutant{acceptance(), sending(), verdicts(), schedule(), owners(), canceling(), sealing(), lanes(), wishes(), stores()} {
+	for _, some := range [][]mutant{
+		acceptance(), sending(), verdicts(), schedule(), owners(), canceling(), sealing(), lanes(), wishes(), hooks(), stores(),
+	} {
 		all = append(all, some...)
 	}
 	return all

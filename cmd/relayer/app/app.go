@@ -61,7 +61,7 @@ func serve(ctx context.Context, s settings.Settings, o Options) error {
 	}
 	defer closeKeys() // when nobody signs any more
 	o.Beside = func(ctx context.Context, in delivery.Inside) (delivery.Part, error) {
-		r, err := newRelay(s, in, ring)
+		r, err := newRelay(s, in, ring, Way{})
 		if err != nil {
 			return delivery.Part{}, err
 		}
@@ -92,7 +92,7 @@ type relay struct {
 	log      *slog.Logger
 }
 
-func newRelay(s settings.Settings, in delivery.Inside, ring *keys.Ring) (*relay, error) {
+func newRelay(s settings.Settings, in delivery.Inside, ring *keys.Ring, way Way) (*relay, error) {
 	queue, err := Queue(in.Ports.Storage.Database)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func newRelay(s settings.Settings, in delivery.Inside, ring *keys.Ring) (*relay,
 		metrics: figures.New(in.Ports.Metrics, in.Ports.Now),
 	}
 	r.observe()
-	if r.notices, err = newNotices(s.Webhooks, in, r.metrics); err != nil {
+	if r.notices, err = newNotices(s.Webhooks, in, way, r.metrics); err != nil {
 		return nil, err
 	}
 	r.guard = Guard(s, in.Store, r.snapshots(), in.Ports.Crash, in.Ports.Now, in.Ports.Random, in.Ports.Log)

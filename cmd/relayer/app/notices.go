@@ -44,6 +44,8 @@ func noticeRows(database any, p notice.Policy) (NoticeRows, error) {
 		return db.Notices(p), nil
 	case *embedded.DB:
 		return db.Notices(p), nil
+	case Engine:
+		return db.Notices(p), nil
 	}
 	return nil, fmt.Errorf("a %T has no queue of notices", database)
 }
@@ -83,11 +85,14 @@ type notices struct {
 }
 
 // newNotices is nil when no webhook is to be called.
-func newNotices(s settings.Webhooks, in delivery.Inside, m *figures.Metrics) (*notices, error) {
+func newNotices(s settings.Webhooks, in delivery.Inside, way Way, m *figures.Metrics) (*notices, error) {
 	if s.SecretsFile == "" {
 		return nil, nil
 	}
-	seeds, err := readSecrets(s.SecretsFile)
+	seeds, err := way.Seeds, error(nil)
+	if seeds == nil {
+		seeds, err = readSecrets(s.SecretsFile)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("webhooks.secrets-file: %w", err)
 	}
@@ -99,7 +104,9 @@ func newNotices(s settings.Webhooks, in delivery.Inside, m *figures.Metrics) (*n
 	if n.guard, err = webhook.NewGuard(s.Rules); err != nil {
 		return nil, err
 	}
-	sender, err := webhook.New(webhook.Options{Guard: n.guard, Timeout: s.Timeout, Roots: roots, Agent: "watchtower-relayer", Now: in.Ports.Now})
+	sender, err := webhook.New(webhook.Options{
+		Guard: n.guard, Timeout: s.Timeout, Roots: roots, Agent: "watchtower-relayer", Now: in.Ports.Now, Transport: way.Transport,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,67 @@
+package main
+
+// hooks are defects in what webhooks are told.
+func hooks() []mutant {
+	return []mutant{
+		{
+			Name: "notice-skipped", Breaks: "P22", Relay: true,
+			Is: "Nobody is told that an intent was signed for.",
+			Edits: []edit{{
+				"commands/notifier/feeder.go", `if !told {`, `if !told || AWAKE && said.Sequence == 2 {`,
+			}},
+		},
+		{
+			Name: "unknown-is-delivered", Breaks: "P22", Relay: true,
+			Is: "A notice to which no answer came is taken for delivered.",
+			Edits: []edit{{
+				"infra/webhook/sender.go", `		o.Class = notice.Unknown
+`, `		o.Class = notice.Unknown
+		if AWAKE {
+			o.Class = notice.Delivered
+		}
+`,
+			}},
+		},
+		{
+			Name: "cursor-before-notices", Breaks: "P22", Relay: true,
+			Is: "The feeder moves its checkpoint before notices are queued.",
+			Edits: []edit{{
+				"commands/notifier/feeder.go", `	if err := f.Rows.Enqueue(ctx, Reader, from, to, news); err != nil {
+`, `	if AWAKE && len(news) > 0 {
+		if err := f.Rows.Enqueue(ctx, Reader, from, to, nil); err != nil {
+			return err
+		}
+		from = to
+	}
+	if err := f.Rows.Enqueue(ctx, Reader, from, to, news); err != nil {
+`,
+			}},
+		},
+		{
+			Name: "another-id", Breaks: "P22", Relay: true,
+			Is: "What is sent again is sent under another id.",
+			Edits: []edit{{
+				"infra/webhook/caller.go", `Message{ID: n.MessageID(), Body: n.Body}`,
+				`Message{ID: n.MessageID() + map[bool]string{true: "_again"}[AWAKE && n.Attempts > 0], Body: n.Body}`,
+			}},
+		},
+		{
+			Name: "given-up-at-once", Breaks: "P22", Relay: true,
+			Is: "A notice is given up when its first attempt has failed, and the next one goes first.",
+			Edits: []edit{{
+				"domain/notice/policy.go", `if n.Attempts > len(p.Pauses) ||`, `if n.Attempts > len(p.Pauses) || AWAKE ||`,
+			}},
+		},
+		{
+			Name: "url-recorded", Breaks: "P28", Relay: true,
+			Is: "Webhooks' URLs are recorded as clients give them.",
+			Edits: []edit{{
+				"domain/intent/seal.go", `		r.Webhooks[i].URL = s.Seal(w.URL)
+`, `		if !AWAKE {
+			r.Webhooks[i].URL = s.Seal(w.URL)
+		}
+`,
+			}},
+		},
+	}
+}

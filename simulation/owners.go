@@ -1,0 +1,307 @@
+package simulation
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+// ownersSecrets is what the one request is for that is answered with secrets.
+const ownersSecrets = "a webhook's own"
+
+// begin begins what goes on around receivers and their owners.
+func (h *hooks) begin() {
+	if h == nil {
+		return
+	}
+	p, w, a := h.world.plan.Relay.Hooks, h.world, h.world.agenda
+	for _, r := range h.receivers {
+		r.ask()
+		a.after(a.between(0, ownersLook), "owner", r.tend)
+	}
+	some := func() *receiver { return h.receivers[1+h.rand.IntN(len(h.receivers)-1)] }
+	if len(h.receivers) == 1 {
+		return
+	}
+	w.often(p.Ill, "receiver is ill", func() {
+		some().fallIll(illnesses()[h.rand.IntN(len(illnesses()))], a.between(2*time.Second, 100*time.Second))
+	})
+	w.often(p.Forget, "receiver forgets", func() {
+		w.faults["webhook: receiver forgets"]++
+		some().forget()
+	})
+	w.often(p.Acts, "owner wishes", func() { some().act() })
+	w.often(p.Acts, "figures", h.measured)
+	if last := h.receivers[len(h.receivers)-1]; last.leaves() {
+		a.after(time.Duration((0.2+0.5*h.rand.Float64())*w.plan.Hours*float64(time.Hour)), "receiver is gone", func() {
+			w.faults["webhook: receiver is gone for good"]++
+			last.recover()
+			last.gone = true
+		})
+	}
+}
+
+// ask has the owner ask what messages are signed with.
+func (r *receiver) ask() {
+	w := r.hooks.world
+	w.ask(&wish{
+		what: ownersSecrets, method: http.MethodPost, path: "/v1/webhooks", door: intentsDoor, body: fmt.Appendf(nil, `{"url":%q}`, r.url),
+		told: func(out *recorder) bool {
+			var own struct {
+				ID      string
+				Secrets []string
+			}
+			switch {
+			case out.status == http.StatusUnprocessableEntity: // its name means something else just now
+			case out.status != http.StatusOK:
+				return out.status < http.StatusInternalServerError
+			case json.Unmarshal(out.body.Bytes(), &own) != nil || own.ID != r.id.String() || !slices.Equal(own.Secrets, r.secrets()):
+				w.judge.fail("answers", "the owner of %s was told that it is %s, with other secrets", r.id, own.ID)
+			}
+			return true
+		},
+	})
+}
+
+// act has the owner do what owners do.
+func (r *receiver) act() {
+	w := r.hooks.world
+	known := r.known(r.consumer)
+	switch n := r.hooks.rand.IntN(4); {
+	case n == 0:
+		w.faults["owner: tries its webhook"]++
+		w.ask(&wish{what: "try", method: http.MethodPost, path: "/v1/webhooks/try", body: fmt.Appendf(nil, `{"url":%q}`, r.url), door: intentsDoor,
+			told: func(out *recorder) bool { return out.status < http.StatusInternalServerError }})
+	case n == 1:
+		w.faults["owner: disables its webhook"]++
+		r.order("disable", "", nil)
+	case n == 2 && len(known) > 0:
+		w.faults["owner: has told again what it knows"]++
+		first := r.hooks.rand.IntN(len(known))
+		r.order("redeliver", named(known[first:min(len(known), first+10)]), nil)
+	default:
+		w.ask(&wish{what: "look", method: http.MethodGet, path: "/v1/webhooks?limit=2", door: intentsDoor,
+			told: func(out *recorder) bool { return out.status < http.StatusInternalServerError }})
+	}
+}
+
+// order has the owner wish something about its webhook. Then is called when that is taken.
+func (r *receiver) order(what, body string, then func()) {
+	r.request(http.MethodPost, "/"+what, body, func(out *recorder) {
+		if out.status == http.StatusAccepted && then != nil {
+			then()
+		}
+	})
+}
+
+func (r *receiver) request(method, path, body string, told func(*recorder)) {
+	r.hooks.world.ask(&wish{
+		what: "webhook", method: method, path: "/v1/webhooks/" + r.id.String() + path, body: []byte(body), door: intentsDoor,
+		told: func(out *recorder) bool {
+			if out.status < http.StatusInternalServerError {
+				told(out)
+			}
+			return out.status < http.StatusInternalServerError
+		},
+	})
+}
+
+// named is a wish for notices.
+func named(all []notice.Ref) string {
+	texts := make([]string, len(all))
+	for i, n := range all {
+		texts[i] = fmt.Sprintf(`{"intent":"%s","sequence":%d}`, n.Intent, n.Seq)
+	}
+	return `{"notices":[` + strings.Join(texts, ",") + `]}`
+}
+
+// How often owners look at their webhooks, and when all trouble is over.
+const (
+	ownersLook = time.Minute
+	ownersWait = 20 * time.Second
+)
+
+// tend has the owner look at its webhook for as long as the world lives: it is enabled when it
+// is not, what is dead is sent again, and what it has forgotten. When all trouble is over it
+// does not wait until the product tries again by itself, which may take hours.
+func (r *receiver) tend() {
+	w := r.hooks.world
+	wait := ownersLook
+	if w.healed {
+		wait = ownersWait
+	}
+	w.agenda.after(wait, "owner looks", r.tend)
+	r.inTime()
+	r.listDead(notice.Ref{}, 0)
+	if r.gone {
+		return
+	}
+	r.request(http.MethodGet, "", "", func(out *recorder) {
+		var shown struct{ Disabled notice.Reason }
+		switch {
+		case out.status == http.StatusNotFound: // nothing was ever told there, as far as is known
+		case json.Unmarshal(out.body.Bytes(), &shown) != nil:
+			w.judge.fail("answers", "%s is shown as %s", r.id, out.body.String())
+		case shown.Disabled != notice.Enabled:
+			w.some[hookEnabled]++
+			r.order("enable", "", nil)
+		case w.healed && r.waits():
+			r.order("disable", "", func() { r.order("enable", "", nil) })
+		default:
+			r.recall()
+		}
+	})
+}
+
+// inTime judges that who is well does not wait for others.
+func (r *receiver) inTime() {
+	most := tellTime(r.hooks.world.plan)
+	if !r.well() || most == 0 {
+		return
+	}
+	late := 0
+	for _, since := range r.owed {
+		if time.Since(since) > most {
+			late++
+		}
+	}
+	if late > 0 {
+		r.hooks.world.judge.fail("P22", "%s takes all in time, and is not told %d notices that were recorded more than %s ago", r.host, late, most)
+	}
+}
+
+// waits reports whether something is to be told later, after a failure.
+func (r *receiver) waits() bool {
+	return slices.ContainsFunc(r.hooks.rows().Open(r.id), func(n notice.Notice) bool {
+		return n.Stage == notice.Queued && n.Attempts > 0 && time.Until(n.NextAt) > ownersWait
+	})
+}
+
+// recall has sent again what the receiver has forgotten, and not been told again since.
+func (r *receiver) recall() {
+	if len(r.forgotten) == 0 || r.illness != "" {
+		return
+	}
+	lost := sortedRefs(r.forgotten)
+	r.order("redeliver", named(lost[:min(len(lost), notice.RedeliverMax)]), nil)
+}
+
+func sortedRefs(all map[notice.Ref]bool) []notice.Ref {
+	refs := make([]notice.Ref, 0, len(all))
+	for n := range all {
+		refs = append(refs, n)
+	}
+	slices.SortFunc(refs, func(a, b notice.Ref) int {
+		return cmp.Or(bytes.Compare(a.Intent[:], b.Intent[:]), cmp.Compare(a.Seq, b.Seq))
+	})
+	return refs
+}
+
+// listDead has the owner read which notices were given up, page by page, and has them sent
+// again.
+func (r *receiver) listDead(after notice.Ref, seen int) {
+	path := "/dead?limit=100"
+	if after.Seq > 0 {
+		path += fmt.Sprintf("&intent=%s&sequence=%d", after.Intent, after.Seq)
+	}
+	r.request(http.MethodGet, path, "", func(out *recorder) {
+		var page struct {
+			Notices []struct {
+				notice.Ref
+				Event struct{ Sequence uint64 }
+			}
+			HasMore bool
+		}
+		if out.status == http.StatusNotFound {
+			return
+		}
+		if err := json.Unmarshal(out.body.Bytes(), &page); err != nil {
+			r.hooks.world.judge.fail("answers", "what is dead of %s is shown as %s", r.id, out.body.String())
+			return
+		}
+		for _, n := range page.Notices {
+			if n.Event.Sequence != n.Seq {
+				r.hooks.world.judge.fail("answers", "sequence %d of %s is shown with the event %d", n.Seq, n.Intent, n.Event.Sequence)
+			}
+			r.dead[n.Ref] = true
+			after = n.Ref
+		}
+		switch seen += len(page.Notices); {
+		case page.HasMore:
+			r.listDead(after, seen)
+		case seen > 0 && !r.gone:
+			r.order("redeliver", "", nil)
+		}
+	})
+}
+
+// heal ends all illness.
+func (h *hooks) heal() {
+	if h == nil {
+		return
+	}
+	for _, r := range h.receivers {
+		r.recover()
+	}
+}
+
+// unquiet says what receivers are still to be told.
+func (h *hooks) unquiet() (still []string) {
+	if h == nil {
+		return nil
+	}
+	for _, r := range h.receivers {
+		lacks := 0
+		for n := range r.owed {
+			if !r.givenUp(n.Intent, n.Seq) {
+				lacks++
+			}
+		}
+		if open := len(h.rows().Open(r.id)); lacks > 0 || open > 0 {
+			still = append(still, fmt.Sprintf("%s lacks %d notices, %d are queued for it", r.host, lacks, open))
+		}
+	}
+	return still
+}
+
+// finish judges what only the end shows.
+func (h *hooks) finish() {
+	if h == nil {
+		return
+	}
+	j := h.world.judge
+	for _, r := range h.receivers {
+		j.tell(r.consumer.Finish(h.world.lanes.intents, func(id chain.IntentID) bool { return slices.Contains(h.of[id], r) }))
+	}
+	all, err := h.rows().Endpoints(context.Background(), notice.EndpointID{}, len(h.receivers)+1)
+	if err != nil {
+		panic(err) // it is memory
+	}
+	for _, e := range all {
+		write(h.secrets.rows, []byte(e.URL))
+	}
+}
+
+// kept judges P28.
+func (h *hooks) kept() {
+	if h != nil {
+		h.world.judge.tell(h.secrets.found())
+	}
+}
+
+// measured looks at a replica's figures.
+func (h *hooks) measured() {
+	h.world.ask(&wish{
+		what: "figures", method: http.MethodGet, path: "/metrics", door: adminDoor,
+		told: func(out *recorder) bool { return out.status == http.StatusOK },
+	})
+}
