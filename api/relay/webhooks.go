@@ -139,11 +139,8 @@ func (d *desk) given(ctx context.Context, r api.Request) (id notice.EndpointID, 
 	case len(url) > intent.GivenURLMax || intent.Webhook{URL: url}.Origin() == "":
 		return id, "", intent.ErrWebhookURL.Because("it is no URL of https, or longer than %d bytes", intent.GivenURLMax)
 	}
-	if err := d.Webhooks.Guard.CheckNow(ctx, url); err != nil {
-		if ctx.Err() != nil {
-			return id, "", fmt.Errorf("look at a webhook: %w", ctx.Err())
-		}
-		return id, "", intent.ErrWebhookURL.Because("%v", err)
+	if err := intake.CheckWebhook(ctx, d.Webhooks.Guard, "", url); err != nil {
+		return id, "", err
 	}
 	return d.Webhooks.Endpoint(d.client(r), url), url, nil
 }

@@ -6,8 +6,10 @@ package intake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -24,7 +26,7 @@ type Intents = commands.Handler[intent.State, intent.Command, intent.Event]
 const ErrNotServed = event.Refusal("intent-not-served")
 
 // Guard says which URLs may be called. Its errors quote nothing of a URL that may be
-// secret: user, path and query.
+// secret: user, path and query. One that is a net.Error is bad luck: nobody could look.
 type Guard interface {
 	CheckNow(ctx context.Context, url string) error
 }
@@ -137,14 +139,27 @@ func (d *Desk) checkWebhooks(ctx context.Context, all []intent.Webhook) error {
 		if len(w.URL) > intent.GivenURLMax {
 			return intent.ErrWebhookURL.Because("webhook %d: the URL has more than %d bytes", i, intent.GivenURLMax)
 		}
-		if err := d.Webhooks.CheckNow(ctx, w.URL); err != nil {
-			if ctx.Err() != nil {
-				return fmt.Errorf("look at webhook %d: %w", i, ctx.Err())
-			}
-			return intent.ErrWebhookURL.Because("webhook %d: %v", i, err)
+		if err := CheckWebhook(ctx, d.Webhooks, fmt.Sprintf("webhook %d: ", i), w.URL); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// CheckWebhook refuses a URL that may not be called ([intent.ErrWebhookURL]), with a
+// sentence that begins with which it is.
+func CheckWebhook(ctx context.Context, g Guard, which, url string) error {
+	err := g.CheckNow(ctx, url)
+	var nobody net.Error
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("look at a webhook: %w", ctx.Err())
+	case errors.As(err, &nobody):
+		return fmt.Errorf("look at a webhook: %w", err)
+	}
+	return intent.ErrWebhookURL.Because("%s%v", which, err)
 }
 
 // Cancel withdraws an intent of a client's: at once where nothing can have been signed

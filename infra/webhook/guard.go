@@ -85,12 +85,14 @@ func NewGuard(r Rules) (*Guard, error) {
 type refused struct {
 	cause notice.Cause
 	text  string
+	err   error // that may pass by itself; nil when it is the URL's fault
 }
 
 func (r *refused) Error() string { return r.text }
+func (r *refused) Unwrap() error { return r.err }
 
 func forbidden(format string, args ...any) error {
-	return &refused{notice.Forbidden, fmt.Sprintf(format, args...)}
+	return &refused{cause: notice.Forbidden, text: fmt.Sprintf(format, args...)}
 }
 
 // Check says why a URL may not be called, as far as the URL itself tells. The errors
@@ -101,7 +103,8 @@ func (g *Guard) Check(text string) error {
 }
 
 // CheckNow is Check, and looks up the host's addresses. They may be others when the
-// URL is called: then they are looked at again.
+// URL is called: then they are looked at again. An error that is a net.Error says that
+// nobody could look now, and nothing about the URL.
 func (g *Guard) CheckNow(ctx context.Context, text string) error {
 	u, err := g.parse(text)
 	if err != nil {
@@ -218,8 +221,12 @@ func (g *Guard) addresses(ctx context.Context, host string) ([]netip.Addr, error
 		if strings.Contains(host, ".") {
 			name += "."
 		}
-		if found, err = g.rules.Lookup(ctx, name); err != nil || len(found) == 0 {
-			return nil, &refused{notice.Name, "the host's name does not resolve"}
+		found, err = g.rules.Lookup(ctx, name)
+		if dns := (*net.DNSError)(nil); errors.As(err, &dns) && !dns.IsNotFound {
+			return nil, &refused{notice.Name, "the host's name cannot be looked up now", err}
+		}
+		if err != nil || len(found) == 0 {
+			return nil, &refused{cause: notice.Name, text: "the host's name does not resolve"}
 		}
 		for i, a := range found {
 			found[i] = a.Unmap() // how resolvers may write an IPv4 address
@@ -251,5 +258,5 @@ func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, er
 			return conn, nil
 		}
 	}
-	return nil, &refused{notice.Connect, "no connection"}
+	return nil, &refused{cause: notice.Connect, text: "no connection"}
 }
