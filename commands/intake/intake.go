@@ -102,10 +102,29 @@ func (d *Desk) create(ctx context.Context, r intent.Request, meta event.Meta) An
 	case known.State.Status() == intent.StatusAbsent:
 		return Answer{Err: err}
 	}
-	if _, err := known.State.Decide(wish); err != nil {
+	if err := d.same(known.State, wish, r); err != nil {
 		return Answer{Err: err}
 	}
 	return Answer{State: known.State, Known: true}
+}
+
+// same refuses what is not the request that an intent was made by: also when that was
+// recorded with its webhooks sealed under a former key.
+func (d *Desk) same(s intent.State, wish intent.Create, r intent.Request) error {
+	_, err := s.Decide(wish)
+	if d.Seal == nil {
+		return err
+	}
+	for _, former := range d.Seal.Former() {
+		if err == nil {
+			break
+		}
+		wish.Request = former.Request(r)
+		if _, other := s.Decide(wish); other == nil {
+			err = nil
+		}
+	}
+	return err
 }
 
 // check refuses what can never be done, is not served here, or not allowed.

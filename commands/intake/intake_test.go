@@ -168,6 +168,36 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
+// What was asked for before the vault's key was changed is still the same when it is asked
+// for again, as long as the key before is known.
+func TestRepeatedUnderAnotherKey(t *testing.T) {
+	d := newDesk(t)
+	ask := func(change ...func(*intent.Request)) intake.Answer {
+		return d.Create(t.Context(), []intent.Request{asked(change...)}, event.Meta{})[0]
+	}
+	if a := ask(); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	alone := sealer(t, 2)
+	both := alone.After(*sealer(t, 3), *sealer(t, 1))
+	d.Seal = &both
+	if a := ask(); a.Err != nil || !a.Known {
+		t.Errorf("%v, known %v", a.Err, a.Known)
+	}
+	for what, change := range map[string]func(*intent.Request){
+		"subject": func(r *intent.Request) { r.Subject = "x" },
+		"webhook": func(r *intent.Request) { r.Webhooks[0].URL += "x" },
+	} {
+		if a := ask(change); !errors.Is(a.Err, intent.ErrDiffers) {
+			t.Errorf("another %s: %v", what, a.Err)
+		}
+	}
+	d.Seal = alone
+	if a := ask(); !errors.Is(a.Err, intent.ErrDiffers) {
+		t.Errorf("without the key before: %v", a.Err)
+	}
+}
+
 // However many ask at once, one of them makes the intent. Those who ask for something
 // else under its key are refused.
 func TestHundredAtOnce(t *testing.T) {

@@ -26,8 +26,9 @@ const SealKeyBytes = 32
 // The bytes are sealed by AES-256-GCM, bound to the origin, under a nonce that is the
 // beginning of the HMAC-SHA-256 of both: no two texts share a nonce.
 type Sealer struct {
-	mac  []byte
-	aead cipher.AEAD
+	mac    []byte
+	aead   cipher.AEAD
+	former []Sealer
 }
 
 // sealedPath begins the path of every URL that is sealed.
@@ -46,8 +47,17 @@ func NewSealer(secret []byte) (Sealer, error) {
 		return Sealer{}, err
 	}
 	aead, err := cipher.NewGCM(block)
-	return Sealer{mac[:], aead}, err
+	return Sealer{mac: mac[:], aead: aead}, err
 }
+
+// After is the sealer with others that were used before it: what they have sealed it opens.
+func (s Sealer) After(former ...Sealer) Sealer {
+	s.former = former
+	return s
+}
+
+// Former are the sealers that [Sealer.After] was given.
+func (s Sealer) Former() []Sealer { return s.former }
 
 // Request is a request whose webhooks are sealed, as it is recorded. A URL that no
 // [Request.Check] lets through stays as it is.
@@ -76,6 +86,17 @@ func (s Sealer) Seal(url string) string {
 // Open is the URL that was sealed; one that is not sealed is given back. Its errors quote
 // nothing.
 func (s Sealer) Open(url string) (string, error) {
+	opened, err := s.open(url)
+	for _, f := range s.former {
+		if err == nil {
+			break
+		}
+		opened, err = f.open(url)
+	}
+	return opened, err
+}
+
+func (s Sealer) open(url string) (string, error) {
 	origin := Webhook{url}.Origin()
 	encoded, ok := strings.CutPrefix(url[len(origin):], sealedPath)
 	if origin == "" || !ok {

@@ -110,3 +110,19 @@ func TestSealAnything(t *testing.T) {
 		}
 	})
 }
+
+// A sealer opens what those before it have sealed, and seals as it did alone.
+func TestSealAfterAnother(t *testing.T) {
+	const url = "https://hooks.example.com/in?token=t"
+	before, alone := sealer(t, 1), sealer(t, 2)
+	both := alone.After(sealer(t, 3), before)
+	if opened, err := both.Open(before.Seal(url)); err != nil || opened != url {
+		t.Errorf("%s, %v", opened, err)
+	}
+	if both.Seal(url) != alone.Seal(url) {
+		t.Error("it seals otherwise")
+	}
+	if _, err := both.Open(sealer(t, 4).Seal(url)); err == nil {
+		t.Error("it opens what a stranger has sealed")
+	}
+}

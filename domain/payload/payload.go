@@ -44,6 +44,8 @@ type Master struct {
 	id   uint32
 	aead cipher.AEAD
 	root chain.Hash // for Derive
+
+	former []Master
 }
 
 // NewMaster makes a master key of [KeyBytes] secret bytes. Its id follows from them.
@@ -59,6 +61,19 @@ func NewMaster(secret []byte) (Master, error) {
 	root := chain.Keccak([]byte("watchtower derived keys"), secret)
 	return Master{id: binary.BigEndian.Uint32(digest[:]), aead: aead, root: root}, nil
 }
+
+// MastersMax bounds how many master keys are known at once.
+const MastersMax = 8
+
+// After is the master key with keys that were used before, or will be: what was sealed
+// under one of them opens still, and nothing is sealed under them.
+func (m Master) After(former ...Master) Master {
+	m.former = former
+	return m
+}
+
+// Former are the keys that [Master.After] was given.
+func (m Master) Former() []Master { return m.former }
 
 // Derive is another secret of [KeyBytes] that follows from the master key: one for
 // each purpose, telling nothing of the master key or of each other.
@@ -89,6 +104,11 @@ func (m Master) Seal(random io.Reader, ref Ref, raw []byte) (Sealed, error) {
 
 // Open returns the bytes that were sealed. An error is ErrSealed: a wrong key or damage.
 func (m Master) Open(s Sealed) ([]byte, error) {
+	for _, f := range m.former {
+		if s.KeyID == f.id && s.KeyID != m.id {
+			return f.Open(s)
+		}
+	}
 	if s.KeyID != m.id {
 		return nil, fmt.Errorf("%w: %s was sealed under master key %08x, not %08x", ErrSealed, s.Hash, s.KeyID, m.id)
 	}

@@ -3,6 +3,7 @@ package payload
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -52,5 +53,40 @@ func TestSeal(t *testing.T) {
 	}
 	if _, err := master.Seal(bytes.NewReader(nil), ref, raw); err == nil {
 		t.Error("sealed without randomness")
+	}
+}
+
+// What was sealed under a key that another has taken the place of opens still, and nothing
+// more is sealed under it.
+func TestFormerKeys(t *testing.T) {
+	key := func(n byte) Master {
+		m, err := NewMaster(bytes.Repeat([]byte{n}, KeyBytes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	raw := []byte("signed bytes")
+	seal := func(m Master) Sealed {
+		s, err := m.Seal(rand.Reader, Ref{Chain: 1}, raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	both := key(2).After(key(1))
+	for name, s := range map[string]Sealed{"before": seal(key(1)), "since": seal(both)} {
+		if got, err := both.Open(s); err != nil || !bytes.Equal(got, raw) {
+			t.Errorf("sealed %s: %q, %v", name, got, err)
+		}
+	}
+	if _, err := key(2).Open(seal(both)); err != nil {
+		t.Errorf("it is not sealed under the newest: %v", err)
+	}
+	if _, err := both.Open(seal(key(3))); !errors.Is(err, ErrSealed) {
+		t.Errorf("a strange key: %v", err)
+	}
+	if !bytes.Equal(both.Derive("x"), key(2).Derive("x")) {
+		t.Error("secrets that follow from it are others")
 	}
 }

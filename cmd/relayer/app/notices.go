@@ -53,7 +53,16 @@ func noticeRows(database any, p notice.Policy) (NoticeRows, error) {
 // Sealer hides in the log what may be a secret of webhooks' URLs, by a key that follows
 // from the vault's.
 func Sealer(m payload.Master) (intent.Sealer, error) {
-	return intent.NewSealer(m.Derive("webhook URLs"))
+	seal, err := intent.NewSealer(m.Derive("webhook URLs"))
+	var former []intent.Sealer
+	for _, f := range m.Former() {
+		if err == nil {
+			var one intent.Sealer
+			one, err = intent.NewSealer(f.Derive("webhook URLs"))
+			former = append(former, one)
+		}
+	}
+	return seal.After(former...), err
 }
 
 // TakeWebhooks has a desk take on intents with webhooks, if any are called.

@@ -1,13 +1,16 @@
 package app_test
 
 import (
+	"crypto/rand"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
@@ -48,5 +51,41 @@ func TestOpenMaster(t *testing.T) {
 	}
 	if err := opens(); err == nil {
 		t.Error("a store that holds more gets another key")
+	}
+}
+
+// Further lines are keys that were it before: what is kept under them opens. A line that is
+// no key is refused, and not quoted.
+func TestOpenFormerMasters(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "vault.key")
+	open := func(lines ...string) (payload.Master, error) {
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return app.OpenMaster(t.Context(), file, nil)
+	}
+	first, second := strings.Repeat("ab", payload.KeyBytes), strings.Repeat("cd", payload.KeyBytes)
+	before, err := open(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := before.Seal(rand.Reader, payload.Ref{Chain: 1}, []byte("raw"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := open(second, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := now.Open(sealed); err != nil || string(raw) != "raw" {
+		t.Errorf("%s, %v", raw, err)
+	}
+	for name, lines := range map[string][]string{
+		"nothing": {""}, "half a key": {first, second[:30]}, "no hex": {strings.Repeat("zz", payload.KeyBytes)},
+		"too many": {first, first, first, first, first, first, first, first, first},
+	} {
+		if _, err := open(lines...); err == nil || strings.Contains(err.Error(), lines[len(lines)-1]) && lines[0] != "" {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -111,7 +111,8 @@ func longestPause(work config.Scheduler) time.Duration {
 	return max(work.Schedule.RetryMax, work.Schedule.RebroadcastMin, work.Schedule.RebroadcastMax, broadcaster.WaitMax)
 }
 
-// OpenMaster reads the vault's master key from a file of 64 hex digits. A store
+// OpenMaster reads the vault's master key from a file of 64 hex digits, and from further
+// lines those that were it before, or will be. A store
 // that holds nothing yet but API keys gets a fresh one; one that does must have the key
 // it was sealed under. No file name means a key that lives as long as the process.
 func OpenMaster(ctx context.Context, name string, log commands.Store) (payload.Master, error) {
@@ -136,10 +137,20 @@ func OpenMaster(ctx context.Context, name string, log commands.Store) (payload.M
 	if err != nil {
 		return payload.Master{}, fmt.Errorf("vault key: %w", err)
 	}
-	if secret, err = hex.DecodeString(strings.TrimSpace(string(text))); err != nil {
-		return payload.Master{}, fmt.Errorf("vault key %s is not %d hex digits", name, 2*payload.KeyBytes)
+	lines := strings.Fields(string(text))
+	if len(lines) == 0 || len(lines) > payload.MastersMax {
+		return payload.Master{}, fmt.Errorf("vault key %s has %d lines, not 1 to %d", name, len(lines), payload.MastersMax)
 	}
-	return payload.NewMaster(secret)
+	all := make([]payload.Master, len(lines))
+	for i, line := range lines {
+		if secret, err = hex.DecodeString(line); err == nil {
+			all[i], err = payload.NewMaster(secret)
+		}
+		if err != nil { // which may quote it
+			return payload.Master{}, fmt.Errorf("vault key %s: line %d is not %d hex digits", name, i+1, 2*payload.KeyBytes)
+		}
+	}
+	return all[0].After(all[1:]...), nil
 }
 
 // keysRead is how many events are read at once by who looks for the first that is not

@@ -48,7 +48,7 @@ func (d *draft) places() []*setting {
 		{
 			path: "vault-key-file", kind: text, absent: "`DIR/vault.key` beside an embedded store, `./watchtower-data/vault.key` with Postgres or EventStoreDB, none in memory",
 			allowed: "a path",
-			doc: "The file with the key that signed bytes are sealed under: 32 secret bytes in hex. It is never in the database. " +
+			doc: "The file with the key that signed bytes are sealed under: 32 secret bytes in hex; in further lines, keys that were it before, which open what they sealed. It is never in the database. " +
 				"All replicas need the same key; without it no kept transaction can be sent.",
 			show: func() string { return d.VaultKeyFile },
 			read: func(text string) error {
