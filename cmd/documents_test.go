@@ -62,3 +62,24 @@ func TestArchitectureNamesThePackages(t *testing.T) {
 		}
 	}
 }
+
+// Pages that end in a table of settings are what people write, and the table, which a test
+// of the settings compares. What people write is a file of its own.
+func TestPagesBeginWithWhatPeopleWrite(t *testing.T) {
+	for page, written := range map[string]string{
+		"docs/configuration.md": "cmd/watchtower/config/testdata/preamble.md",
+		"docs/relayer.md":       "cmd/relayer/settings/testdata/preamble.md",
+	} {
+		text, err := os.ReadFile(path.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(path.Join(root, written))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(text), string(want)) {
+			t.Errorf("%s does not begin as %s: change that, and run the tests beside it with -update", page, written)
+		}
+	}
+}
