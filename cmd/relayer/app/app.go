@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
@@ -88,6 +89,7 @@ type relay struct {
 	chains   []*served
 	notices  *notices // nil when no webhooks are called
 	close    func() error
+	feeds    atomic.Bool // the queue of intents
 	metrics  *figures.Metrics
 	log      *slog.Logger
 }
@@ -154,12 +156,13 @@ func Queue(database any) (relayer.Queue, error) {
 // run carries intents out until ctx ends, and waits for all that it has begun.
 func (r *relay) run(ctx context.Context) {
 	var running sync.WaitGroup
-	running.Go(func() { r.in.Read(ctx, relayer.Reader, r.feeder().Run) })
+	running.Go(func() { r.in.Read(ctx, relayer.Reader, r.feed) })
+	running.Go(func() { r.again(ctx, "no news of intents that others feed", r.abroad().Run) })
 	running.Go(func() { r.project(ctx) })
 	running.Go(func() { r.notices.run(ctx) })
 	running.Go(func() { r.forgetRates(ctx) })
 	for _, c := range r.chains {
-		running.Go(func() { r.news(ctx, c.News) })
+		running.Go(func() { r.again(ctx, fmt.Sprintf("no news for the lanes of chain %s", c.Chain), c.News.Run) })
 	}
 	if r.register(ctx) == nil { // else ctx has ended
 		r.carryOut(ctx, &running)
@@ -191,23 +194,36 @@ func (r *relay) work(ctx context.Context, l *relayer.Lane) {
 	})
 }
 
+// feed feeds the queue of intents.
+func (r *relay) feed(ctx context.Context) error {
+	r.feeds.Store(true)
+	defer r.feeds.Store(false)
+	return r.feeder().Run(ctx)
+}
+
 func (r *relay) feeder() *relayer.Feeder {
 	return &relayer.Feeder{
-		Store: r.in.Store, Queue: r.queue, Checkpoints: r.in.Ports.Storage.Checkpoints, Codec: r.intents.Codec,
-		Fed: func(fresh []intent.Waiting, more bool) {
-			for _, c := range r.chains {
-				c.News.Wake(fresh, more)
-			}
-		},
+		Store: r.in.Store, Queue: r.queue, Checkpoints: r.in.Ports.Storage.Checkpoints, Codec: r.intents.Codec, Fed: r.wake,
 		Moved: func(at event.Position) { r.in.Moved(relayer.Reader, at) }, Log: r.log,
 	}
 }
 
-// news tells the lanes of a chain what there is to know, again after each trouble.
-func (r *relay) news(ctx context.Context, n *relayer.News) {
+func (r *relay) abroad() relayer.Abroad {
+	return relayer.Abroad{Store: r.in.Store, Codec: r.intents.Codec, Feeds: r.feeds.Load, Fed: r.wake}
+}
+
+// wake has the lanes of all chains look for intents.
+func (r *relay) wake(fresh []intent.Waiting, more bool) {
+	for _, c := range r.chains {
+		c.News.Wake(fresh, more)
+	}
+}
+
+// again runs what tells lanes of something until ctx ends, also after trouble.
+func (r *relay) again(ctx context.Context, trouble string, run func(context.Context) error) {
 	for ctx.Err() == nil {
-		if err := n.Run(ctx); ctx.Err() == nil {
-			r.log.Warn("no news for the lanes of a chain", "chain", n.Chain, "err", err)
+		if err := run(ctx); ctx.Err() == nil {
+			r.log.Warn(trouble, "err", err)
 		}
 		_ = commands.Pause(ctx, r.settings.Delivery.Owner.LeaseRenew) // the loop asks the context
 	}
