@@ -35,10 +35,7 @@ func (h *hooks) begin() {
 	w.often(p.Ill, "receiver is ill", func() {
 		some().fallIll(illnesses()[h.rand.IntN(len(illnesses()))], a.between(2*time.Second, 100*time.Second))
 	})
-	w.often(p.Forget, "receiver forgets", func() {
-		w.faults["webhook: receiver forgets"]++
-		some().forget()
-	})
+	w.often(p.Forget, "receiver forgets", func() { some().forget() })
 	w.often(p.Acts, "owner wishes", func() { some().act() })
 	w.often(p.Acts, "figures", h.measured)
 	if last := h.receivers[len(h.receivers)-1]; last.leaves() {

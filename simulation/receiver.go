@@ -114,10 +114,11 @@ func (r *receiver) addresses() ([]netip.Addr, error) {
 // owe notes what it is to be told.
 func (r *receiver) owe(n notice.Ref) { r.owed[n] = time.Now() }
 
-// givenUp reports whether nothing more is tried to tell it a notice, of which its owner was
-// shown that it is dead.
+// givenUp reports whether nothing more is tried to tell it a notice: its owner was shown that
+// it is dead, or does not ask any more for what it was told and has forgotten.
 func (r *receiver) givenUp(id chain.IntentID, sequence uint64) bool {
-	return r.gone && r.dead[notice.Ref{Intent: id, Seq: sequence}]
+	ref := notice.Ref{Intent: id, Seq: sequence}
+	return r.gone && (r.dead[ref] || r.forgotten[ref])
 }
 
 // fallIll has it do something else than it should, for a while.
@@ -139,6 +140,10 @@ func (r *receiver) recover() {
 
 // forget has it lose what it was told. Its owner has it told again, sooner or later.
 func (r *receiver) forget() {
+	if r.gone {
+		return
+	}
+	r.hooks.world.faults["webhook: receiver forgets"]++
 	known := r.consumer
 	r.consumer = &intents.Consumer{Name: r.host, GivenUp: r.givenUp}
 	for _, n := range r.known(known) {
