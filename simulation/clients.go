@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/group"
 )
@@ -163,6 +164,9 @@ func (w *world) answered(r *wish, out *recorder) bool {
 	case out.status == http.StatusInternalServerError:
 		w.judge.fail("errors", "%s %s was answered 500: %s", r.method, r.path, out.body.String())
 		return true
+	case out.status == http.StatusTooManyRequests && strings.Contains(out.body.String(), string(budget.ErrSpent)):
+		w.some[spent]++
+		return false
 	case out.status == http.StatusTooManyRequests, out.status >= http.StatusBadGateway, out.status == http.StatusConflict && r.key != "":
 		return false
 	case r.expects != 0 && out.status != r.expects:

@@ -49,18 +49,21 @@ type stopped struct {
 	limited bool
 }
 
-// see takes note of an event.
-func (s *stopped) see(r event.Recorded) {
+// see takes note of an event, and counts what has to happen in some world at least.
+func (s *stopped) see(r event.Recorded, some map[string]int) {
 	switch name := string(r.Stream); {
 	case strings.HasPrefix(name, signer.StreamPrefix):
+		some[r.Name]++
 		if e, err := s.signer.Decode(r.Name, r.Data); err == nil { // else the judges say so
 			s.signers[r.Stream] = s.signers[r.Stream].Evolve(e)
 		}
 	case r.Stream == safeguard.Stream:
+		some[r.Name]++
 		if e, err := s.switches.Decode(r.Name, r.Data); err == nil {
 			s.state = s.state.Evolve(e)
 		}
 	case strings.HasPrefix(name, budget.StreamPrefix):
+		some[r.Name]++
 		if e, err := s.budget.Decode(r.Name, r.Data); err == nil {
 			if set, is := e.(budget.LimitSet); is {
 				s.limited = set.Limit.Fee != nil
@@ -113,8 +116,8 @@ func signingGrace(p Plan) time.Duration {
 // see judges an event that was appended.
 func (j *laneJudge) see(r event.Recorded) {
 	j.judge.tell(slices.Concat(j.nonces.Event(r), j.intents.Event(r), j.safeguards.Event(r)))
-	j.stopped.see(r)
 	some := j.judge.world.some
+	j.stopped.see(r, some)
 	switch name := string(r.Stream); {
 	case strings.HasPrefix(name, lane.StreamPrefix):
 		e, err := j.lane.Decode(r.Name, r.Data)
@@ -129,6 +132,9 @@ func (j *laneJudge) see(r event.Recorded) {
 			return
 		}
 		some["intent: "+r.Name]++
+		if told, is := e.(intent.Announced); is && told.NewFork {
+			some[forkTold]++
+		}
 		j.open[r.Stream] = j.open[r.Stream].Evolve(e)
 	}
 }
@@ -149,6 +155,8 @@ func (j *laneJudge) notable(r event.Recorded, e lane.Event, some map[string]int)
 		if len(e.Reissued) > 0 {
 			some[reissued]++
 		}
+	case lane.Released:
+		some[givenBack+e.Reason]++
 	}
 }
 

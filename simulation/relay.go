@@ -75,11 +75,12 @@ func ExpandRelay(seed uint64, hours float64) Plan {
 			Withdraw: d.rate(0.3), Twice: d.rate(0.2),
 		},
 		Sign:   SignFaults{Refuse: d.rate(0.3), Cut: d.rate(0.05), Slow: d.rate(0.05), Down: d.every(6 * time.Minute)},
-		Market: d.every(time.Minute), Rival: d.every(2 * time.Minute), Forget: d.every(3 * time.Minute), Acts: d.every(3 * time.Minute),
+		Market: d.every(time.Minute), Rival: d.every(time.Minute), Forget: d.every(3 * time.Minute), Acts: d.every(3 * time.Minute),
 	}
 	p.Relay.Trusted = d.IntN(p.Relay.Confirmations + 1)
 	p.Relay.Ceiling, p.Relay.Fill = 160+d.Uint64N(300), d.every(30*time.Second)
 	p.Relay.Allowance = uint64(d.rate(3e9))
+	p.Store.Refuse, p.Crowd.Lose = d.rate(0.05), d.every(20*time.Minute)
 	p.Chain.Stall = d.every(5 * time.Minute) // so long that what is in flight is signed for again
 	p.Relay.Hooks = expandHooks(seed)
 	return p
@@ -184,25 +185,40 @@ func (w *world) relayWeather() {
 // sometimesRelayed lists what has to happen in some world with a relay half.
 func sometimesRelayed() []string {
 	all := []string{
-		takenOver, appendedAgain, bumped, noOp, reissued,
-		"lane: lane.unlanded.v1", "lane: lane.lost.v1", "lane: lane.reclaimed.v1",
+		takenOver, appendedAgain, fenced, bumped, noOp, reissued, forkTold, spent,
+		givenBack + "an operator wants the nonce filled", givenBack + "the intent may not pay what gas costs",
+		givenBack + "the intent may not be signed for here and now", givenBack + "the intent was stopped",
+		"lane: lane.filled.v1", "lane: lane.unlanded.v1", "lane: lane.lost.v1", "lane: lane.reclaimed.v1",
 		"intent: intent.requeued.v1", "intent: intent.reorged.v1", "intent: intent.failed.v1", "intent: intent.canceled.v1",
-		"intent: intent.speed_up_requested.v1",
 		hookAgain, hookRetried, hookUnknown, hookGone, hookEnabled, hookRedelivered, hookRecalled, hookTried,
 		"webhook: TxAccepted", "webhook: TxSubmitted", "webhook: TxReceiptUpdated", "webhook: TxConfirmed",
 		"webhook: TxConfirmed of a new fork", "webhook: TxReplaced", "webhook: TxFailed",
+		"intent: intent.cancel_requested.v1", "intent: intent.speed_up_requested.v1", "intent: intent.yield_requested.v1",
+		"signer.failed.v1", "signer.disabled.v1",
+		"signer.paused.v1", "signer.draining.v1", "signer.drained.v1",
+		"safeguard.halted.v1", "budget.limit_set.v1", "budget.settled.v1",
 	}
 	for _, point := range append(relayer.CrashPoints(), notifier.CrashPoints()...) {
 		all = append(all, "crash at "+point)
 	}
-	return all
+	return append(all, // of what is done to it, all
+		"chain: a signer's nonce is used elsewhere", "chain: gas costs something else", "chain: fees rise", "chain: account broke",
+		"chain: stalls", "chain: reorg", "chain: finality stalls", "replica: paused", "replica: rolling restart",
+		"signers: go down", "signer: unreachable", "signer: busy", "signer: answer lost", "signer: slow",
+		"store: loses the leases of lanes", "store: queue and read models lost", "store: read models lost",
+		"client: an intent again", "client: another intent under a key", "client: cancels an intent", "client: speeds an intent up",
+	)
 }
 
 // Names of some of these.
 const (
-	bumped   = "lane: signed again at a higher fee"
-	noOp     = "lane: a no-op"
-	reissued = "lane: a nonce that was released is handed out"
+	fenced    = "lane: refused to somebody, for another has gone on"
+	bumped    = "lane: signed again at a higher fee"
+	noOp      = "lane: a no-op"
+	reissued  = "lane: a nonce that was released is handed out"
+	forkTold  = "intent: a fork of what was told"
+	givenBack = "lane: a nonce is given back: "
+	spent     = "client: refused, for a budget is spent"
 )
 
 // lanePrefix begins the names of the leases of lanes.

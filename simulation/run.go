@@ -185,8 +185,8 @@ func sorted(all []string) []string {
 	return all
 }
 
-// Sometimes lists what has to happen in some world, if there are many: else the faults
-// are too weak to show anything.
+// Sometimes lists what has to happen in some world, or be done to it, if there are many: else
+// the faults are too weak to show anything.
 func Sometimes(relayed bool) []string {
 	if relayed {
 		return sometimesRelayed()

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/domain/audit"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/request"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -65,6 +67,8 @@ func (s storage) Append(ctx context.Context, stream event.Stream, expected event
 			}
 		case stream == audit.Stream && errors.As(err, new(*event.ConflictError)):
 			s.world.some[sealedBefore]++
+		case strings.HasPrefix(string(stream), lane.StreamPrefix) && errors.As(err, new(*event.ConflictError)):
+			s.world.some[fenced]++
 		}
 		return a, err
 	})

@@ -86,7 +86,7 @@ func (s *sum) print(out io.Writer) {
 func (s *sum) happened(relay bool) error {
 	var missing []string
 	for _, name := range simulation.Sometimes(relay) {
-		if s.some[name] == 0 {
+		if s.some[name]+s.faults[name] == 0 {
 			missing = append(missing, name)
 		}
 	}
