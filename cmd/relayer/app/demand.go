@@ -1,8 +1,11 @@
 package app
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -67,7 +70,8 @@ func (r *relay) follow(ctx context.Context, c *served) {
 			open[id] = &onDemand{stop, now}
 			running.Go(func() { r.work(working, c.lane(id.Sender, id.Key)) })
 		}
-		for id, held := range open {
+		for _, id := range slices.SortedFunc(maps.Keys(open), inOrder) {
+			held := open[id]
 			if now.Sub(held.wanted) <= r.settings.Lane.Linger {
 				continue
 			}
@@ -79,6 +83,11 @@ func (r *relay) follow(ctx context.Context, c *served) {
 			delete(open, id)
 		}
 	}
+}
+
+// inOrder puts a chain's lanes in an order that is always the same.
+func inOrder(a, b chain.Sequence) int {
+	return cmp.Or(bytes.Compare(a.Sender[:], b.Sender[:]), bytes.Compare(a.Key[:], b.Key[:]))
 }
 
 // verdicts are what delivery knows of transactions in blocks.

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"crypto/rand"
 	"slices"
 	"testing"
@@ -74,7 +73,7 @@ func TestLanded(t *testing.T) {
 	c := &served{Relayer: &relayer.Relayer{Chain: onTempo, Lanes: lanes, Blocks: db.Work()}, signers: []chain.Address{alice}}
 	got, err := c.landed(t.Context(), db.Work(), func(id chain.Sequence) bool { return id == here })
 	must(t, err)
-	slices.SortFunc(got, func(a, b chain.Sequence) int { return bytes.Compare(a.Key[:], b.Key[:]) })
+	slices.SortFunc(got, inOrder)
 	if diff := cmp.Diff([]chain.Sequence{announced, told, untold}, got); diff != "" {
 		t.Error(diff)
 	}
