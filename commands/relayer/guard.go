@@ -170,7 +170,7 @@ func (a *actor) asked(o order) (*intent.Request, budget.Charge) {
 	if !o.intent.IsZero() {
 		return &r, a.chargeOf(o.job, o.offer.Fee)
 	}
-	fee := chain.Amount(o.offer.Fee.MaxFee).Times(a.Settings.NoOpGas)
+	fee := chain.Amount(o.offer.Fee.MaxFee).Times(a.noOpGas(o.Nonce))
 	c := budget.Charge{Purpose: purposeOf(o.standing), Sum: budget.Sum{Fee: fee}}
 	if !o.id.IsZero() {
 		c.Client, c.Subject = r.Client, r.Subject
@@ -331,7 +331,7 @@ func (a *actor) warn(ctx context.Context) error {
 		last := s.Attempts[len(s.Attempts)-1]
 		told := s.news
 		s.news = false
-		gas := a.Settings.NoOpGas
+		gas := a.noOpGas(s.Nonce)
 		if !last.Intent.IsZero() {
 			wish := s.job.intent.State.Requested.Request.Gas
 			if wish.Sponsored || wish.FeeToken != nil {

@@ -97,6 +97,9 @@ type Guard interface {
 // three is a *chain.Malformed when the chain has no way to say such a thing.
 type Format struct {
 	Type uint8 // of the transactions that are made, see [chain.Unsigned]
+	// First is how much more gas the first transaction of a sequence needs, which makes
+	// the account, or the nonce key.
+	First uint64
 	// Payload is what the sender signs, PayerPayload what the fee payer does; it is nil
 	// where nobody else can pay.
 	Payload      func(tx chain.Unsigned) ([]byte, error)

@@ -158,7 +158,7 @@ func (a *actor) make(ctx context.Context, o order) ([]byte, chain.Signed, error)
 // unsigned is the transaction that an order asks for.
 func (a *actor) unsigned(o order) (chain.Unsigned, error) {
 	u := chain.Unsigned{
-		Type: a.Format.Type, Chain: a.Chain, NonceKey: a.ID.Key, Nonce: o.Nonce, Gas: a.Settings.NoOpGas,
+		Type: a.Format.Type, Chain: a.Chain, NonceKey: a.ID.Key, Nonce: o.Nonce, Gas: a.noOpGas(o.Nonce),
 		Calls: []chain.Call{{To: &a.ID.Sender, Value: new(uint256.Int)}},
 	}
 	o.offer.Put(&u)
@@ -170,6 +170,14 @@ func (a *actor) unsigned(o order) (chain.Unsigned, error) {
 	}
 	u.Gas, u.Calls = o.gas, callsOf(o.job.intent.State.Requested.Request)
 	return u, nil
+}
+
+// noOpGas is the gas limit of a no-op at a nonce.
+func (r *Relayer) noOpGas(nonce uint64) uint64 {
+	if nonce == 0 {
+		return r.Settings.NoOpGas + r.Format.First
+	}
+	return r.Settings.NoOpGas
 }
 
 // agrees reports whether signed bytes say what they should.

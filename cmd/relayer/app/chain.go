@@ -64,11 +64,15 @@ func (r *relay) signer(a chain.Address) relayer.Signer {
 	return counted{signer, r.metrics}
 }
 
+// tempoFirst is how much more gas the first transaction of an account takes on Tempo, or
+// under a nonce key: 250,000, for new state, and what storing that costs. Source: TIP-1000.
+const tempoFirst = 300_000
+
 // written is how transactions of a format are written, and read as delivery reads them.
 func written(f settings.Format) relayer.Format {
 	if f == settings.Tempo {
 		return relayer.Format{
-			Type: tempo.Type, Payload: tempo.Payload, PayerPayload: tempo.PayerPayload, Encode: tempo.Encode, Decode: delivery.Decode,
+			Type: tempo.Type, First: tempoFirst, Payload: tempo.Payload, PayerPayload: tempo.PayerPayload, Encode: tempo.Encode, Decode: delivery.Decode,
 		}
 	}
 	kind := uint8(ethereum.DynamicFee)

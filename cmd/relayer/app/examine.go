@@ -120,7 +120,7 @@ func (e *Examination) Facts(ctx context.Context, id chain.Sequence) (doctor.Fact
 	defer cancel()
 	on := e.settings.On(id.Chain)
 	f := doctor.Facts{ID: id, Rules: doctor.Rules{
-		Policy: on.Fee, Legacy: e.settings.Formats.Of(id.Chain) == settings.Legacy, NoOpGas: on.Lane.NoOpGas,
+		Policy: on.Fee, Legacy: e.settings.Formats.Of(id.Chain) == settings.Legacy, NoOpGas: on.Lane.NoOpGas, First: written(e.settings.Formats.Of(id.Chain)).First,
 		Budget: on.Lane.Budget, Stall: on.Lane.Stall, Look: on.Lane.Look,
 	}}
 	e.askChain(ctx, &f)

@@ -140,7 +140,11 @@ func (f Facts) holes() (all []Hole) {
 		case err != nil:
 			h.Why = "no no-op is signed now: " + err.Error()
 		default:
-			h.Fill = &Filling{hole.Nonce, hole.Intent, f.Rules.NoOpGas, offer, chain.Amount(offer.MaxFee).Times(f.Rules.NoOpGas)}
+			gas := f.Rules.NoOpGas
+			if hole.Nonce == 0 {
+				gas += f.Rules.First
+			}
+			h.Fill = &Filling{hole.Nonce, hole.Intent, gas, offer, chain.Amount(offer.MaxFee).Times(gas)}
 		}
 		all = append(all, h)
 	}

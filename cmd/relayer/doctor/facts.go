@@ -71,6 +71,7 @@ type Rules struct {
 	Policy  fee.Policy
 	Legacy  bool
 	NoOpGas uint64
+	First   uint64 // how much more a sequence's first transaction needs
 	Budget  int
 	Stall   time.Duration
 	Look    time.Duration

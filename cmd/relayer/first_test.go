@@ -1,0 +1,70 @@
+package main_test
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
+)
+
+// An intent has the first nonce of an account that the chain has never seen, and is canceled
+// before it is signed for. The no-op that takes its place makes the account, which on Tempo
+// needs far more gas than any other: else what stands behind it waits for ever.
+func TestHoleAtAnAccountsFirstNonce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds()[0], inFiles)
+	first := w.one(1, "first")
+	w.ask(t, first, w.one(1, "behind"))
+	s := w.relayer(t, "WATCHTOWER_CRASH_AT=lane.reserved")
+	check(t, s.Launch())
+	select {
+	case <-s.Ended():
+	case <-w.ctx.Done():
+		t.Fatal("the relayer never reserved a nonce")
+	}
+	w.cancelInLog(t, first.ID())
+	s = w.relayer(t)
+	check(t, s.Start(w.ctx))
+	w.done(t, s)
+	check(t, s.Stop(w.ctx))
+	w.canceled[first.ID()] = true
+	w.judge(t)
+
+	stream := lane.Stream(chain.Sequence{Chain: w.id, Sender: wallet.Dev(1).Address()})
+	filled := false
+	for _, r := range w.events(t) {
+		if r.Stream != stream || !strings.HasPrefix(r.Name, "lane.filled.") {
+			continue
+		}
+		var fact struct{ Nonce uint64 }
+		check(t, json.Unmarshal(r.Data, &fact))
+		filled = filled || fact.Nonce == 0
+	}
+	if !filled {
+		t.Error("no no-op took the first nonce")
+	}
+}
+
+// cancelInLog cancels an intent while no relayer runs.
+func (w *world) cancelInLog(t *testing.T, id chain.IntentID) {
+	t.Helper()
+	db, err := embedded.Open(filepath.Join(w.dir, "data"), embedded.Options{})
+	check(t, err)
+	intents := relayer.Intents{Store: db.Log(), Codec: intent.Codec()}
+	origin, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
+	check(t, err)
+	_, err = intents.Handle(w.ctx, intent.Stream(id), intent.Cancel{At: time.Now()}, origin)
+	check(t, errors.Join(err, db.Close()))
+}
