@@ -47,10 +47,14 @@ func (n *News) Wake(fresh []intent.Waiting, more bool) {
 	defer n.mu.Unlock()
 	called := map[*inbox]int{}
 	for _, w := range fresh {
-		if more = more || w.Row != (intent.Row{}); more {
-			break // of a row it is the queue that knows whose it is
+		if w.Chain != n.Chain {
+			continue
 		}
-		if b := n.least(w, called); w.Chain == n.Chain && b != nil {
+		if w.Row != (intent.Row{}) {
+			more = true // it is the queue that knows whose it is
+			break
+		}
+		if b := n.least(w, called); b != nil {
 			called[b]++
 		}
 	}

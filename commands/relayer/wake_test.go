@@ -77,6 +77,10 @@ func TestWake(t *testing.T) {
 		"another chain's": {
 			parts: []part{place(1, chain.NonceKey{}, 0, 10)}, fresh: one(func(w *intent.Waiting) { w.Chain++ }),
 		},
+		"another chain's row": {
+			parts: []part{place(1, chain.NonceKey{}, 0, 10)},
+			fresh: one(func(w *intent.Waiting) { w.Chain++; w.Row = intent.Row{Chain: w.Chain, Order: "a"} }),
+		},
 		"another pool's": {
 			parts: []part{place(1, chain.NonceKey{}, 0, 10)}, fresh: one(func(w *intent.Waiting) { w.From.Pool = "cold" }),
 		},
