@@ -183,6 +183,9 @@ func TestSheet(t *testing.T) {
 	other.Store, other.Goal = postgresEngine, goal{AtLeast: 170}
 	s.note(figure{Section: sectionAccept, Store: embeddedEngine, What: "wait", Unit: "ms", Goal: goal{AtMost: 5}}, 5)
 	s.note(other, 160)
+	for run, yardstick := range []float64{100, 40, 50} { // what a run shows is compared with that run's
+		s.note(figure{Section: sectionReplicas, What: "many", Unit: "1/s", Yardstick: "one", Against: yardstick, Goal: goal{Reach: true}}, []float64{90, 45, 55}[run])
+	}
 	s.note(figure{Section: sectionLimits, What: "limit", Unit: "1/s"}, 1234.5)
 
 	var text bytes.Buffer
@@ -201,6 +204,8 @@ func TestSheet(t *testing.T) {
 		{"rate", "embedded", "160", "tx/s", "best", "200", "0.80", "≥", "150", "yes"},
 		{"rate", "postgres", "160", "tx/s", "best", "200", "0.80", "≥", "170", "no"},
 		{"wait", "embedded", "5.00", "ms", "≤", "5.00", "yes"},
+		{"replicas"},
+		{"many", "55.0", "1/s", "one", "50.0", "1.10", "≥", "50.0", "yes"},
 	}
 	if !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("printed\n%s", &text)
@@ -214,7 +219,7 @@ func TestSheet(t *testing.T) {
 	if err := json.Unmarshal(text.Bytes(), &parsed); err != nil {
 		t.Fatal(err)
 	}
-	if len(parsed.Figures) != 4 || parsed.Figures[1].Median != 160 || parsed.Figures[1].Ratio != 0.8 || len(parsed.Figures[1].Values) != 3 {
+	if len(parsed.Figures) != 5 || parsed.Figures[1].Median != 160 || parsed.Figures[1].Ratio != 0.8 || len(parsed.Figures[1].Values) != 3 {
 		t.Errorf("as JSON: %+v", parsed.Figures)
 	}
 }

@@ -31,7 +31,7 @@ func (b *bench) replicas(ctx context.Context, engine string, l loads) error {
 		rate := func(what string, one, against float64) {
 			f := of(what, "tx/s")
 			if n > 1 {
-				f.Yardstick, f.Against, f.Goal = "one replica", against, goal{AtLeast: against}
+				f.Yardstick, f.Against, f.Goal = "one replica", against, goal{Reach: true}
 			}
 			b.sheet.note(f, one)
 		}

@@ -27,6 +27,8 @@ type figure struct {
 type goal struct {
 	AtLeast float64 `json:"atLeast,omitempty"`
 	AtMost  float64 `json:"atMost,omitempty"`
+	// Reach makes the yardstick the least.
+	Reach bool `json:"-"`
 }
 
 func (g goal) String() string {
@@ -53,9 +55,10 @@ func (g goal) kept(v float64) string {
 // sheet collects the values of figures over the runs.
 type sheet struct{ rows []*row }
 
+// row is a figure of all runs: Against is the median of what its runs were compared with.
 type row struct {
 	figure
-	values []float64
+	values, against []float64
 }
 
 func newSheet() *sheet { return &sheet{} }
@@ -69,8 +72,14 @@ func (s *sheet) note(f figure, v float64) {
 		at = len(s.rows)
 		s.rows = append(s.rows, &row{})
 	}
-	s.rows[at].figure = f
-	s.rows[at].values = append(s.rows[at].values, v)
+	s.rows[at].add(f, v)
+}
+
+func (r *row) add(f figure, v float64) {
+	r.figure, r.values, r.against = f, append(r.values, v), append(r.against, f.Against)
+	if r.Against = median(r.against); r.Goal.Reach {
+		r.Goal.AtLeast = r.Against
+	}
 }
 
 // durations notes the median and the 99th percentile, in milliseconds. The goals
