@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -135,6 +136,48 @@ func TestTwoProcesses(t *testing.T) {
 				}
 			}
 		})
+	}
+	all.Wait()
+}
+
+// TestReadersComeAndGo has a reader beside others that come and go, so that the log's end
+// is read for all of them and by each in turn: it sees every event, in order.
+func TestReadersComeAndGo(t *testing.T) {
+	one := open(t, postgres.Options{})
+	l, ctx := one.db.Log, soon(t)
+	const appends, others, stay = 600, 8, 5
+	inOrder := func(after event.Position, most int) {
+		at := after
+		for b, err := range l.Subscribe(ctx, after, event.Filter{}, 7) {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for _, e := range b.Events {
+				if at++; e.Position != at {
+					t.Errorf("position %d came as number %d", e.Position, at)
+					return
+				}
+			}
+			if at >= after+event.Position(most) || at == appends {
+				return
+			}
+		}
+	}
+	var all sync.WaitGroup
+	all.Go(func() { inOrder(0, appends) })
+	var written atomic.Int64
+	for range others {
+		all.Go(func() {
+			for at := written.Load(); at < appends; at = written.Load() {
+				inOrder(event.Position(at), stay)
+			}
+		})
+	}
+	for v := range event.Version(appends) {
+		_, err := l.Append(ctx, "s", v, happened("s", v, 1)...)
+		must(t, err)
+		written.Add(1)
 	}
 	all.Wait()
 }

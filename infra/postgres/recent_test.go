@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -70,6 +71,30 @@ func TestRecent(t *testing.T) {
 			t.Fatal("it is lost, and read from")
 		}
 	})
+}
+
+// It is read for several readers, and for them alone.
+func TestRecentReaders(t *testing.T) {
+	r := newRecent()
+	var left []func()
+	for n := range recentReaders {
+		if r.enough() {
+			t.Errorf("%d readers are enough", n)
+		}
+		left = append(left, r.join())
+	}
+	if err := r.worthwhile(t.Context()); err != nil || !r.enough() {
+		t.Errorf("%d readers are not enough: %v", recentReaders, err)
+	}
+	left[0]()
+	if r.enough() {
+		t.Error("one left, and they are enough")
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := r.worthwhile(ended); err == nil {
+		t.Error("it is worth the while of too few")
+	}
 }
 
 // places are what there is to compare of a batch, without the data.

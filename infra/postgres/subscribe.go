@@ -34,13 +34,14 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 			l.running.Go(l.follow)
 		})
 		reader := ctx
+		defer l.recent.join()()
 		ctx, cancel := context.WithCancel(reader)
 		defer cancel()
 		defer context.AfterFunc(l.open, cancel)()
 
 		s := &subscribed{log: l, at: after, told: after, filter: f, max: max, wait: pollBusy}
 		for {
-			rung := l.recent.bell.wait()
+			rung := l.news()
 			b, err := s.read(ctx)
 			if ctx.Err() != nil {
 				if err = reader.Err(); err == nil {
