@@ -22,6 +22,9 @@ const (
 	// tellEvery is how often a subscription is told that the log has grown by what does
 	// not pass its filter: that moves its checkpoint, and no more.
 	tellEvery = 100 * time.Millisecond
+	// lookEvery is how soon a subscription that found nothing for it asks the server again:
+	// one of narrow interest would ask with every commit of a busy log.
+	lookEvery = 10 * time.Millisecond
 )
 
 // Subscribe yields batches after a position, waits at the head and goes on. The
@@ -73,6 +76,7 @@ type subscribed struct {
 	log      *Log
 	at, told event.Position // looked at, and told of
 	since    time.Time      // it was last told of anything
+	vain     time.Time      // it last asked the server, which had nothing for it
 	filter   event.Filter
 	max      int
 	caughtUp bool
@@ -88,7 +92,15 @@ func (s *subscribed) read(ctx context.Context) (event.Batch, error) {
 			return b, nil
 		}
 	}
-	return s.log.page(ctx, s.at, s.filter, s.max)
+	if err := pause(ctx, lookEvery-time.Since(s.vain)); err != nil {
+		return event.Batch{}, err
+	}
+	b, err := s.log.page(ctx, s.at, s.filter, s.max)
+	s.vain = time.Time{}
+	if b.Live && len(b.Events) == 0 {
+		s.vain = time.Now()
+	}
+	return b, err
 }
 
 // news moves on, and reports whether the reader is to be told.
