@@ -38,6 +38,10 @@ type actor struct {
 	blocks  []chain.Block // as of polled
 	said    chain.Block   // to be final, by nodes, when that mattered
 	final   uint64        // the last block of these that is known to be
+	newest  chain.Block   // of the chain, when that was heard last
+	heard   time.Time     // when
+	silent  error         // why nodes did not say in this turn
+	met     bool          // blocks held one that nodes have told since the lane was opened
 	front   front
 	fresh   map[chain.Hash][]byte // signed here, and not handed to delivery yet
 	told    string                // the trouble that the log was told of
@@ -146,6 +150,7 @@ func (a *actor) tell(trouble error) {
 // it does not keep what comes after it from being tried.
 func (a *actor) turn(ctx context.Context) error {
 	var trouble error
+	a.silent = nil
 	for _, step := range []func(context.Context) error{
 		a.poll, a.look, a.refresh, a.warn, a.settle, a.expire, a.take, a.place, a.fill, a.square, a.sign, a.record, a.hand,
 	} {

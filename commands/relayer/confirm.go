@@ -74,9 +74,15 @@ func (a *actor) isMined(s standing) bool {
 	if !ok {
 		return false
 	}
-	it := s.job.intent.State
+	it, list := s.job.intent.State, a.confirmations(d.Block)
 	return d.Sealed || s.Landed == nil || s.Landed.Hash != made.Hash || s.Landed.Block.Hash != d.Block.Hash ||
-		a.placed(s) && tells(it.Told, a.confirmations(d.Block))
+		a.placed(s) && (tells(it.Told, list) || it.End == nil && a.trusts(list))
+}
+
+// trusts reports whether an intent has come out that so many blocks have confirmed: if they
+// are known to be the chain's, as nodes tell of it now.
+func (a *actor) trusts(list []chain.Block) bool {
+	return a.Settings.Trusted > 0 && len(list) >= a.Settings.Trusted && a.met
 }
 
 // tells reports whether a list has what was not told.
@@ -182,9 +188,8 @@ func (a *actor) land(ctx context.Context, mined []standing) error {
 // announce records with an intent where the chain has it.
 func (a *actor) announce(ctx context.Context, s standing, made lane.Made, d delivered) error {
 	list := a.confirmations(d.Block)
-	trusted := a.Settings.Trusted > 0 && len(list) >= a.Settings.Trusted
 	err := a.tellIntent(ctx, s.job, intent.Announce{
-		Hash: made.Hash, Receipt: *d.Receipt, Confirmations: list, Settled: d.Sealed || trusted, At: a.Now(),
+		Hash: made.Hash, Receipt: *d.Receipt, Confirmations: list, Settled: d.Sealed || a.trusts(list), At: a.Now(),
 	})
 	if errors.Is(err, intent.ErrContradicted) || errors.Is(err, intent.ErrUnknownAttempt) {
 		a.halt(s, err.Error())
@@ -310,24 +315,5 @@ func (a *actor) refuse(ctx context.Context, refused []standing) error {
 			return err
 		}
 		return a.tellIntent(ctx, s.job, intent.Fail{Reason: intent.Refused, Detail: "delivery: " + string(d.Status), At: a.Now()})
-	})
-}
-
-// expire ends intents whose deadline the chain's time has reached.
-func (a *actor) expire(ctx context.Context) error {
-	if len(a.blocks) == 0 {
-		return nil
-	}
-	now := a.blocks[len(a.blocks)-1].Time
-	var late []*job
-	for _, s := range a.slots() {
-		it := s.job.intent.State
-		deadline := it.Requested.Request.Deadline
-		if !s.stale && a.placed(s) && deadline != 0 && now >= deadline && it.End == nil && it.Receipt == nil && it.Stop.Reason == "" {
-			late = append(late, s.job)
-		}
-	}
-	return each(a, late, func(j *job) error {
-		return a.tellIntent(ctx, j, intent.Expire{Now: now, At: a.Now()})
 	})
 }

@@ -22,6 +22,7 @@ func (a *actor) poll(ctx context.Context) error {
 		return fmt.Errorf("blocks: %w", err)
 	}
 	a.blocks, a.polled = blocks, now
+	a.hear()
 	a.bearOut()
 	if len(blocks) == 0 {
 		return nil
@@ -114,10 +115,13 @@ func (a *actor) look(ctx context.Context) error {
 // wants asks the chain which nonce it wants, and takes the lane there if that is ahead.
 // What the cursor had jumped over and the chain wants all the same is opened again.
 func (a *actor) wants(ctx context.Context) (lane.Witness, error) {
+	asked := a.Now()
 	w, err := a.Node.Next(ctx, a.ID, false)
 	if err != nil {
-		return w, fmt.Errorf("the nonce that the chain wants: %w", err)
+		a.silent = fmt.Errorf("the nonce that the chain wants: %w", err)
+		return w, a.silent
 	}
+	a.newest, a.heard, a.silent = w.Block, asked, nil
 	if !a.held.State.Known || w.Nonce > a.held.State.Next {
 		if err := a.command(ctx, lane.Advance{Token: a.token, Witness: w, At: a.Now()}); err != nil {
 			return w, err

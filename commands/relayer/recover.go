@@ -196,6 +196,10 @@ func (a *actor) hand(ctx context.Context) error {
 			if s.txs[made.Hash].Status != tx.StatusAbsent || !a.known(s, made.Hash) || stopped && !made.Intent.IsZero() || s.gone[made.Hash] {
 				continue
 			}
+			if late, err := a.isLate(ctx, s, made.Intent.IsZero()); late || err != nil {
+				trouble = errors.Join(trouble, err)
+				continue
+			}
 			raw, err := a.bytes(ctx, made.Hash)
 			switch {
 			case errors.Is(err, payload.ErrGone) || errors.Is(err, payload.ErrSealed):

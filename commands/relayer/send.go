@@ -61,11 +61,15 @@ func (a *actor) holder() string {
 func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
 	jobs := make([]*job, len(claimed))
 	back, elsewhere := make([]bool, len(claimed)), make([]bool, len(claimed))
+	var untimely error
+	if slices.ContainsFunc(claimed, func(c intent.Claimed) bool { return c.Deadline != 0 }) {
+		untimely = a.timely(ctx)
+	}
 	trouble := commands.Each(len(claimed), a.Settings.AtOnce, func(i int) (err error) {
 		if _, holds := a.held.State.Held(claimed[i].ID); holds {
 			return nil
 		}
-		jobs[i], err = a.inspect(ctx, claimed[i])
+		jobs[i], err = a.inspect(ctx, claimed[i], untimely)
 		back[i] = err != nil
 		switch {
 		case errors.Is(err, fee.ErrMarket):
@@ -109,8 +113,9 @@ func (a *actor) giveBack(ctx context.Context, ids []chain.IntentID) error {
 	return err
 }
 
-// inspect is the job of an intent that was claimed; nil when it is not to be done.
-func (a *actor) inspect(ctx context.Context, c intent.Claimed) (*job, error) {
+// inspect is the job of an intent that was claimed; nil when it is not to be done. Untimely
+// is why the chain's time is not known, by which deadlines are judged.
+func (a *actor) inspect(ctx context.Context, c intent.Claimed, untimely error) (*job, error) {
 	j := &job{id: c.ID, follows: c.Follows}
 	var err error
 	if j.intent, err = a.Intents.Load(ctx, intent.Stream(c.ID)); err != nil {
@@ -127,9 +132,12 @@ func (a *actor) inspect(ctx context.Context, c intent.Claimed) (*job, error) {
 		}
 		return nil, nil
 	}
-	if len(a.blocks) > 0 {
-		if now := a.blocks[len(a.blocks)-1].Time; request.Deadline != 0 && now >= request.Deadline {
+	if request.Deadline != 0 {
+		if now := a.time(); now >= request.Deadline {
 			return nil, unlessRefused(a.tellIntent(ctx, j, intent.Expire{Now: now, At: a.Now()}))
+		}
+		if untimely != nil {
+			return nil, untimely
 		}
 	}
 	gas, err := a.Node.Gas(ctx, a.ID, request)
@@ -230,7 +238,15 @@ func (a *actor) orders(ctx context.Context) ([]order, error) {
 		if !wanted {
 			continue
 		}
-		err := a.price(ctx, &o)
+		late, err := a.isLate(ctx, s, o.intent.IsZero())
+		if over := (overError{}); errors.As(err, &over) {
+			return nil, err
+		}
+		if late || err != nil {
+			trouble = errors.Join(trouble, err) // what is late is ended by the next turn
+			continue
+		}
+		err = a.price(ctx, &o)
 		inRow := s.job.intent.State.Requested.Request.Order != ""
 		switch {
 		case err == nil:

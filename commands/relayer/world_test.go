@@ -75,6 +75,7 @@ type world struct {
 	hole     time.Duration // for so long nothing may be signed for a nonce that others wait for; 0 is for ever
 	may      error         // what the guard says when it is asked anything
 	away     error         // of the chain, when it is asked
+	asked    int           // how often the chain was asked for the nonce that it wants
 	lied     *lane.Witness
 	board    []chain.Block // that delivery remembers, when it has not seen the newest
 	reverts  map[chain.IntentID]error
@@ -239,6 +240,7 @@ func (w *world) live(effects int, after bool) (*life, *Lane) {
 
 // Next is the chain's own word, which two endpoints bear out.
 func (w *world) Next(_ context.Context, s chain.Sequence, final bool) (lane.Witness, error) {
+	w.asked++
 	if w.away != nil {
 		return lane.Witness{}, w.away
 	}
