@@ -61,8 +61,8 @@ type job struct {
 	news   bool          // it was read since the guard was last told
 	gas    uint64        // that the intent needs; 0 is not known
 	worst  budget.Charge // that its first attempt may cost
-	// follows means that others of the intent's row are open in the lane.
-	follows bool
+	// behind is what stands right before the intent in its row; zero when nothing does.
+	behind chain.IntentID
 	// gone are attempts that nobody was handed, and whose bytes nobody has any more.
 	gone map[chain.Hash]bool
 	// proven is the last block that was told, once nodes have said that it is final.

@@ -25,8 +25,7 @@ func (w *world) mender() Mender {
 // has come to cost, and whose second one is signed for.
 func (w *world) blocked(a *actor, behind func(*intent.Request)) (ids []chain.IntentID) {
 	w.t.Helper()
-	row := func(r *intent.Request) { r.Order = "row" }
-	ids = w.ask(w.request(1, row, func(r *intent.Request) { r.Gas.MaxFee = intent.NewAmount(1200) }))
+	ids = w.ask(w.request(1, inRow, func(r *intent.Request) { r.Gas.MaxFee = intent.NewAmount(1200) }))
 	for _, step := range []func() error{
 		func() error { return a.poll(w.t.Context()) }, func() error { return a.look(w.t.Context()) },
 		func() error { a.claim = true; return a.take(w.t.Context()) },
@@ -109,7 +108,7 @@ func TestFillsNoRow(t *testing.T) {
 	w := newWorld(t)
 	w.hole = 0
 	a := w.worker()
-	ids := w.blocked(a, func(r *intent.Request) { r.Order = "row" })
+	ids := w.blocked(a, inRow)
 	at := w.state().Holes()[0].Nonce
 	if _, err := w.mender().Fill(t.Context(), w.lane, []uint64{at}, "it blocks", event.Meta{}); !errors.Is(err, intent.ErrLive) {
 		t.Errorf("the row is to land in another order: %v", err)

@@ -31,7 +31,9 @@ import (
 //     its row, keeps nobody else waiting.
 //   - Of a row, an intent is given out only if each earlier one that is in the queue
 //     has a nonce in this very lane, or is claimed for it by this holder, now or
-//     before. So as long as any of a row is open in a lane, the row is that lane's.
+//     before. So as long as any of a row is open in a lane, the row is that lane's. It
+//     says which one stands right before it: whoever claims looks where that one is, as
+//     the queue may not have heard of it yet.
 type Queue interface {
 	Apply(ctx context.Context, reader string, from, to event.Position, changes []intent.Change) error
 	// Claim gives out at most c.Limit intents, in the order of their positions.

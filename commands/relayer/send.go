@@ -35,7 +35,8 @@ func (a *actor) take(ctx context.Context) error {
 		return err
 	}
 	claimed, trouble := a.claimShare(ctx, room)
-	trouble = errors.Join(trouble, a.prepare(ctx, claimed))
+	claimed, err = a.inTurn(ctx, claimed)
+	trouble = errors.Join(trouble, err, a.prepare(ctx, claimed))
 	err = a.admit(ctx)
 	if over := (overError{}); errors.As(err, &over) {
 		return err
@@ -116,7 +117,7 @@ func (a *actor) giveBack(ctx context.Context, ids []chain.IntentID) error {
 // inspect is the job of an intent that was claimed; nil when it is not to be done. Untimely
 // is why the chain's time is not known, by which deadlines are judged.
 func (a *actor) inspect(ctx context.Context, c intent.Claimed, untimely error) (*job, error) {
-	j := &job{id: c.ID, follows: c.Follows}
+	j := &job{id: c.ID, behind: c.Behind}
 	var err error
 	if j.intent, err = a.Intents.Load(ctx, intent.Stream(c.ID)); err != nil {
 		return nil, err
@@ -181,12 +182,13 @@ func unlessRefused(err error) error {
 }
 
 // reserve hands nonces to what is ready, in its order. What follows others of its row
-// that are in the lane has to get a higher one than they: it waits until none below them
-// is free.
+// has to get a higher one than they: it waits until none below them is free, and goes back
+// if what it stands behind gets none.
 func (a *actor) reserve(ctx context.Context) error {
 	var now, later []chain.IntentID
+	free := a.freeBelow()
 	for _, j := range a.ready {
-		if j.follows && a.freeBelow() {
+		if !j.behind.IsZero() && (free || !a.follows(j.behind, now)) {
 			later = append(later, j.id)
 		} else {
 			now = append(now, j.id)

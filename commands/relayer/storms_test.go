@@ -35,7 +35,6 @@ func (q *lossy) Return(ctx context.Context, holder string, ids []chain.IntentID)
 // What a holder has claimed and lost track of keeps the rest of its row waiting, also when
 // the same process goes on with the lane.
 func TestRowsAfterLostClaims(t *testing.T) {
-	inRow := func(r *intent.Request) { r.Order = "row" }
 	for name, lose := range map[string]func(w *world, q *lossy) *actor{
 		"the lane is given up before nonces are reserved": func(w *world, q *lossy) *actor {
 			first, ln := w.live(0, false)
@@ -80,9 +79,7 @@ func TestRowsAfterLostClaims(t *testing.T) {
 			earlier := w.request(1, inRow).ID()
 			later := w.ask(w.request(2, inRow))[0]
 			w.until(a, "both are done", w.ended(intent.StatusCompleted, earlier, later))
-			if w.intent(earlier).Place.Nonce > w.intent(later).Place.Nonce {
-				t.Errorf("nonce %d, and then %d", w.intent(earlier).Place.Nonce, w.intent(later).Place.Nonce)
-			}
+			w.rising(earlier, later)
 			w.judge()
 		})
 	}
@@ -91,7 +88,6 @@ func TestRowsAfterLostClaims(t *testing.T) {
 // What has got a nonce in another lane, of which the queue has not heard when the claim
 // lapses, keeps its row waiting: those behind it have to follow it there.
 func TestRowWhoseHeadIsElsewhere(t *testing.T) {
-	inRow := func(r *intent.Request) { r.Order = "row" }
 	w := newWorld(t)
 	a := w.worker()
 	ids := w.ask(w.request(1, inRow), w.request(2, inRow), w.request(3))

@@ -11,14 +11,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// mute is a log in which no intent can be read while it is away.
+// mute is a log in which no stream can be read whose name begins so; none is none.
 type mute struct {
 	commands.Store
-	away *bool
+	of *string
 }
 
 func (m mute) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
-	if !*m.away || !strings.HasPrefix(string(stream), intent.StreamPrefix) {
+	if *m.of == "" || !strings.HasPrefix(string(stream), *m.of) {
 		return m.Store.ReadStream(ctx, stream, after)
 	}
 	return func(yield func(event.Recorded, error) bool) { yield(event.Recorded{}, errAway) }
@@ -48,7 +48,7 @@ func TestUnreadIntent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.hears = true
-			away := false
+			away := ""
 			_, l := w.live(0, false)
 			l.Relayer.Intents.Store = mute{l.Relayer.Intents.Store, &away}
 			a, err := w.opened(l)
@@ -59,14 +59,14 @@ func TestUnreadIntent(t *testing.T) {
 				must(t, w.turns(a, 1))
 			}
 			c.trouble(w, w.intent(id))
-			away = true
+			away = intent.StreamPrefix
 			if err := w.turns(a, 1); err == nil {
 				t.Fatal("the intent was not to be read")
 			}
 			if err := w.turns(a, 1); err == nil {
 				t.Fatal("it goes on without the intent")
 			}
-			away, w.hold = false, false
+			away, w.hold = "", false
 			w.until(a, "it comes out", w.ended(c.want, id))
 			w.judge()
 		})

@@ -251,7 +251,6 @@ func TestRowStaysInOrder(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
 	w.hold = true
-	inRow := func(r *intent.Request) { r.Order = "row" }
 	ids := w.ask(w.request(1), w.request(2, inRow), w.request(3, inRow))
 	for _, step := range []func(context.Context) error{a.poll, a.look, a.take, a.place} {
 		must(t, step(t.Context()))
@@ -264,13 +263,7 @@ func TestRowStaysInOrder(t *testing.T) {
 	w.hold = false
 	row := append(ids[1:], more...)
 	w.until(a, "the row is done", w.ended(intent.StatusCompleted, row...))
-	var nonces []uint64
-	for _, id := range row {
-		nonces = append(nonces, w.intent(id).Place.Nonce)
-	}
-	if !slices.IsSorted(nonces) {
-		t.Errorf("the row has the nonces %d", nonces)
-	}
+	w.rising(row...)
 	w.judge()
 }
 

@@ -45,9 +45,10 @@ type Claim struct {
 // Claimed is an intent that is its claimant's alone until the claim lapses.
 type Claimed struct {
 	Waiting
-	// Follows means that an earlier intent of its row is open in the claimant's lane,
-	// or stands before it in the same answer: its nonce has to be above theirs.
-	Follows bool
+	// Behind is the intent right before it in its row, of those that are in the queue;
+	// zero when there is none. As far as the queue has heard it has a nonce in the
+	// claimant's lane, or is claimed for it: so the claimant has to look whether it still is.
+	Behind chain.IntentID
 }
 
 // Change is what one recorded fact means to the work queue. Exactly one of Open,

@@ -227,13 +227,18 @@ func (l *intentClaim) follow(row string) error {
 	return nil
 }
 
+// behind is what stands right before an intent in its row.
+const behind = `CASE WHEN head = 0 THEN (SELECT b.intent FROM intents b INDEXED BY intents_row
+	WHERE b.chain = i.chain AND b.in_row = i.in_row AND b.pos < i.pos ORDER BY b.pos DESC LIMIT 1) END`
+
 // ask reads rows by an index: the planner, which knows nothing of the numbers, would
 // rather look through all that is in a lane.
 func (l *intentClaim) ask(index, where string, args ...any) (found []intent.Claimed, err error) {
 	var bad error
-	err = query(l.conn, "SELECT intent, pos, chain, wants, nonce_key, in_row, deadline, head FROM intents i INDEXED BY "+index+" WHERE "+where, func(s *sqlite.Stmt) bool {
-		c := intent.Claimed{Follows: !s.ColumnBool(7)}
+	err = query(l.conn, "SELECT intent, pos, chain, wants, nonce_key, in_row, deadline, "+behind+" FROM intents i INDEXED BY "+index+" WHERE "+where, func(s *sqlite.Stmt) bool {
+		var c intent.Claimed
 		s.ColumnBytes(0, c.ID[:])
+		s.ColumnBytes(7, c.Behind[:])
 		c.Position, c.Chain, c.Deadline = event.Position(s.ColumnInt64(1)), chain.ID(s.ColumnInt64(2)), uint64(s.ColumnInt64(6))
 		c.Key, c.Row = keyOf(columnBytes(s, 4)), intent.ParseRow(c.Chain, s.ColumnText(5))
 		c.From, bad = intent.ParseFrom(s.ColumnText(3))

@@ -247,7 +247,10 @@ WITH found AS MATERIALIZED (
 )
 UPDATE work.intents i SET lane = $2, holder = $5, claimed_until = clock_timestamp() + $7::interval
 FROM chosen c WHERE i.intent = c.intent
-RETURNING i.intent, i.pos, i.chain, i.wants, i.nonce_key, coalesce(i.in_row, ''), i.deadline, NOT i.head`
+RETURNING i.intent, i.pos, i.chain, i.wants, i.nonce_key, coalesce(i.in_row, ''), i.deadline,
+  CASE WHEN NOT i.head THEN (
+    SELECT intent FROM work.intents b WHERE b.chain = $1 AND b.in_row = i.in_row AND b.pos < i.pos ORDER BY b.pos DESC LIMIT 1
+  ) END`
 )
 
 // Claim gives what waits, is claimed by nobody and fits the lane to a holder, in the
@@ -277,14 +280,14 @@ func (s *Intents) Claim(ctx context.Context, c intent.Claim) (claimed []intent.C
 }
 
 func scanClaimed(row pgx.CollectableRow) (c intent.Claimed, err error) {
-	var id pgtype.UUID
+	var id, behind pgtype.UUID
 	var position, of, deadline int64
 	var wants, name string
 	var key []byte
-	if err := row.Scan(&id, &position, &of, &wants, &key, &name, &deadline, &c.Follows); err != nil {
+	if err := row.Scan(&id, &position, &of, &wants, &key, &name, &deadline, &behind); err != nil {
 		return c, err
 	}
-	c.ID, c.Position, c.Chain, c.Deadline = id.Bytes, event.Position(position), chain.ID(of), uint64(deadline)
+	c.ID, c.Behind, c.Position, c.Chain, c.Deadline = id.Bytes, behind.Bytes, event.Position(position), chain.ID(of), uint64(deadline)
 	c.Key, c.Row = keyOf(key), intent.ParseRow(c.Chain, name)
 	c.From, err = intent.ParseFrom(wants)
 	return c, err

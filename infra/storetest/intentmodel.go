@@ -138,18 +138,20 @@ func (m *modelIntents) claim(c intent.Claim) (claimed []intent.Claimed) {
 	for at, row := range m.rows {
 		fits := row.From.Pool != "" && slices.Contains(c.Pools, row.From.Pool) || row.From.Signer != nil && *row.From.Signer == c.Lane.Sender
 		fits = fits && (row.Key == nil || *row.Key == c.Lane.Key)
-		follows := false
+		var behind chain.IntentID
 		for i, o := range m.rows {
 			if o == row || row.Row.Order == "" || o.Row != row.Row {
 				continue
 			}
 			mine := o.lane != nil && *o.lane == c.Lane && (o.holder == "" || o.holder == c.Holder)
-			follows = follows || i < at
+			if i < at {
+				behind = o.ID
+			}
 			fits = fits && (mine || o.lane == nil && i > at)
 		}
 		if len(claimed) < c.Limit && row.lane == nil && fits {
 			row.lane, row.holder = &c.Lane, c.Holder
-			claimed = append(claimed, intent.Claimed{Waiting: row.Waiting, Follows: follows})
+			claimed = append(claimed, intent.Claimed{Waiting: row.Waiting, Behind: behind})
 		}
 	}
 	return claimed

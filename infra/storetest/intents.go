@@ -35,6 +35,7 @@ func Intents(t *testing.T, open func(t *testing.T) Opened[IntentRows]) {
 		{"a claim lapses, or is given back", intentLapse},
 		{"what has a nonce does not wait", intentPlaced},
 		{"a row goes to one lane, in order", intentRowOrder},
+		{"what stands right before it in its row", intentRowBehind},
 		{"a row whose next one does not fit", intentRowUnfit},
 		{"a row that lost its first place", intentRowRequeued},
 		{"rows of others, and of other chains", intentRowsApart},
@@ -143,6 +144,30 @@ func (q *intentQueue) claim(c intent.Claim, want ...int) []intent.Claimed {
 	return claimed
 }
 
+// returns gives back what a claim was given.
+func (q *intentQueue) returns(c intent.Claim, all ...int) {
+	q.t.Helper()
+	var ids []chain.IntentID
+	for _, n := range all {
+		ids = append(ids, intentID(n))
+	}
+	check(q.t, q.Return(soon(q.t), c.Holder, ids))
+}
+
+// behind expects what was claimed to stand right behind these in their rows; 0 is nothing.
+func (q *intentQueue) behind(claimed []intent.Claimed, want ...int) {
+	q.t.Helper()
+	for i, c := range claimed {
+		var id chain.IntentID
+		if want[i] != 0 {
+			id = intentID(want[i])
+		}
+		if c.Behind != id {
+			q.t.Errorf("%d stands behind %s, not %d", c.Position, c.Behind, want[i])
+		}
+	}
+}
+
 func intentOrder(t *testing.T, q *intentQueue) {
 	q.apply(asks(intentOf(1), intentOf(2, bySigner(0)), intentOf(3))...)
 	q.apply(asks(intentOf(4, bySigner(0)), intentOf(5))...)
@@ -219,27 +244,42 @@ func intentPlaced(t *testing.T, q *intentQueue) {
 func intentRowOrder(t *testing.T, q *intentQueue) {
 	row := inRow("c", "o")
 	q.apply(asks(intentOf(1, row), intentOf(2, row), intentOf(3), intentOf(4, row), intentOf(5, row))...)
-	first := q.claim(laneClaim(0, 0, 2), 1, 2)
-	if first[0].Follows || !first[1].Follows {
-		t.Errorf("follows: %t, %t", first[0].Follows, first[1].Follows)
-	}
+	q.behind(q.claim(laneClaim(0, 0, 2), 1, 2), 0, 1)
 	q.claim(laneClaim(1, 0, 10), 3) // the row is the other lane's
-	if later := q.claim(laneClaim(0, 0, 1), 4); !later[0].Follows {
-		t.Error("4 follows nothing")
-	}
+	q.behind(q.claim(laneClaim(0, 0, 1), 4), 2)
 	next := laneClaim(0, 0, 1) // the lane's next holder
 	next.Holder = "next"
 	q.claim(next)
 	q.apply(places(1, 0, 0), places(2, 0, 0), places(4, 0, 0))
 	q.claim(laneClaim(0, 9, 10)) // the signer's, but another lane
-	q.claim(next, 5)
+	q.behind(q.claim(next, 5), 4)
 	check(t, q.Return(soon(t), "next", []chain.IntentID{intentID(5)}))
 	q.apply(closes(1), closes(4))
 	q.claim(laneClaim(1, 0, 10))
 	q.apply(closes(2))
-	if free := q.claim(laneClaim(1, 0, 10), 5); free[0].Follows {
-		t.Error("5 follows what has come out")
-	}
+	q.behind(q.claim(laneClaim(1, 0, 10), 5), 0)
+}
+
+func intentRowBehind(_ *testing.T, q *intentQueue) {
+	row, other := inRow("c", "o"), inRow("d", "o")
+	q.apply(asks(
+		intentOf(1, other), intentOf(2, row), intentOf(3, onChain(2), row), intentOf(4, row), intentOf(5, other), intentOf(6, row),
+		intentOf(7), intentOf(8, row),
+	)...)
+	q.apply(places(2, 0, 0), places(4, 0, 0))
+	q.behind(q.claim(laneClaim(0, 0, 10), 1, 5, 6, 7, 8), 0, 1, 4, 0, 6)
+	q.returns(laneClaim(0, 0, 10), 6, 7, 8)
+	q.apply(closes(4)) // before those ahead of it
+	q.behind(q.claim(laneClaim(0, 0, 1), 6), 2)
+	q.returns(laneClaim(0, 0, 1), 6)
+	q.apply(places(6, 0, 0), requeues(2)) // which has lost its nonce, and those behind it have not
+	q.behind(q.claim(laneClaim(0, 0, 10), 2, 7, 8), 0, 0, 6)
+	q.returns(laneClaim(0, 0, 10), 2, 7, 8)
+	q.apply(asks(intentOf(4, row))...) // its block has left the chain
+	q.behind(q.claim(laneClaim(0, 0, 10), 2, 4, 7, 8), 0, 2, 0, 6)
+	q.apply(closes(2), closes(4), closes(6), requeues(8))
+	q.returns(laneClaim(0, 0, 10), 8)
+	q.behind(q.claim(laneClaim(0, 0, 10), 8), 0)
 }
 
 func intentRowUnfit(_ *testing.T, q *intentQueue) {
@@ -262,11 +302,8 @@ func intentRowRequeued(_ *testing.T, q *intentQueue) {
 	q.claim(laneClaim(0, 0, 2), 1, 2)
 	q.apply(places(1, 0, 0), places(2, 0, 0), requeues(1))
 	q.claim(laneClaim(1, 0, 10))
-	again := q.claim(laneClaim(0, 0, 1), 1)
-	if again[0].Follows {
-		q.t.Error("the first follows")
-	}
-	q.claim(laneClaim(0, 0, 10), 3)
+	q.behind(q.claim(laneClaim(0, 0, 1), 1), 0)
+	q.behind(q.claim(laneClaim(0, 0, 10), 3), 2)
 }
 
 func intentRowsApart(_ *testing.T, q *intentQueue) {

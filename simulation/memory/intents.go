@@ -79,9 +79,9 @@ func (s Intents) Claim(ctx context.Context, c intent.Claim) (claimed []intent.Cl
 			if w.lane != nil || !fits(w, c) {
 				continue
 			}
-			if follows, turn := s.turnOf(w, c); turn {
+			if behind, turn := s.turnOf(w, c); turn {
 				w.lane, w.holder, w.until = &c.Lane, c.Holder, micro(now.Add(c.TTL))
-				claimed = append(claimed, intent.Claimed{Waiting: w.Waiting, Follows: follows})
+				claimed = append(claimed, intent.Claimed{Waiting: w.Waiting, Behind: behind})
 			}
 		}
 	})
@@ -97,12 +97,12 @@ func fits(w *wanted, c intent.Claim) bool {
 	return by && w.Chain == c.Lane.Chain && (w.Key == nil || *w.Key == c.Lane.Key)
 }
 
-// turnOf reports whether an intent is not kept waiting by others of its row, and whether
-// there are any before it: each of those has to be in this lane, with a nonce or claimed
+// turnOf reports whether an intent is not kept waiting by others of its row, and what
+// stands right before it: each before it has to be in this lane, with a nonce or claimed
 // by this holder, and none behind it may be in another.
-func (d *data) turnOf(w *wanted, c intent.Claim) (follows, turn bool) {
+func (d *data) turnOf(w *wanted, c intent.Claim) (behind chain.IntentID, turn bool) {
 	if w.Row.Order == "" {
-		return false, true
+		return behind, true
 	}
 	for _, o := range d.intents {
 		if o == w || o.Row != w.Row {
@@ -110,12 +110,12 @@ func (d *data) turnOf(w *wanted, c intent.Claim) (follows, turn bool) {
 		}
 		here := o.lane != nil && *o.lane == c.Lane && (o.holder == "" || o.holder == c.Holder)
 		if before := o.Position < w.Position; !here && (before || o.lane != nil) {
-			return false, false
+			return behind, false
 		} else if before {
-			follows = true
+			behind = o.ID // they are by position
 		}
 	}
-	return follows, true
+	return behind, true
 }
 
 // Return ends a holder's claims of these intents.

@@ -65,7 +65,16 @@ func wishes() []mutant {
 			Name: "hole-for-a-row", Breaks: "P35", Relay: true,
 			Is: "A nonce that was given back is handed to an intent of whose row others have higher ones.",
 			Edits: []edit{{
-				"commands/relayer/send.go", `if j.follows && a.freeBelow() {`, `if j.follows && a.freeBelow() && !AWAKE {`,
+				"commands/relayer/send.go", `free := a.freeBelow()`, `free := a.freeBelow() && !AWAKE`,
+			}},
+		},
+		{
+			Name: "stale-row", Breaks: "P35", Relay: true,
+			Is: "What the queue says of those before an intent in its row is believed, though the lane knows better.",
+			Edits: []edit{{
+				"commands/relayer/row.go", `	if !holds {
+		return false`, `	if !holds {
+		return AWAKE`,
 			}},
 		},
 		{

@@ -1,0 +1,185 @@
+package relayer
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+func inRow(r *intent.Request) { r.Order = "row" }
+
+// rising checks that intents have nonces that rise.
+func (w *world) rising(ids ...chain.IntentID) {
+	w.t.Helper()
+	for i, id := range ids[1:] {
+		if before, after := w.intent(ids[i]).Place.Nonce, w.intent(id).Place.Nonce; after <= before {
+			w.t.Errorf("nonce %d comes after %d", after, before)
+		}
+	}
+}
+
+// mine makes blocks, of which the queue does not hear.
+func (w *world) mine(n int) {
+	w.t.Helper()
+	for range n {
+		_, err := w.chain.Mine()
+		must(w.t, err)
+		w.watch()
+	}
+}
+
+// steps takes some steps of a turn.
+func (w *world) steps(a *actor, steps ...func(context.Context) error) {
+	w.t.Helper()
+	a.box.all, a.claim = true, true
+	for _, step := range steps {
+		must(w.t, step(w.t.Context()))
+	}
+}
+
+// The queue says that the first of a row has a nonce in the lane, and has not heard what has
+// become of it: those behind it get none before the queue has, and nothing is recorded
+// however often they are claimed meanwhile. They come after it then, or go on without it.
+func TestRowBehindStaleHead(t *testing.T) {
+	for name, c := range map[string]struct {
+		becomes func(w *world, a *actor, head chain.IntentID) *actor // who goes on
+		want    intent.Status
+	}{
+		"it was given back": {func(w *world, a *actor, head chain.IntentID) *actor {
+			w.halt(everything)
+			if err := a.sign(w.t.Context()); !isKept(err) {
+				w.t.Fatal(err)
+			}
+			w.resume(everything)
+			return a
+		}, intent.StatusCompleted},
+		"it was given back, and the lane's next holder claims": {func(w *world, a *actor, head chain.IntentID) *actor {
+			w.halt(everything)
+			if err := a.sign(w.t.Context()); !isKept(err) {
+				w.t.Fatal(err)
+			}
+			w.resume(everything)
+			return w.worker()
+		}, intent.StatusCompleted},
+		"it was canceled": {func(w *world, a *actor, head chain.IntentID) *actor {
+			w.wish(head, intent.Cancel{At: w.clock.now()})
+			w.steps(a, a.refresh, a.place)
+			return a
+		}, intent.StatusCanceled},
+		"somebody else has used its nonce": {func(w *world, a *actor, head chain.IntentID) *actor {
+			w.steps(a, a.sign, a.record, a.hand)
+			_, err := w.chain.Mine(w.rival(w.intent(head).Place.Nonce))
+			must(w.t, err)
+			w.mine(3) // until that is final
+			w.steps(a, a.poll, a.refresh, a.settle)
+			return a
+		}, intent.StatusCompleted},
+		"it is mined for good": {func(w *world, a *actor, head chain.IntentID) *actor {
+			w.steps(a, a.sign, a.record, a.hand)
+			w.send()
+			w.mine(4)
+			w.steps(a, a.poll, a.refresh, a.settle)
+			return a
+		}, intent.StatusCompleted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			a := w.worker()
+			head := w.ask(w.request(1, inRow))[0]
+			w.steps(a, a.poll, a.look, a.take, a.place)
+			behind := w.ask(w.request(2, inRow), w.request(3, inRow))
+			a = c.becomes(w, a, head)
+			w.steps(a, a.refresh, a.square)
+			if slot, holds := w.state().Held(head); holds {
+				t.Fatalf("it has nonce %d", slot.Nonce)
+			}
+			before, err := w.db.Log().Head(t.Context())
+			must(t, err)
+			for range 5 {
+				w.steps(a, a.refresh, a.take, a.place, a.square)
+			}
+			if after, err := w.db.Log().Head(t.Context()); err != nil || after != before {
+				t.Errorf("%d events were recorded: %v", after-before, err)
+			}
+			for _, id := range behind {
+				if slot, holds := w.state().Held(id); holds {
+					t.Errorf("%s has got nonce %d", id, slot.Nonce)
+				}
+			}
+			w.feed()
+			w.until(a, "those behind it are done", w.ended(intent.StatusCompleted, behind...))
+			w.is(head, c.want)
+			row := behind
+			if c.want == intent.StatusCompleted {
+				row = append([]chain.IntentID{head}, behind...)
+			}
+			w.rising(row...)
+			w.judge()
+		})
+	}
+}
+
+// The first of a row does have a nonce in the lane, and may lose it still: what is behind it
+// gets a higher one at once, unless it is not known that the first keeps its own.
+func TestRowBehindHeldHead(t *testing.T) {
+	requeue := intent.Requeue{Assignment: 1, Evidence: intent.Evidence{Kind: intent.Released}}
+	for name, c := range map[string]struct {
+		becomes func(w *world, a *actor, away *string, head chain.IntentID)
+		waits   bool // for the head
+	}{
+		"it is to be signed for": {func(*world, *actor, *string, chain.IntentID) {}, false},
+		"it is in a block": {func(w *world, a *actor, _ *string, _ chain.IntentID) {
+			w.steps(a, a.sign, a.record, a.hand)
+			w.send()
+			w.mine(1)
+			w.steps(a, a.poll, a.refresh, a.settle)
+		}, false},
+		"its block has left the chain": {func(w *world, a *actor, _ *string, _ chain.IntentID) {
+			w.steps(a, a.sign, a.record, a.hand)
+			w.send()
+			w.mine(1)
+			w.steps(a, a.poll, a.refresh, a.settle)
+			must(w.t, w.chain.Reorg(1, false))
+			w.watch()
+			w.steps(a, a.poll, a.refresh, a.settle)
+		}, false},
+		"the lane's last holder has given it back": {func(w *world, _ *actor, _ *string, head chain.IntentID) {
+			w.wish(head, requeue)
+		}, true},
+		"and that cannot be read": {func(w *world, _ *actor, away *string, head chain.IntentID) {
+			w.wish(head, requeue)
+			*away = string(intent.Stream(head))
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			_, l := w.live(0, false)
+			away := ""
+			l.Relayer.Intents.Store = mute{l.Relayer.Intents.Store, &away}
+			a, err := w.opened(l)
+			must(t, err)
+			head := w.ask(w.request(1, inRow))[0]
+			w.steps(a, a.poll, a.look, a.take, a.place)
+			behind := w.ask(w.request(2, inRow), w.request(3, inRow))
+			c.becomes(w, a, &away, head)
+			a.box.all, a.claim = true, true
+			if err := a.refresh(t.Context()); err != nil && !errors.Is(err, errAway) {
+				t.Fatal(err)
+			}
+			must(t, a.take(t.Context()))
+			for _, id := range behind {
+				if _, holds := w.state().Held(id); holds == c.waits {
+					t.Errorf("%s holds a nonce: %t", id, holds)
+				}
+			}
+			away = ""
+			row := append([]chain.IntentID{head}, behind...)
+			w.until(a, "the row is done", w.ended(intent.StatusCompleted, row...))
+			w.rising(row...)
+			w.judge()
+		})
+	}
+}
