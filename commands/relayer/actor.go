@@ -33,6 +33,10 @@ type actor struct {
 	shared  time.Time                    // when it was last looked at what the lane's pools are asked for
 	since   map[chain.IntentID]time.Time // what was left to other lanes, and when first
 	claims  int                          // how often it was lost track of what was claimed
+	leaves  bool                         // rows among what is claimed are to wait, see putOff
+	delayed map[chain.IntentID]delay     // what could not be carried on lately
+	unclear unclear                      // why some of that waits
+	wider   int                          // for how many intents to claim next; 0 is as many as there is room for
 	looked  time.Time                    // when the chain was last asked for the nonce it wants
 	polled  time.Time
 	blocks  []chain.Block // as of polled
@@ -87,7 +91,7 @@ type front struct {
 func newActor(l *Lane, held commands.Result[lane.State], token lane.Token, box *inbox) *actor {
 	return &actor{
 		Lane: l, token: token, held: held, box: box, claim: true,
-		jobs: map[uint64]*job{}, fresh: map[chain.Hash][]byte{},
+		jobs: map[uint64]*job{}, fresh: map[chain.Hash][]byte{}, delayed: map[chain.IntentID]delay{},
 	}
 }
 
@@ -152,7 +156,7 @@ func (a *actor) turn(ctx context.Context) error {
 	var trouble error
 	a.silent = nil
 	for _, step := range []func(context.Context) error{
-		a.poll, a.look, a.refresh, a.warn, a.settle, a.expire, a.take, a.place, a.fill, a.square, a.sign, a.record, a.hand,
+		a.poll, a.look, a.refresh, a.warn, a.settle, a.expire, a.take, a.remind, a.place, a.fill, a.square, a.sign, a.record, a.hand,
 	} {
 		err := step(ctx)
 		if over := (overError{}); errors.As(err, &over) || ctx.Err() != nil {

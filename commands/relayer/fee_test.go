@@ -108,6 +108,7 @@ func TestPriceUnknownInARow(t *testing.T) {
 		t.Errorf("the second is %s", s.Status())
 	}
 	delete(w.reverts, first.ID())
+	w.clock.pass(w.settings.Claim) // that it keeps
 	w.until(a, "both are done", w.ended(intent.StatusCompleted, ids...))
 	w.judge()
 }

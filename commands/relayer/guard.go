@@ -66,8 +66,8 @@ func lasting(why error, r intent.Request) bool {
 
 // admit leaves those ready that may be signed for, once what they may cost is set aside.
 // What never may ends. What may not now is looked at again when its claim lapses, and
-// keeps nobody from being claimed meanwhile; in a row it is given back, and so is what
-// stands behind it.
+// keeps nobody from being claimed meanwhile; in a row it is given back at first, and so is
+// what stands behind it.
 func (a *actor) admit(ctx context.Context) error {
 	if a.Guard == nil || len(a.ready) == 0 {
 		return nil
@@ -95,8 +95,10 @@ func (a *actor) admit(ctx context.Context) error {
 		case lasting(why, *requests[i]):
 			trouble = errors.Join(trouble, a.fail(ctx, j, why))
 		default:
-			if row.Order != "" {
-				held[row], back = true, append(back, j)
+			if held[row] = row.Order != ""; held[row] && a.putOff(j.id) {
+				a.leaves = true
+			} else if held[row] {
+				back = append(back, j)
 			}
 			waiting, first = waiting+1, cmp.Or(first, why)
 		}

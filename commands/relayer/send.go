@@ -34,10 +34,13 @@ func (a *actor) take(ctx context.Context) error {
 		}
 		return err
 	}
+	defer a.leave()
 	claimed, trouble := a.claimShare(ctx, room)
+	n := len(claimed)
 	claimed, err = a.inTurn(ctx, claimed)
-	trouble = errors.Join(trouble, err, a.prepare(ctx, claimed))
+	trouble = errors.Join(trouble, err, a.prepare(ctx, claimed), a.fit(ctx, room))
 	err = a.admit(ctx)
+	a.widen(room, n)
 	if over := (overError{}); errors.As(err, &over) {
 		return err
 	}
@@ -54,14 +57,15 @@ func (a *actor) holder() string {
 
 // prepare reads what was claimed, and finds out how much gas it needs, and whether it
 // may pay what that costs. What cannot be done ends here, before it has a nonce; what
-// cannot be found out is given back, and with it what stands behind it in its row. What
-// may not pay enough yet is given back too if it is in a row; else it is looked at again
-// when its claim lapses, and keeps nobody from being claimed meanwhile. Behind one that has
-// got a nonce of another lane, of which the queue has not heard yet, its row waits until it
-// has: in which lane it goes on is not known here.
+// cannot be found out is given back, and with it what stands behind it in its row, unless
+// that was so before: see [actor.putOff]. What may not pay enough yet is given back too if
+// it is in a row; else it is looked at again when its claim lapses, and keeps nobody from
+// being claimed meanwhile. Behind one that has got a nonce of another lane, of which the
+// queue has not heard yet, its row waits until it has: in which lane it goes on is not known
+// here.
 func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
 	jobs := make([]*job, len(claimed))
-	back, elsewhere := make([]bool, len(claimed)), make([]bool, len(claimed))
+	back, elsewhere, why := make([]bool, len(claimed)), make([]bool, len(claimed)), make([]error, len(claimed))
 	var untimely error
 	if slices.ContainsFunc(claimed, func(c intent.Claimed) bool { return c.Deadline != 0 }) {
 		untimely = a.timely(ctx)
@@ -78,13 +82,17 @@ func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
 		case errors.Is(err, errElsewhere):
 			back[i], elsewhere[i], err = false, claimed[i].Row != intent.Row{}, nil
 		}
+		why[i] = err
 		return err
 	})
 	var ids []chain.IntentID
 	kept := map[intent.Row]bool{} // rows of which one was given back, or is somewhere else
 	for i, c := range claimed {
-		if elsewhere[i] {
-			kept[c.Row] = true
+		if elsewhere[i] || back[i] && a.putOff(c.ID) {
+			kept[c.Row], a.leaves = true, a.leaves || c.Row != intent.Row{}
+			if why[i] != nil {
+				a.waits(why[i])
+			}
 			continue
 		}
 		if back[i] || c.Row != (intent.Row{}) && kept[c.Row] {
@@ -93,11 +101,7 @@ func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
 		}
 	}
 	a.ready = slices.DeleteFunc(jobs, func(j *job) bool { return j == nil })
-	trouble = errors.Join(trouble, a.giveBack(ctx, ids))
-	if slices.Contains(elsewhere, true) {
-		a.claims++ // those keep their rows waiting, here too
-	}
-	return trouble
+	return errors.Join(trouble, a.giveBack(ctx, ids))
 }
 
 // errElsewhere means that an intent has a nonce of another lane.

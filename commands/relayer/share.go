@@ -144,12 +144,12 @@ func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, err
 	} else {
 		a.shared = now
 	}
-	claimed, err := a.Queue.Claim(ctx, intent.Claim{Lane: a.ID, Pools: pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: room})
+	claimed, err := a.Queue.Claim(ctx, intent.Claim{Lane: a.ID, Pools: pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: a.reach(room)})
 	if err != nil {
 		a.claims++
 		return nil, fmt.Errorf("claim intents: %w", err)
 	}
-	a.claim = len(claimed) == room
+	a.claim = len(claimed) == a.reach(room)
 	if pools == nil || len(others) == 0 || a.claim {
 		return claimed, nil
 	}

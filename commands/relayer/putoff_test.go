@@ -1,0 +1,62 @@
+package relayer
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// Intents that cannot be carried on, for whatever reason, keep no others waiting, however
+// many they are: neither those that nodes do not know the gas of, nor those that may not pay
+// what it costs, nor those that may not be signed for now. When they can be they are.
+func TestPutOff(t *testing.T) {
+	const many = 12 // of the room that there is in the lane
+	inRow := func(n int) func(*intent.Request) {
+		return func(r *intent.Request) { r.Order = fmt.Sprintf("row-%d", n) }
+	}
+	poor := func(r *intent.Request) { r.Gas.MaxFee = intent.Amount(chain.PriceOf(1)) }
+	for name, c := range map[string]struct {
+		change             func(n int) []func(*intent.Request)
+		unclear, forbidden bool
+	}{
+		"no gas is known":             {func(int) []func(*intent.Request) { return nil }, true, false},
+		"no gas is known, in rows":    {func(n int) []func(*intent.Request) { return []func(*intent.Request){inRow(n)} }, true, false},
+		"gas costs too much, in rows": {func(n int) []func(*intent.Request) { return []func(*intent.Request){inRow(n), poor} }, false, false},
+		"gas costs too much":          {func(int) []func(*intent.Request) { return []func(*intent.Request){poor} }, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.settings.Budget = 2
+			a := w.worker()
+			var ids []chain.IntentID
+			for n := range many * w.settings.Budget {
+				r := w.request(n, c.change(n)...)
+				if c.unclear {
+					w.reverts[r.ID()] = errors.New("insufficient funds for transfer")
+				}
+				ids = append(ids, w.ask(r)...)
+			}
+			last := w.ask(w.request(1000))[0]
+			for range 60 {
+				_ = w.turns(a, 1) // which tells what keeps them
+				w.block()
+			}
+			if s := w.intent(last); s.Status() != intent.StatusCompleted {
+				t.Fatalf("another intent is %s", s.Status())
+			}
+			clear(w.reverts)
+			w.fee = chain.Fee{MaxFee: chain.PriceOf(1), MaxPriorityFee: chain.PriceOf(1)}
+			for range 60 {
+				_ = w.turns(a, 1)
+				w.block()
+			}
+			if !w.ended(intent.StatusCompleted, ids...)() {
+				t.Error("they are not carried out when they can be")
+			}
+			w.judge()
+		})
+	}
+}
