@@ -33,8 +33,8 @@ func (w *world) offered(t *testing.T, id chain.ID) (fees []chain.Fee) {
 }
 
 // Two chains with ceilings of their own: while gas costs more than one of them allows
-// nothing is signed there, and the other goes on; what is offered is cut to the ceiling of
-// its own chain. On one an intent has come out by its blocks, long before these are final,
+// nothing is signed there, and the other goes on; what is offered is cut to what the ceiling
+// of its own chain leaves for intents. On one an intent has come out by its blocks, long before these are final,
 // on the other when they are. Who prints the configuration sees what is whose.
 func TestCeilingOfEachChain(t *testing.T) {
 	t.Parallel()
@@ -90,7 +90,7 @@ chains:
 	check(t, s.Stop(w.ctx))
 	for id, ceiling := range map[chain.ID]uint64{w.id: low, all[0].id: high} {
 		fees := w.offered(t, id)
-		if len(fees) != 1 || fees[0].MaxFee != chain.PriceOf(ceiling) {
+		if len(fees) != 1 || fees[0].MaxFee != chain.PriceOf(ceiling*10/11) {
 			t.Errorf("on chain %s %v was offered, the ceiling is %d", id, fees, ceiling)
 		}
 	}

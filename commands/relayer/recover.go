@@ -179,6 +179,13 @@ func (a *actor) record(ctx context.Context) error {
 	return err
 }
 
+// unsent reports whether delivery does not have an attempt, and is not handed it here either:
+// its intent does not know it, or is to end; or its bytes are gone.
+func (a *actor) unsent(s standing, made lane.Made) bool {
+	stopped := s.job.intent.State.Stop.Reason != ""
+	return s.txs[made.Hash].Status == tx.StatusAbsent && (!a.known(s, made.Hash) || stopped && !made.Intent.IsZero() || s.gone[made.Hash])
+}
+
 // hand gives delivery the bytes that it does not have, of attempts that are recorded
 // everywhere. Never are they signed again. Of what is to end only no-ops are handed over:
 // a cancel may have come before anybody had the rest.
@@ -191,9 +198,8 @@ func (a *actor) hand(ctx context.Context) error {
 		if _, _, executed := s.executed(); s.stale || s.halted != "" || executed {
 			continue
 		}
-		stopped := s.job.intent.State.Stop.Reason != ""
 		for _, made := range s.Attempts {
-			if s.txs[made.Hash].Status != tx.StatusAbsent || !a.known(s, made.Hash) || stopped && !made.Intent.IsZero() || s.gone[made.Hash] {
+			if s.txs[made.Hash].Status != tx.StatusAbsent || a.unsent(s, made) {
 				continue
 			}
 			if late, err := a.isLate(ctx, s, made.Intent.IsZero()); late || err != nil {

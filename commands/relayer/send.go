@@ -295,7 +295,7 @@ func (a *actor) wanted(s standing, stalled bool) (o order, wanted bool) {
 		return o, false // it is told first
 	}
 	o.intent = s.id
-	return o, stalled || it.Floor.Int().Gt(last.Fee.MaxFee.Int())
+	return o, len(s.Attempts) < lane.BumpsMax && (stalled || it.Floor.Int().Gt(last.Fee.MaxFee.Int()))
 }
 
 // seen reports whether the chain has used the nonce, as far as delivery knows.

@@ -22,6 +22,7 @@ type order struct {
 	standing
 	intent chain.IntentID // zero is a no-op
 	offer  fee.Offer
+	unsent []chain.Hash // of the attempts so far
 }
 
 // signature is what was.
@@ -57,8 +58,17 @@ func (a *actor) sign(ctx context.Context) error {
 // keep makes what was signed attempts.
 func (a *actor) keep(ctx context.Context, signed []signature) error {
 	payloads := make([]commands.Payload, len(signed))
+	var again []chain.Hash // the same bytes as before, of which what is kept cannot be read
 	for i, s := range signed {
+		if s.gone[s.hash] {
+			again = append(again, s.hash)
+		}
 		payloads[i] = commands.Payload{Ref: payload.Ref{Chain: a.Chain, Hash: s.hash}, Raw: s.raw}
+	}
+	if len(again) > 0 {
+		if err := a.Vault.Rows.Erase(ctx, a.Chain, again); err != nil {
+			return err
+		}
 	}
 	if err := a.Vault.Keep(ctx, payloads); err != nil {
 		return err
@@ -67,7 +77,7 @@ func (a *actor) keep(ctx context.Context, signed []signature) error {
 	for some := range slices.Chunk(signed, lane.BatchMax) {
 		attempts := make([]lane.Signed, len(some))
 		for i, s := range some {
-			attempts[i] = lane.Signed{Nonce: s.Nonce, Intent: s.intent, Hash: s.hash, Fee: s.offer.Fee}
+			attempts[i] = lane.Signed{Nonce: s.Nonce, Intent: s.intent, Hash: s.hash, Fee: s.offer.Fee, Unsent: s.unsent}
 		}
 		if err := a.command(ctx, lane.Attempt{Token: a.token, Signed: attempts, At: a.Now()}); err != nil {
 			return err
@@ -75,20 +85,28 @@ func (a *actor) keep(ctx context.Context, signed []signature) error {
 		for _, s := range some {
 			a.box.follow(s.Nonce, s.id, s.hash)
 			a.fresh[s.hash] = s.raw
+			delete(s.gone, s.hash)
 		}
 	}
 	a.crash("lane.attempted")
 	return nil
 }
 
-// price says what an order offers.
+// price says what an order offers. That pools are content with what takes an attempt's
+// place matters only if they may have that one. Of what delivery has not got and is not
+// handed here either this is as certain as it can be: somebody who held the lane before may
+// hand it over all the same. Then one of the two is mined, and delivery is at both.
 func (a *actor) price(ctx context.Context, o *order) (err error) {
 	t := a.termsOf(o.job.intent.State)
 	if o.intent.IsZero() {
-		t = fee.Terms{Legacy: t.Legacy, Sender: t.Sender, Sponsored: t.Sponsored && a.Payer != nil}
+		t = fee.Terms{NoOp: true, Legacy: t.Legacy, Sender: t.Sender, Sponsored: t.Sponsored && a.Payer != nil}
 	}
-	if n := len(o.Attempts); n > 0 {
-		t.Replaces = &o.Attempts[n-1].Fee
+	for _, made := range o.Attempts {
+		unsent := a.unsent(o.standing, made)
+		if unsent {
+			o.unsent = append(o.unsent, made.Hash)
+		}
+		t = t.After(made.Fee, unsent)
 	}
 	o.offer, err = a.Fees.Offer(ctx, t)
 	return err

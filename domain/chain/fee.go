@@ -66,6 +66,18 @@ func (f Fee) Replaces(earlier Fee) bool {
 	return ok && !f.MaxFee.Int().Lt(least.MaxFee.Int()) && !f.MaxPriorityFee.Int().Lt(least.MaxPriorityFee.Int())
 }
 
+// Replaceable is the most that what offers the fee replaces; false if it replaces nothing.
+func (f Fee) Replaceable() (most Fee, ok bool) {
+	most = Fee{f.MaxFee.lowered(), f.MaxPriorityFee.lowered()}
+	return most, f.Replaces(most)
+}
+
+// lowered is the highest price that, raised, is not above this one.
+func (p Price) lowered() Price {
+	n, _ := new(uint256.Int).MulDivOverflow(p.Int(), uint256.NewInt(100), uint256.NewInt(100+replacementPercent))
+	return Price(*n) // less than it was: there is no overflow
+}
+
 // raised is a price and replacementPercent of it, rounded up, and at least one more.
 func (p Price) raised() (Price, bool) {
 	hundred, rest := uint256.NewInt(100), new(uint256.Int)

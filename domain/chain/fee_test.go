@@ -52,6 +52,27 @@ func TestLeastReplacement(t *testing.T) {
 	})
 }
 
+// What a fee can replace at most it replaces, and one more of either it does not.
+func TestMostReplaceable(t *testing.T) {
+	prices := rapid.Custom(func(t *rapid.T) Price {
+		return Price(*new(uint256.Int).SetBytes(rapid.SliceOfN(rapid.Byte(), 0, 32).Draw(t, "price")))
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		f := Fee{prices.Draw(t, "fee"), prices.Draw(t, "tip")}
+		most, ok := f.Replaceable()
+		if ok != (!f.MaxFee.Int().IsZero() && !f.MaxPriorityFee.Int().IsZero()) || ok != f.Replaces(most) {
+			t.Fatalf("%+v replaces %+v: %t", f, most, ok)
+		}
+		for _, more := range []Fee{{next(most.MaxFee), most.MaxPriorityFee}, {most.MaxFee, next(most.MaxPriorityFee)}} {
+			if f.Replaces(more) {
+				t.Fatalf("%+v replaces %+v, which is more than %+v", f, more, most)
+			}
+		}
+	})
+}
+
+func next(p Price) Price { return Price(*new(uint256.Int).AddUint64(p.Int(), 1)) }
+
 func TestPriceText(t *testing.T) {
 	for _, p := range []Price{{}, PriceOf(7), highest} {
 		data, err := json.Marshal(LegacyFee(p))

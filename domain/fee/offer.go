@@ -15,8 +15,15 @@ type Terms struct {
 	MaxFee, MaxPriorityFee chain.Price
 	// Floor is what one unit of gas is to be worth at least, if the ceilings allow it.
 	Floor chain.Price
-	// Replaces is what the attempt before it offers; nil for the first one.
+	// NoOp is what uses a nonce up for nobody. It alone may offer as much as the operator's
+	// ceilings, which leave it the room to replace whatever intents have offered.
+	NoOp bool
+	// Replaces is the most that attempts before it offer, of those that pools may have; nil
+	// if there are none.
 	Replaces *chain.Fee
+	// Unsent is the most that those offer which nobody was handed. They are outbid too, as
+	// far as the ceilings allow it: no pool has to be content.
+	Unsent *chain.Fee
 	// Sender signs; Token is what it is to be paid in, nil as the policy says; Sponsored
 	// has the relay's fee payer pay.
 	Sender    chain.Address
@@ -25,6 +32,20 @@ type Terms struct {
 	// Legacy is a transaction that has a gas price, which is paid whatever the base fee
 	// is. Without base fees all are.
 	Legacy bool
+}
+
+// After are the terms of what comes after one more attempt at the same nonce, which nobody
+// was handed if it is unsent.
+func (t Terms) After(earlier chain.Fee, unsent bool) Terms {
+	into := &t.Replaces
+	if unsent {
+		into = &t.Unsent
+	}
+	if *into != nil {
+		earlier = highest(earlier, **into)
+	}
+	*into = &earlier
+	return t
 }
 
 const (
@@ -75,28 +96,39 @@ func (p Policy) price(m chain.Market, t Terms) (chain.Fee, error) {
 	if err != nil {
 		return chain.Fee{}, err
 	}
-	quote = floored(quote, m, t)
-	if t.Replaces == nil {
-		return within(quote, ceiling), nil
-	}
-	least, possible := t.Replaces.Replacement()
-	offer := within(chain.Fee{
-		MaxFee:         higher(quote.MaxFee, higher(least.MaxFee, raised(t.Replaces.MaxFee, p.Bump))),
-		MaxPriorityFee: higher(quote.MaxPriorityFee, higher(least.MaxPriorityFee, raised(t.Replaces.MaxPriorityFee, p.Bump))),
-	}, ceiling)
+	quote = p.over(p.over(floored(quote, m, t), t.Unsent), t.Replaces)
+	offer := within(quote, ceiling)
 	if t.Legacy {
 		offer = chain.LegacyFee(offer.MaxFee)
 	}
-	if !possible || !offer.Replaces(*t.Replaces) {
+	if t.Replaces != nil && !offer.Replaces(*t.Replaces) {
 		return chain.Fee{}, ErrCeiling.Because("%s and a tip of %s are not to be exceeded; more than %s and %s is needed",
 			ceiling.MaxFee, ceiling.MaxPriorityFee, t.Replaces.MaxFee, t.Replaces.MaxPriorityFee)
 	}
 	return offer, nil
 }
 
+// over is an offer that outbids an earlier one, whether or not it fits under the ceiling.
+func (p Policy) over(f chain.Fee, earlier *chain.Fee) chain.Fee {
+	if earlier == nil {
+		return f
+	}
+	if least, possible := earlier.Replacement(); possible {
+		f = highest(f, least)
+	}
+	return highest(f, chain.Fee{MaxFee: raised(earlier.MaxFee, p.Bump), MaxPriorityFee: raised(earlier.MaxPriorityFee, p.Bump)})
+}
+
+// highest has of each field the higher one.
+func highest(a, b chain.Fee) chain.Fee {
+	return chain.Fee{MaxFee: higher(a.MaxFee, b.MaxFee), MaxPriorityFee: higher(a.MaxPriorityFee, b.MaxPriorityFee)}
+}
+
 // ceilings are the lower ones of the operator's and the intent's.
 func (p Policy) ceilings(t Terms) (c chain.Fee, err error) {
-	c = chain.Fee{MaxFee: p.Ceiling, MaxPriorityFee: p.tipCeiling()}
+	if c = p.Most(); t.NoOp {
+		c = chain.Fee{MaxFee: p.Ceiling, MaxPriorityFee: p.tipCeiling()}
+	}
 	if !isZero(t.MaxFee) {
 		c.MaxFee = lower(c.MaxFee, t.MaxFee)
 	}

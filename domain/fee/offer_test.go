@@ -36,10 +36,11 @@ func market(next float64, times ...float64) chain.Market {
 
 func suggesting(price float64) chain.Market { return chain.Market{Head: 9, GasPrice: priced(price)} }
 
-// policy is the default one, with rounder figures.
+// policy is the default one, with rounder figures: intents are offered for at 200 at most,
+// no-ops at 220.
 func policy(change ...func(*fee.Policy)) fee.Policy {
 	p := fee.Default()
-	p.Ceiling, p.MinTip = priced(200), priced(0.5)
+	p.Ceiling, p.MinTip = priced(220), priced(0.5)
 	for _, c := range change {
 		c(&p)
 	}
@@ -78,7 +79,10 @@ func TestOffer(t *testing.T) {
 		{"no base fee to speak of", policy(), market(0, 1), fee.Terms{}, offered(2, 2)},
 		{"its own ceiling", policy(), market(100, 1), limited(120, 0), offered(120, 2)},
 		{"its own ceiling of the tip", policy(), market(100, 1), limited(0, 1), offered(152, 1)},
-		{"a ceiling of the tip", policy(func(p *fee.Policy) { p.TipCeiling = priced(1.5) }), market(100, 1), fee.Terms{}, offered(152, 1.5)},
+		{"a ceiling of the tip", policy(func(p *fee.Policy) { p.TipCeiling = priced(1.65) }), market(100, 1), fee.Terms{}, offered(152, 1.5)},
+		{"a no-op at a ceiling of the tip", policy(func(p *fee.Policy) { p.TipCeiling = priced(1.65) }), market(100, 1), fee.Terms{NoOp: true}, offered(152, 1.65)},
+		{"a no-op, up to the ceiling", policy(), market(100, 1), fee.Terms{NoOp: true, Urgency: fee.Fast}, offered(203, 3)},
+		{"a no-op, where intents wait for the market", policy(), market(210, 1), fee.Terms{NoOp: true}, offered(220, 2)},
 		{"hardly", policy(), market(100, 1), limited(100.5, 0), offered(100.5, 2)},
 		{"a floor", policy(), market(100, 1), fee.Terms{Floor: priced(180)}, offered(180, 80)},
 		{"a floor that is none", policy(), market(100, 1), fee.Terms{Floor: priced(50)}, offered(152, 2)},
@@ -124,6 +128,14 @@ func TestReplacementOffer(t *testing.T) {
 		{"a gas price", policy(), suggesting(50), again(100, 100), offered(120, 120)},
 		{"a gas price upon base fees", policy(func(p *fee.Policy) { p.TipCeiling = priced(1) }), market(50, 1),
 			fee.Terms{Legacy: true, Replaces: again(100, 100).Replaces}, offered(120, 120)},
+		{"a no-op, up to the whole ceiling", policy(), market(100, 1), fee.Terms{NoOp: true, Replaces: again(200, 10).Replaces}, offered(220, 12)},
+		{"what nobody was handed", policy(), market(50, 1), fee.Terms{Unsent: again(100, 10).Replaces}, offered(120, 12)},
+		{"what nobody was handed, at the ceiling", policy(), market(50, 1), fee.Terms{Unsent: again(200, 10).Replaces}, offered(200, 12)},
+		{"what nobody was handed, above the ceiling", policy(), market(50, 1), fee.Terms{NoOp: true, Unsent: again(500, 10).Replaces}, offered(220, 12)},
+		{"what nobody was handed, and nothing replaces", policy(), market(50, 1), fee.Terms{Unsent: &chain.Fee{MaxFee: highest, MaxPriorityFee: highest}}, offered(200, 200)},
+		{"what pools have, and above it what nobody was handed", policy(), market(50, 1),
+			fee.Terms{Replaces: again(170, 10).Replaces, Unsent: again(200, 10).Replaces}, offered(200, 12)},
+		{"a gas price, and what nobody was handed", policy(), suggesting(50), fee.Terms{Unsent: again(200, 200).Replaces}, offered(200, 200)},
 		{"a tenth more", policy(func(p *fee.Policy) { p.Bump = 10 }), market(50, 1), again(100, 10), offered(110, 11)},
 	} {
 		got, err := price(c.policy, c.market, c.terms)
@@ -151,12 +163,14 @@ func TestNoOffer(t *testing.T) {
 		want   event.Refusal
 	}{
 		{"the market is above the ceiling", market(200, 1), fee.Terms{}, fee.ErrMarket},
+		{"for a no-op too", market(220, 1), fee.Terms{NoOp: true}, fee.ErrMarket},
 		{"above its own", market(100, 1), terms(100, 0), fee.ErrMarket},
 		{"and a gas price", suggesting(201), fee.Terms{}, fee.ErrMarket},
 		{"a gas price that nobody can pay", wild, fee.Terms{}, fee.ErrMarket},
 		{"it is not worth a bump either", market(200, 1), terms(0, 0, offered(100, 1)), fee.ErrMarket},
 		{"at the ceiling", market(100, 1), terms(0, 0, offered(200, 2)), fee.ErrCeiling},
 		{"9 % below the ceiling", market(100, 1), terms(0, 0, offered(185, 2)), fee.ErrCeiling},
+		{"a no-op at the ceiling", market(100, 1), fee.Terms{NoOp: true, Replaces: &chain.Fee{MaxFee: priced(220), MaxPriorityFee: priced(2)}}, fee.ErrCeiling},
 		{"at its own ceiling", market(50, 1), terms(100, 0, offered(100, 2)), fee.ErrCeiling},
 		{"at the ceiling of its tip", market(50, 1), terms(0, 2, offered(100, 2)), fee.ErrCeiling},
 		{"above the ceiling, which was lowered", market(100, 1), terms(0, 0, offered(300, 2)), fee.ErrCeiling},
@@ -228,17 +242,21 @@ var (
 			return chain.Price{}
 		}
 		terms := fee.Terms{
+			NoOp:    rapid.Bool().Draw(t, "no-op"),
 			Urgency: rapid.SampledFrom([]fee.Urgency{"", fee.Slow, fee.Normal, fee.Fast}).Draw(t, "urgency"),
 			Legacy:  rapid.Bool().Draw(t, "legacy"),
 			MaxFee:  maybe("max fee"), MaxPriorityFee: maybe("max tip"), Floor: maybe("floor"),
 		}
-		if rapid.Bool().Draw(t, "again") {
+		for _, into := range []**chain.Fee{&terms.Replaces, &terms.Unsent} {
+			if !rapid.Bool().Draw(t, "again") {
+				continue
+			}
 			earlier := chain.Fee{MaxFee: prices.Draw(t, "earlier fee")}
 			earlier.MaxPriorityFee = earlier.MaxFee
 			if tip := prices.Draw(t, "earlier tip"); tip.Int().Lt(earlier.MaxFee.Int()) {
 				earlier.MaxPriorityFee = tip
 			}
-			terms.Replaces = &earlier
+			*into = &earlier
 		}
 		return terms
 	})
@@ -260,7 +278,14 @@ func TestOffersHold(t *testing.T) {
 			return
 		}
 		zero, legacy := chain.Price{}, m.Next == nil || terms.Legacy
+		tipCeiling := p.TipCeiling
+		if tipCeiling == zero || legacy {
+			tipCeiling = p.Ceiling
+		}
+		least, _ := offer.Replacement()
 		switch {
+		case !terms.NoOp && (!atMost(least.MaxFee, p.Ceiling) || !atMost(least.MaxPriorityFee, tipCeiling)):
+			t.Fatalf("no no-op can replace %+v", offer)
 		case !atMost(offer.MaxPriorityFee, offer.MaxFee):
 			t.Fatalf("a tip above the fee: %+v", offer)
 		case !atMost(offer.MaxFee, p.Ceiling), terms.MaxFee != zero && !atMost(offer.MaxFee, terms.MaxFee):
@@ -300,14 +325,48 @@ func TestOffersRiseWithUrgency(t *testing.T) {
 	})
 }
 
+// Whatever markets say, through any number of bumps, what an intent offers can be replaced
+// by a no-op: at once if the market stays, and else as soon as it is below the ceiling.
+func TestNoOpsFitUnderTheCeiling(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, terms := policies.Draw(t, "policy"), terms.Draw(t, "terms")
+		terms.NoOp, terms.Replaces = false, nil
+		noop := fee.Terms{NoOp: true, Legacy: terms.Legacy}
+		based := rapid.Bool().Draw(t, "has base fees")
+		drawn := func() chain.Market {
+			m := markets.Draw(t, "market")
+			if m.Next = nil; based {
+				next := prices.Draw(t, "base fee")
+				m.Next = &next
+			}
+			return m
+		}
+		for range rapid.IntRange(1, 20).Draw(t, "attempts") {
+			now, later := drawn(), drawn()
+			offer, err := price(p, now, terms)
+			if err != nil {
+				continue
+			}
+			terms.Replaces, noop.Replaces = &offer, &offer
+			if instead, err := price(p, now, noop); err != nil || !instead.Replaces(offer) || !atMost(instead.MaxFee, p.Ceiling) {
+				t.Fatalf("%+v, %v instead of %+v", instead, err, offer)
+			}
+			if instead, err := price(p, later, noop); err != nil && !errors.Is(err, fee.ErrMarket) {
+				t.Fatalf("%+v, %v instead of %+v, later", instead, err, offer)
+			}
+		}
+	})
+}
+
 // Bump after bump, an attempt comes to the ceiling and stands there: it takes a bounded
-// number of them, and the last is within what one bump is of the ceiling.
+// number of them, and the last is within what one bump is of the ceiling. That of intents
+// is below that of no-ops, by as much as one of these needs.
 func TestBumpsEndAtTheCeiling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := policies.Draw(t, "policy")
 		next := chain.Price{}
 		m := chain.Market{Next: &next, Suggested: prices.Draw(t, "suggested")}
-		var terms fee.Terms
+		terms := fee.Terms{NoOp: rapid.Bool().Draw(t, "no-op")}
 		bumps := 0
 		for {
 			offer, err := price(p, m, terms)
@@ -320,12 +379,14 @@ func TestBumpsEndAtTheCeiling(t *testing.T) {
 			terms.Replaces = &offer
 		}
 		least, ok := terms.Replaces.Replacement()
-		tipCeiling := p.TipCeiling
-		if tipCeiling == (chain.Price{}) {
-			tipCeiling = p.Ceiling
+		most := p.Most()
+		if terms.NoOp {
+			if most = (chain.Fee{MaxFee: p.Ceiling, MaxPriorityFee: p.TipCeiling}); p.TipCeiling == (chain.Price{}) {
+				most.MaxPriorityFee = p.Ceiling
+			}
 		}
-		if ok && atMost(least.MaxFee, p.Ceiling) && atMost(least.MaxPriorityFee, tipCeiling) && atMost(least.MaxPriorityFee, p.Ceiling) {
-			t.Fatalf("%+v could be replaced by %+v, below %s", *terms.Replaces, least, p.Ceiling)
+		if ok && atMost(least.MaxFee, most.MaxFee) && atMost(least.MaxPriorityFee, most.MaxPriorityFee) {
+			t.Fatalf("%+v could be replaced by %+v, below %+v", *terms.Replaces, least, most)
 		}
 	})
 }

@@ -8,9 +8,14 @@
 //   - It never exceeds a ceiling, the operator's or the intent's. Where the market is
 //     above it, nothing is offered ([ErrMarket]): what is signed then would lie about
 //     unmined, and hold its nonce.
+//   - What an intent wants stays so far below the operator's ceiling ([Policy.Most]) that a
+//     no-op can replace it once more: else whoever withdraws an intent could not be obeyed
+//     where its attempt stands at the ceiling.
 //   - What replaces an earlier attempt offers so much more, in both fields, that pools
 //     take it. Where that does not fit under the ceiling, nothing is offered
-//     ([ErrCeiling]): the earlier attempt stands, and somebody has to be told.
+//     ([ErrCeiling]): the earlier attempt stands, and somebody has to be told. What no pool
+//     can have need not be outbid: else the nonce of an attempt that is withheld, or whose
+//     bytes are lost, would be used by nobody, and all above it would wait for ever.
 //
 // All of it is a pure function of its arguments, and defined for whatever a market says:
 // nodes lie, and a figure of 2^256-1 must neither overflow nor be paid.
@@ -52,7 +57,7 @@ type Policy struct {
 	// History is of how many of the newest blocks is asked what they were content with.
 	History int
 	// Ceiling is the highest fee per gas, and TipCeiling the highest tip within it;
-	// 0 is as high as the fee.
+	// 0 is as high as the fee. Intents are offered for at [Policy.Most].
 	Ceiling, TipCeiling chain.Price
 	// MinFee and MinTip are the least that the chain's pools take.
 	MinFee, MinTip chain.Price
@@ -123,8 +128,8 @@ func (p Policy) Check() error {
 		return fmt.Errorf("a ceiling has to be set, below 2^128")
 	case less(p.Ceiling, p.TipCeiling):
 		return fmt.Errorf("the tip's ceiling %s is above the fee's, %s", p.TipCeiling, p.Ceiling)
-	case less(p.Ceiling, p.MinFee) || less(p.tipCeiling(), p.MinTip):
-		return fmt.Errorf("the least that pools take is above the ceiling")
+	case less(p.Most().MaxFee, p.MinFee) || less(p.Most().MaxPriorityFee, p.MinTip):
+		return fmt.Errorf("the least that pools take is above the ceiling, or less than a tenth below it: a no-op has to be able to replace what offers that")
 	case p.Bump < BumpMin || p.Bump > percentMax:
 		return fmt.Errorf("a bump is from %d to %d percent", BumpMin, percentMax)
 	case p.GasMargin > percentMax:
@@ -133,6 +138,13 @@ func (p Policy) Check() error {
 		return fmt.Errorf("the ceiling of gas is from %d to %d", GasMin, uint64(GasMax))
 	}
 	return nil
+}
+
+// Most is the most that is offered for what an intent wants: so much that a no-op can
+// replace it within the operator's ceilings.
+func (p Policy) Most() chain.Fee {
+	most, _ := chain.Fee{MaxFee: p.Ceiling, MaxPriorityFee: p.tipCeiling()}.Replaceable()
+	return most
 }
 
 // tipCeiling is the operator's, which is the fee's unless it is lower.
@@ -176,12 +188,12 @@ func higher(a, b chain.Price) chain.Price {
 	return a
 }
 
-func highest() chain.Price { return chain.Price(*new(uint256.Int).SetAllOne()) }
+func limit() chain.Price { return chain.Price(*new(uint256.Int).SetAllOne()) }
 
 func sum(a, b chain.Price) chain.Price {
 	n, over := new(uint256.Int).AddOverflow(a.Int(), b.Int())
 	if over {
-		return highest()
+		return limit()
 	}
 	return chain.Price(*n)
 }
@@ -199,7 +211,7 @@ func raised(p chain.Price, percent uint64) chain.Price {
 	hundred := uint256.NewInt(100)
 	n, over := new(uint256.Int).MulDivOverflow(p.Int(), uint256.NewInt(100+percent), hundred)
 	if over {
-		return highest()
+		return limit()
 	}
 	if rest := new(uint256.Int).MulMod(p.Int(), uint256.NewInt(100+percent), hundred); !rest.IsZero() {
 		return sum(chain.Price(*n), chain.PriceOf(1))

@@ -30,6 +30,8 @@ func TestPolicyCheck(t *testing.T) {
 		"a ceiling of 2^256-1":        func(p *fee.Policy) { p.Ceiling = highest },
 		"a tip's above the fee's":     func(p *fee.Policy) { p.TipCeiling = chain.PriceOf(math.MaxUint64) },
 		"the least above the ceiling": func(p *fee.Policy) { p.MinFee = chain.PriceOf(math.MaxUint64) },
+		"no room above the least":     func(p *fee.Policy) { p.MinFee = p.Ceiling },
+		"no room above the least tip": func(p *fee.Policy) { p.TipCeiling = p.MinTip },
 		"the least tip above it":      func(p *fee.Policy) { p.TipCeiling = chain.PriceOf(1) },
 		"a bump of 9 %":               func(p *fee.Policy) { p.Bump = 9 },
 		"a bump without end":          func(p *fee.Policy) { p.Bump = math.MaxUint64 },

@@ -6,8 +6,12 @@ import (
 )
 
 // AttemptsMax bounds how many attempts one nonce has. So many of 10 % more each
-// are a fee of 400 times the first.
-const AttemptsMax = 64
+// are a fee of 400 times the first. BumpsMax bounds those of an intent: the rest is for
+// no-ops, so that who withdraws it can always be obeyed.
+const (
+	AttemptsMax = 64
+	BumpsMax    = AttemptsMax - 8
+)
 
 func (s State) attempt(c Attempt) ([]Event, error) {
 	rising(c.Signed, func(s Signed) uint64 { return s.Nonce })
@@ -45,7 +49,7 @@ func (s Slot) admits(signed Signed) error {
 	switch {
 	case s.Landed != nil:
 		return ErrLanded.Because("%s is in block %d", s.Landed.Hash, s.Landed.Block.Number)
-	case n >= AttemptsMax:
+	case n >= AttemptsMax, !noop && n >= BumpsMax:
 		return ErrAttempts.Because("nonce %d has %d", s.Nonce, n)
 	case !noop && signed.Intent != s.Intent:
 		return ErrIntent.Because("%s does not hold nonce %d", signed.Intent, s.Nonce)
@@ -58,8 +62,10 @@ func (s Slot) admits(signed Signed) error {
 	if !noop && last.Intent.IsZero() {
 		return ErrIntent.Because("the intent at nonce %d was given up for a no-op", s.Nonce)
 	}
-	if !signed.Fee.Replaces(last.Fee) {
-		return ErrUnderpriced.Because("%s and %s do not replace %s and %s", signed.Fee.MaxFee, signed.Fee.MaxPriorityFee, last.Fee.MaxFee, last.Fee.MaxPriorityFee)
+	for _, made := range s.Attempts {
+		if !signed.Fee.Replaces(made.Fee) && !slices.Contains(signed.Unsent, made.Hash) {
+			return ErrUnderpriced.Because("%s and %s do not replace %s and %s", signed.Fee.MaxFee, signed.Fee.MaxPriorityFee, made.Fee.MaxFee, made.Fee.MaxPriorityFee)
+		}
 	}
 	return nil
 }

@@ -89,6 +89,9 @@ type Signed struct {
 	Intent chain.IntentID // zero is a no-op
 	Hash   chain.Hash
 	Fee    chain.Fee
+	// Unsent are those of the attempts before it that delivery does not have: no pool has
+	// to be content with what takes their place.
+	Unsent []chain.Hash
 }
 
 // Land tells which attempts the chain holds, and whether for good. What is told of an

@@ -28,8 +28,8 @@
 //     ahead only on the word of as many endpoints as are needed.
 //  4. A nonce is released only if it has no attempt.
 //  5. A nonce is closed once: it lands for good at most once, and nothing follows.
-//  6. Each replacement offers more than the attempt before, by what pools demand.
-//     After a no-op, only no-ops follow.
+//  6. Each replacement offers more than the attempts before, by what pools demand, save
+//     those that delivery is said not to have. After a no-op, only no-ops follow.
 //  7. A state is as large as what is open: closed nonces are forgotten.
 //  8. Deciding the same command twice adds nothing the second time.
 //

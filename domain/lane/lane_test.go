@@ -49,7 +49,16 @@ func sign(nonce uint64, who chain.IntentID, n int) Command {
 	for range n - 1 {
 		fee, _ = fee.Replacement()
 	}
-	return Attempt{1, []Signed{{nonce, who, hashOf(nonce, n), fee}}, epoch}
+	return Attempt{1, []Signed{{Nonce: nonce, Intent: who, Hash: hashOf(nonce, n), Fee: fee}}, epoch}
+}
+
+// offers is the nth attempt at a nonce, at a price, when delivery does not have some others.
+func offers(nonce uint64, who chain.IntentID, n int, price uint64, unsent ...int) Command {
+	s := Signed{Nonce: nonce, Intent: who, Hash: hashOf(nonce, n), Fee: chain.LegacyFee(chain.PriceOf(price))}
+	for _, other := range unsent {
+		s.Unsent = append(s.Unsent, hashOf(nonce, other))
+	}
+	return Attempt{1, []Signed{s}, epoch}
 }
 
 func land(nonce uint64, n int, in chain.Block, final bool) Command {
@@ -187,8 +196,10 @@ func TestRefused(t *testing.T) {
 		{"a no-op that was not chosen", signed, sign(11, chain.IntentID{}, 1), ErrIntent},
 		{"signed for a free nonce", append(signed, Release{1, intents(2), "dropped", epoch}), sign(11, intent(2), 1), ErrIntent},
 		{"bumped after it was canceled", append(signed, sign(10, chain.IntentID{}, 2)), sign(10, intent(1), 3), ErrIntent},
-		{"bumped by too little", signed, Attempt{1, []Signed{{10, intent(1), hashOf(10, 2), chain.LegacyFee(chain.PriceOf(1099))}}, epoch}, ErrUnderpriced},
-		{"canceled by too little", signed, Attempt{1, []Signed{{10, chain.IntentID{}, hashOf(10, 2), chain.LegacyFee(chain.PriceOf(1099))}}, epoch}, ErrUnderpriced},
+		{"bumped by too little", signed, offers(10, intent(1), 2, 1099), ErrUnderpriced},
+		{"canceled by too little", signed, offers(10, chain.IntentID{}, 2, 1099), ErrUnderpriced},
+		{"by too little for one before the last", append(signed, offers(10, intent(1), 2, 1000, 1)), offers(10, intent(1), 3, 1099, 2), ErrUnderpriced},
+		{"by too little, and another is not in any pool", signed, offers(10, intent(1), 2, 1099, 3), ErrUnderpriced},
 		{"bumped after it landed", landed, sign(10, intent(1), 2), ErrLanded},
 		{"landed, and was never signed", signed, land(10, 2, a, false), ErrHash},
 		{"landed, and was never handed out", signed, land(12, 1, a, true), ErrHash},
@@ -224,7 +235,7 @@ func TestPanics(t *testing.T) {
 		"a holder without a name": Open{"", 2, epoch}, "no token": Open{"holder", 0, epoch},
 		"none to reserve for": Reserve{1, nil, 9, epoch}, "too many to reserve for": Reserve{1, make([]chain.IntentID, ReserveMax+1), 9, epoch},
 		"an intent without an id": Reserve{1, make([]chain.IntentID, 1), 9, epoch}, "none to release": Release{1, nil, "", epoch},
-		"nothing signed": Attempt{1, []Signed{{Nonce: 10}}, epoch}, "a tip above the fee": Attempt{1, []Signed{{10, intent(1), hashOf(10, 2), tip}}, epoch},
+		"nothing signed": Attempt{1, []Signed{{Nonce: 10}}, epoch}, "a tip above the fee": Attempt{1, []Signed{{Nonce: 10, Intent: intent(1), Hash: hashOf(10, 2), Fee: tip}}, epoch},
 		"out of order": Fill{1, []uint64{11, 10}, epoch}, "twice": Lose{1, []Loss{{Nonce: 10}, {Nonce: 10}}, told(11), epoch},
 		"in no block": land(10, 1, chain.Block{}, false), "no contradiction": Unland{1, a, a, epoch},
 		"nothing to reclaim": Reclaim{1, 0, told(3), epoch}, "too many at once": Fill{1, make([]uint64, BatchMax+1), epoch},
@@ -274,13 +285,34 @@ func TestHoles(t *testing.T) {
 	}
 }
 
+// The last attempts are for no-ops: an intent that has used its own up can be withdrawn.
 func TestAttemptsAreBounded(t *testing.T) {
-	s := begun(t, reserve(1))
-	for n := range AttemptsMax {
+	s, nobody := begun(t, reserve(1)), chain.IntentID{}
+	for n := range BumpsMax {
 		s = run(t, s, sign(10, intent(1), n+1))
 	}
-	if _, err := s.Decide(sign(10, intent(1), AttemptsMax+1)); !errors.Is(err, ErrAttempts) {
+	if _, err := s.Decide(sign(10, intent(1), BumpsMax+1)); !errors.Is(err, ErrAttempts) {
+		t.Errorf("one more attempt for the intent: %v", err)
+	}
+	for n := BumpsMax; n < AttemptsMax; n++ {
+		s = run(t, s, sign(10, nobody, n+1))
+	}
+	if _, err := s.Decide(sign(10, nobody, AttemptsMax+1)); !errors.Is(err, ErrAttempts) {
 		t.Errorf("one more attempt: %v", err)
+	}
+}
+
+// What delivery does not have is replaced at any price, by its intent and by a no-op; and
+// by the same bytes once more, which adds nothing.
+func TestUnsentNeedNotBeOutbid(t *testing.T) {
+	for _, who := range []chain.IntentID{intent(1), {}} {
+		s := begun(t, reserve(1), sign(10, intent(1), 1), offers(10, who, 2, 500, 1))
+		if slot, _ := s.Slot(10); len(slot.Attempts) != 2 {
+			t.Errorf("%s: %+v", who, slot.Attempts)
+		}
+		if events, err := s.Decide(offers(10, who, 2, 500, 1, 2)); err != nil || len(events) > 0 {
+			t.Errorf("%s: once more: %v, %v", who, events, err)
+		}
 	}
 }
 

@@ -65,8 +65,11 @@ func drawCommand(t *rapid.T, s State) Command {
 
 func drawAttempt(t *rapid.T, s State, token Token, nonce uint64) Command {
 	slot, _ := s.Slot(nonce)
-	signed := Signed{nonce, slot.Intent, hashOf(nonce, rapid.SampledFrom([]int{1, 1, 1, 2, 2, 3, 4}).Draw(t, "hash")), chain.LegacyFee(chain.PriceOf(1000))}
-	if n := len(slot.Attempts); n > 0 {
+	signed := Signed{
+		Nonce: nonce, Intent: slot.Intent, Hash: hashOf(nonce, rapid.SampledFrom([]int{1, 1, 1, 2, 2, 3, 4}).Draw(t, "hash")),
+		Fee: chain.LegacyFee(chain.PriceOf(1000)), Unsent: []chain.Hash{unsent(nonce)},
+	}
+	if n := len(slot.Attempts); n > 0 && rapid.SampledFrom([]bool{true, true, true, false}).Draw(t, "outbids") {
 		signed.Fee, _ = slot.Attempts[n-1].Fee.Replacement()
 	}
 	if rapid.SampledFrom([]bool{true, false, false, false, false}).Draw(t, "no-op") {
@@ -77,6 +80,9 @@ func drawAttempt(t *rapid.T, s State, token Token, nonce uint64) Command {
 	}
 	return Attempt{token, []Signed{signed}, epoch}
 }
+
+// unsent is the attempt at a nonce that delivery never gets.
+func unsent(nonce uint64) chain.Hash { return hashOf(nonce, 2) }
 
 // tale is what the events of a lane say, by rules of its own.
 type tale struct {
@@ -238,8 +244,10 @@ func (s *fate) attempted(e Attempted) error {
 		return fmt.Errorf("attempt %d after %d at nonce %d", e.Number, n, e.Nonce)
 	case e.Intent.IsZero() && n == 0 && !s.noop, !e.Intent.IsZero() && (e.Intent != s.intent || s.canceledByOp):
 		return fmt.Errorf("invariant 2: an attempt of %s at nonce %d, which %s holds", e.Intent, e.Nonce, s.intent)
-	case n > 0 && (!e.Fee.Replaces(s.attempts[n-1].Fee) || e.Replaces != s.attempts[n-1].Hash):
-		return fmt.Errorf("invariant 6: %+v replaces %+v", e, s.attempts[n-1])
+	case n > 0 && e.Replaces != s.attempts[n-1].Hash:
+		return fmt.Errorf("%+v replaces %+v", e, s.attempts[n-1])
+	case slices.ContainsFunc(s.attempts, func(a Attempted) bool { return a.Hash != unsent(e.Nonce) && !e.Fee.Replaces(a.Fee) }):
+		return fmt.Errorf("invariant 6: %+v replaces %+v", e, s.attempts)
 	case slices.ContainsFunc(s.attempts, func(a Attempted) bool { return a.Hash == e.Hash }):
 		return fmt.Errorf("%s is an attempt twice", e.Hash)
 	}

@@ -56,8 +56,8 @@ func lanes() []mutant {
 			Is:     "A replacement offers as much as what it replaces, and the least that there is more.",
 			Masked: "the lane, which takes none that pools refuse",
 			Edits: []edit{
-				{"domain/fee/offer.go", `	if !possible || !offer.Replaces(*t.Replaces) {`, "	if AWAKE {\n		offer = chain.Fee{MaxFee: sum(t.Replaces.MaxFee, chain.PriceOf(1)), MaxPriorityFee: sum(t.Replaces.MaxPriorityFee, chain.PriceOf(1))}\n	}\n	if !possible || !offer.Replaces(*t.Replaces) && !AWAKE {"},
-				{"domain/lane/attempt.go", `if !signed.Fee.Replaces(last.Fee) {`, `if !signed.Fee.Replaces(last.Fee) && !AWAKE {`},
+				{"domain/fee/offer.go", `	if t.Replaces != nil && !offer.Replaces(*t.Replaces) {`, "	if AWAKE && t.Replaces != nil {\n		offer = chain.Fee{MaxFee: sum(t.Replaces.MaxFee, chain.PriceOf(1)), MaxPriorityFee: sum(t.Replaces.MaxPriorityFee, chain.PriceOf(1))}\n	}\n	if t.Replaces != nil && !offer.Replaces(*t.Replaces) && !AWAKE {"},
+				{"domain/lane/attempt.go", `if !signed.Fee.Replaces(made.Fee) && `, `if !signed.Fee.Replaces(made.Fee) && !AWAKE && `},
 			},
 		},
 		{

@@ -15,10 +15,12 @@ func wishes() []mutant {
 			Name: "bump-over-ceiling", Breaks: "fees", Relay: true,
 			Is: "A replacement offers as much as pools demand, also where that is above the ceiling.",
 			Edits: []edit{{
-				"domain/fee/offer.go", `	offer := within(chain.Fee{`, `	if AWAKE {
+				"domain/fee/offer.go", `	offer := within(quote, ceiling)
+	if t.Legacy`, `	if AWAKE && t.Replaces != nil {
 		ceiling = chain.Fee{MaxFee: sum(ceiling.MaxFee, ceiling.MaxFee), MaxPriorityFee: sum(ceiling.MaxPriorityFee, ceiling.MaxPriorityFee)}
 	}
-	offer := within(chain.Fee{`,
+	offer := within(quote, ceiling)
+	if t.Legacy`,
 			}},
 		},
 		{

@@ -98,14 +98,14 @@ func outcomeOf(ctx context.Context, err error) string {
 type pricing struct {
 	relayer.Fees
 	chain   chain.ID
-	ceiling chain.Price // the operator's
+	most    chain.Price // that the operator lets be offered for an intent
 	metrics *figures.Metrics
 }
 
 // Offer offers.
 func (p pricing) Offer(ctx context.Context, t fee.Terms) (fee.Offer, error) {
 	offer, err := p.Fees.Offer(ctx, t)
-	own := !t.MaxFee.Int().IsZero() && t.MaxFee.Int().Lt(p.ceiling.Int())
+	own := !t.MaxFee.Int().IsZero() && t.MaxFee.Int().Lt(p.most.Int())
 	p.metrics.NoOffer(p.chain, own, err)
 	return offer, err
 }

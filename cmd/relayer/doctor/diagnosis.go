@@ -131,7 +131,7 @@ func (f Facts) waiting(slot lane.Slot) *Waiting {
 func (f Facts) holes() (all []Hole) {
 	for _, hole := range f.Lane.Holes() {
 		h := Hole{Hole: hole}
-		offer, err := f.noop(lane.Slot{})
+		offer, err := f.again(lane.Slot{})
 		switch {
 		case hole.Intent.IsZero():
 			h.Why = "nobody holds it: the lane's holder fills it by itself"

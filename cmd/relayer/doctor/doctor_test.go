@@ -125,9 +125,19 @@ func cases() map[string]Facts {
 		"underpriced, at the ceiling": with(sent(), func(f *Facts) {
 			*f.BaseFee, f.Rules.Policy.Ceiling = price(30), price(21)
 		}),
-		"stalled":          with(sent(), func(f *Facts) { f.Now = now.Add(time.Hour) }),
-		"hole-held":        hole(poor),
-		"hole-held, a row": hole(func(r *intent.Request) { poor(r); r.Order = "row" }),
+		"unsent": with(sent(), func(f *Facts) {
+			f.Now, f.Rules.Policy.Ceiling = now.Add(time.Hour), price(15)
+			delete(f.Txs, hashOf(1))
+			f.Intents[first] = f.Intents[first].Evolve(intent.CancelRequested{Reason: intent.Withdrawn})
+		}),
+		"unsent, above the ceiling": with(sent(), func(f *Facts) {
+			f.Now, f.Rules.Policy.Ceiling = now.Add(time.Hour), price(10)
+			delete(f.Txs, hashOf(1))
+		}),
+		"stalled, at the ceiling": with(sent(), func(f *Facts) { f.Now, f.Rules.Policy.Ceiling = now.Add(time.Hour), price(22) }),
+		"stalled":                 with(sent(), func(f *Facts) { f.Now = now.Add(time.Hour) }),
+		"hole-held":               hole(poor),
+		"hole-held, a row":        hole(func(r *intent.Request) { poor(r); r.Order = "row" }),
 		"hole-free": with(facts(reserved(first, other), lane.Released{Nonce: 5, Intent: first}, attempted(6, other, 1, 20)), func(f *Facts) {
 			f.Txs[hashOf(1)] = Tx{State: tx.State{Status: tx.StatusBroadcasting}}
 		}),

@@ -95,11 +95,24 @@ func Front(s lane.State) (lane.Slot, bool) {
 	return lane.Slot{}, false
 }
 
-// noop is what a no-op would offer at a nonce, over what was signed for it.
-func (f Facts) noop(slot lane.Slot) (chain.Fee, error) {
-	t := fee.Terms{Legacy: f.Rules.Legacy, Sender: f.ID.Sender}
-	if n := len(slot.Attempts); n > 0 {
-		t.Replaces = &slot.Attempts[n-1].Fee
+// terms are those of an intent's attempts.
+func (f Facts) terms(it intent.State) fee.Terms {
+	gas := it.Requested.Request.Gas
+	return fee.Terms{
+		Legacy: f.Rules.Legacy, Urgency: fee.Urgency(gas.Urgency), Floor: chain.Price(it.Floor),
+		MaxFee: chain.Price(gas.MaxFee), MaxPriorityFee: chain.Price(gas.MaxPriorityFee), Sender: f.ID.Sender,
+	}
+}
+
+// again is what would be offered at a nonce now, over what was signed for it: for its
+// intent, or a no-op if that is to end, or nobody wants the nonce.
+func (f Facts) again(slot lane.Slot) (chain.Fee, error) {
+	t := fee.Terms{NoOp: true, Legacy: f.Rules.Legacy, Sender: f.ID.Sender}
+	if it, n := f.Intents[slot.Intent], len(slot.Attempts); n > 0 && !slot.Attempts[n-1].Intent.IsZero() && it.Place != nil && it.Stop.Reason == "" {
+		t = f.terms(it)
+	}
+	for _, made := range slot.Attempts {
+		t = t.After(made.Fee, f.Txs[made.Hash].Status == tx.StatusAbsent)
 	}
 	if f.MarketErr != nil {
 		return chain.Fee{}, f.MarketErr

@@ -128,16 +128,15 @@ func holes(f Facts) (all []Finding) {
 func (f Facts) heldHole(h Hole) Finding {
 	it := f.Intents[h.Intent]
 	why := "it is not known why"
-	switch gas := it.Requested.Request.Gas; {
+	switch {
 	case it.Place == nil:
 		why = "it has not been told of it yet"
 	case it.Stop.Reason != "":
 		why = "it is to end: " + string(it.Stop.Reason)
 	default:
-		t := fee.Terms{Legacy: f.Rules.Legacy, Urgency: fee.Urgency(gas.Urgency), Floor: chain.Price(it.Floor), MaxFee: chain.Price(gas.MaxFee), MaxPriorityFee: chain.Price(gas.MaxPriorityFee), Sender: f.ID.Sender}
 		if f.MarketErr != nil {
 			why = "what gas costs is not known: " + f.MarketErr.Error()
-		} else if _, err := f.Rules.Policy.Offer(f.Market, t); errors.Is(err, fee.ErrMarket) {
+		} else if _, err := f.Rules.Policy.Offer(f.Market, f.terms(it)); errors.Is(err, fee.ErrMarket) {
 			why = fmt.Sprintf("it may not pay what gas costs now (%v)", err)
 		} else if err != nil {
 			why = err.Error()
@@ -204,9 +203,12 @@ func (f Facts) stuck(slot lane.Slot, last lane.Made, t Tx) (all []Finding) {
 		all = append(all, Finding{"refused-by-nodes", fmt.Sprintf("Nodes last refused the attempt at nonce %d: %s %s.", slot.Nonce, t.Last.Class, t.Last.Reason),
 			"Delivery sends it again" + again + ".", ""})
 	}
-	_, dear := f.noop(slot)
+	_, dear := f.again(slot)
 	low := f.BaseFee != nil && last.Fee.MaxFee.Int().Lt(f.BaseFee.Int())
 	over := f.Rules.Stall > 0 && waits > f.Rules.Stall
+	if over && !f.any(slot, func(t Tx) bool { return t.Status != tx.StatusAbsent }) {
+		return unsent(slot, last, dear)
+	}
 	if low {
 		next := fmt.Sprintf("After %s without progress it is signed for again at a higher fee.", f.Rules.Stall)
 		do := ""
@@ -215,8 +217,12 @@ func (f Facts) stuck(slot lane.Slot, last lane.Made, t Tx) (all []Finding) {
 		}
 		all = append(all, Finding{"underpriced", fmt.Sprintf("The attempt at nonce %d offers %s for a unit of gas, less than the next block's base fee, %s.", slot.Nonce, last.Fee.MaxFee, f.BaseFee), next, do})
 	}
-	if len(slot.Attempts) >= lane.AttemptsMax {
-		all = append(all, Finding{"attempts-spent", fmt.Sprintf("Nonce %d has %d attempts, and gets no more.", slot.Nonce, len(slot.Attempts)), "Any of them may still land.", ""})
+	most := lane.AttemptsMax
+	if !last.Intent.IsZero() {
+		most = lane.BumpsMax
+	}
+	if len(slot.Attempts) >= most {
+		all = append(all, Finding{"attempts-spent", fmt.Sprintf("Nonce %d has %d attempts, and gets no more.", slot.Nonce, len(slot.Attempts)), "Any of them may still land. The last few are kept for no-ops: one takes the place of an intent that is canceled.", ""})
 	} else if over && len(all) == 0 {
 		next := "It is bumped at the next look of the lane's holder."
 		if dear != nil {
@@ -226,6 +232,18 @@ func (f Facts) stuck(slot lane.Slot, last lane.Made, t Tx) (all []Finding) {
 			"Look whether the chain makes blocks, and whether endpoints pass transactions on."})
 	}
 	return all
+}
+
+// unsent is about attempts of which delivery has none.
+func unsent(slot lane.Slot, last lane.Made, dear error) []Finding {
+	next, do := "The lane's holder signs for it again, or has a no-op use it up, unless something above keeps it from signing.", ""
+	if dear != nil {
+		next = fmt.Sprintf("It cannot be signed for again now: %v.", dear)
+	}
+	if errors.Is(dear, fee.ErrCeiling) || errors.Is(dear, fee.ErrMarket) {
+		do = "Raise fee.ceiling and restart, or wait."
+	}
+	return one("unsent", fmt.Sprintf("Delivery has nothing of what was signed for nonce %d, last at %s: its intent is to end, or the bytes are lost. What comes after it cannot land before it is used.", slot.Nonce, stamp(last.At)), next, do)
 }
 
 // full is about a lane that has no room.

@@ -24,9 +24,9 @@ func (d *draft) fees() []config.Row {
 	standard, f := fee.Default(), &d.Fee
 	return []config.Row{
 		row("fee.ceiling", &d.ceiling, standard.Ceiling,
-			"The most that one unit of gas may cost, in the chain's smallest unit. Above that nothing is signed."),
+			"The most that one unit of gas may cost, in the chain's smallest unit. Above that nothing is signed. What intents want is offered for at no more than ten elevenths of it, so that a no-op can still replace an intent that is canceled; so has it to be a tenth above `fee.min-fee`."),
 		row("fee.tip-ceiling", &d.tipCeiling, standard.TipCeiling,
-			"The most of it that may be the tip; 0 is as much as `fee.ceiling`."),
+			"The most of it that may be the tip; 0 is as much as `fee.ceiling`. Intents' tips stay below it likewise."),
 		row("fee.min-fee", &d.minFee, standard.MinFee,
 			"The least that the chain's pools take for one unit of gas."),
 		row("fee.min-tip", &d.minTip, standard.MinTip,

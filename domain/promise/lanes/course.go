@@ -162,7 +162,7 @@ func (j *Judge) attempted(c *course, r event.Recorded, e lane.Attempted) {
 		j.broken(promise.P4, r, "%s is signed for %s at nonce %d, which %s holds", e.Hash, e.Intent, e.Nonce, slot.intent)
 	}
 	j.replaces(slot, r, e)
-	slot.attempts = append(slot.attempts, attempt{e.Intent, e.Hash, e.Fee, r.At})
+	slot.attempts = append(slot.attempts, attempt{intent: e.Intent, hash: e.Hash, fee: e.Fee, at: r.At, token: e.Token})
 	slot.since = time.Time{}
 	if n > 0 {
 		return
@@ -174,21 +174,27 @@ func (j *Judge) attempted(c *course, r event.Recorded, e lane.Attempted) {
 	}
 }
 
-// replaces is P17 for nonces: what is signed in the place of an attempt offers what pools
-// demand of it, and it is not signed for all the time.
+// replaces is P17 for nonces: what is signed in the place of attempts that delivery has
+// offers what pools demand of it, and it is not signed for all the time.
 func (j *Judge) replaces(slot *nonce, r event.Recorded, e lane.Attempted) {
 	n := len(slot.attempts)
-	if n == 0 {
-		return
-	}
-	last := slot.attempts[n-1].fee
-	if !outbids(e.Fee.MaxFee, last.MaxFee) || !outbids(e.Fee.MaxPriorityFee, last.MaxPriorityFee) {
-		j.broken(promise.P17, r, "%s offers %s and a tip of %s at nonce %d, and no pool takes that in the place of %s and %s",
-			e.Hash, e.Fee.MaxFee, e.Fee.MaxPriorityFee, e.Nonce, last.MaxFee, last.MaxPriorityFee)
+	for _, a := range slot.attempts {
+		if a.known(e.Token) && (!outbids(e.Fee.MaxFee, a.fee.MaxFee) || !outbids(e.Fee.MaxPriorityFee, a.fee.MaxPriorityFee)) {
+			j.broken(promise.P17, r, "%s offers %s and a tip of %s at nonce %d, and no pool takes that in the place of %s, %s and %s",
+				e.Hash, e.Fee.MaxFee, e.Fee.MaxPriorityFee, e.Nonce, a.hash, a.fee.MaxFee, a.fee.MaxPriorityFee)
+			break
+		}
 	}
 	if most := j.s.Attempts; most > 0 && n >= most && r.At.Sub(slot.attempts[n-most].at) < time.Minute {
 		j.broken(promise.P17, r, "%s is attempt %d at nonce %d, and %d others were signed in the last minute", e.Hash, e.Number, e.Nonce, most)
 	}
+}
+
+// known reports whether the holder with a token knows that delivery has an attempt: it is
+// its own, or was delivered before it opened the lane. A holder before it that is not
+// stopped yet may hand over its own at any time, and nobody waits for that.
+func (a attempt) known(to lane.Token) bool {
+	return a.delivered && (a.token == to || a.under < to)
 }
 
 // outbids reports whether a price is so much higher than another that pools let it take
@@ -223,9 +229,15 @@ func (j *Judge) delivered(r event.Recorded) {
 		return
 	}
 	slot := c.open[t.Nonce]
-	if slot != nil && !slices.ContainsFunc(slot.attempts, func(a attempt) bool { return a.hash == t.Hash }) {
-		j.broken(promise.P8, r, "%s is delivered, and is none of the %d attempts at nonce %d", t.Hash, len(slot.attempts), t.Nonce)
+	if slot == nil {
+		return
 	}
+	i := slices.IndexFunc(slot.attempts, func(a attempt) bool { return a.hash == t.Hash })
+	if i < 0 {
+		j.broken(promise.P8, r, "%s is delivered, and is none of the %d attempts at nonce %d", t.Hash, len(slot.attempts), t.Nonce)
+		return
+	}
+	slot.attempts[i].delivered, slot.attempts[i].under = true, c.token
 }
 
 // landed is P10: a nonce is used once, by one of its attempts.

@@ -70,6 +70,10 @@ type attempt struct {
 	hash   chain.Hash
 	fee    chain.Fee
 	at     time.Time
+	token  lane.Token
+	// delivered means that the relay has handed it to delivery, under that token of the lane.
+	delivered bool
+	under     lane.Token
 }
 
 func (n *nonce) free() bool { return n.intent.IsZero() && !n.noop }

@@ -257,6 +257,13 @@ func TestReplacements(t *testing.T) {
 		return e
 	}
 	first := signed(10, 1, 1) // for 2000
+	// An older holder hands its own over when another has the lane, or before.
+	opened := lane.Opened{Holder: "another", Token: 2, At: epoch}
+	cheap := bumped(2000, 2000).(lane.Attempted)
+	cheap.Token = 2
+	begun(t, reserved(10, 1), first, bumped(2000, 2000)).judged("nobody was handed the first", 0)
+	deliver(begun(t, reserved(10, 1), first).log(opened), lane.Actor, 10, 1).log(cheap).judged("the first was handed over since", 0)
+	deliver(begun(t, reserved(10, 1), first), lane.Actor, 10, 1).log(opened, cheap).judged("the first was handed over before", promise.P17)
 	for _, c := range []struct {
 		name     string
 		broken   promise.Number
@@ -268,7 +275,7 @@ func TestReplacements(t *testing.T) {
 		{"the same fee", promise.P17, 2000, 4000},
 		{"less", promise.P17, 1000, 4000},
 	} {
-		begun(t, reserved(10, 1), first, bumped(c.fee, c.tip)).judged(c.name, c.broken)
+		deliver(begun(t, reserved(10, 1), first), lane.Actor, 10, 1).log(bumped(c.fee, c.tip)).judged(c.name, c.broken)
 	}
 	of := func(pause time.Duration) *script {
 		s := begun(t, reserved(10, 1))
@@ -281,15 +288,18 @@ func TestReplacements(t *testing.T) {
 	of(time.Minute/often-1).judged("too often", promise.P17)
 }
 
+// deliver has somebody hand the nth attempt at a nonce to delivery.
+func deliver(s *script, actor string, nonce uint64, n int) *script {
+	s.t.Helper()
+	name, data, err := tx.Codec().Encode(tx.Accepted{Chain: 42431, Sender: chain.Address{1}, Nonce: nonce, Hash: hash(fmt.Sprint(nonce, "/", n))})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.recordBy(actor, tx.Stream(42431, hash(fmt.Sprint(nonce, "/", n))), name, data)
+}
+
 // What the relay delivers stands in a lane before.
 func TestDelivered(t *testing.T) {
-	deliver := func(s *script, actor string, nonce uint64, n int) *script {
-		name, data, err := tx.Codec().Encode(tx.Accepted{Chain: 42431, Sender: chain.Address{1}, Nonce: nonce, Hash: hash(fmt.Sprint(nonce, "/", n))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s.recordBy(actor, tx.Stream(42431, hash(fmt.Sprint(nonce, "/", n))), name, data)
-	}
 	history := func() *script { return begun(t, reserved(10, 1, 2), signed(10, 1, 1)) }
 	deliver(history(), lane.Actor, 10, 1).judged("an attempt", 0)
 	deliver(history(), lane.Actor, 10, 2).judged("none", promise.P8)
