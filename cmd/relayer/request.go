@@ -28,7 +28,7 @@ func request(stderr io.Writer) *cobra.Command {
 		Long: "Read intents from the standard input, one JSON object after the other, put them into the log,\n" +
 			"and print each one's id and status. The same intent again is the same one, and changes nothing.\n" +
 			"With a store in files no relayer may run meanwhile; with a Postgres it carries them out at once.",
-		Example: `  echo '{"key":"order-1","chain":42431,"pool":"hot","calls":[{"to":"0x…","value":"1"}]}' | relayer request --config relayer.yaml`,
+		Example: `  echo '{"key":"order-1","chain":42431,"pool":"hot","calls":[{"to":"0x…","data":"0x…"}]}' | relayer request --config relayer.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, _, err := resolve(cmd)
 			if err != nil {

@@ -85,9 +85,13 @@ func TestDesk(t *testing.T) {
 		"a nonce key": {onOther, func(r *intent.Request) {
 			r.NonceKey = intent.NoncePolicy{Mode: intent.NonceFixed, Key: &chain.NonceKey{31: 1}}
 		}, intake.ErrNotServed},
-		"a batch":                 {onOther, func(r *intent.Request) { r.Calls = append(r.Calls, r.Calls[0]) }, intake.ErrNotServed},
-		"a sponsor, on Ethereum":  {onOther, func(r *intent.Request) { r.Gas.Sponsored = true }, intake.ErrNotServed},
-		"a sponsor, who is none":  {onTempo, func(r *intent.Request) { r.Gas.Sponsored = true }, intake.ErrNotServed},
+		"a batch":                {onOther, func(r *intent.Request) { r.Calls = append(r.Calls, r.Calls[0]) }, intake.ErrNotServed},
+		"a sponsor, on Ethereum": {onOther, func(r *intent.Request) { r.Gas.Sponsored = true }, intake.ErrNotServed},
+		"a sponsor, who is none": {onTempo, func(r *intent.Request) { r.Gas.Sponsored = true }, intake.ErrNotServed},
+		"a value, on Tempo":      {onTempo, func(r *intent.Request) { r.Calls[0].Value = intent.NewAmount(1) }, intake.ErrNotServed},
+		"a value, in a batch": {onTempo, func(r *intent.Request) {
+			r.Calls = append(r.Calls, intent.Call{To: &bob, Value: intent.NewAmount(1)})
+		}, intake.ErrNotServed},
 		"a fee token, of none":    {onTempo, func(r *intent.Request) { r.Gas.FeeToken = &chain.Address{1} }, intake.ErrNotServed},
 		"no call":                 {onTempo, func(r *intent.Request) { r.Calls = nil }, intent.ErrInvalid},
 		"a nonce key without one": {onTempo, func(r *intent.Request) { r.NonceKey.Mode = intent.NonceFixed }, intent.ErrInvalid},
@@ -105,6 +109,9 @@ func TestDesk(t *testing.T) {
 	for i, id := range []chain.ID{onTempo, onOther, onTempo} { // the last one again
 		r := good(id)
 		r.Key += id.String()
+		if id == onOther {
+			r.Calls[0].Value = intent.NewAmount(1)
+		}
 		a := ask(r)
 		if a.Err != nil || a.State.Requested.ID != r.ID() || a.State.Status() != intent.StatusWaiting || a.Known != (i == 2) {
 			t.Errorf("%s: %+v", id, a)

@@ -40,6 +40,10 @@ func serves(s settings.Settings, r intent.Request) error {
 		return intake.ErrNotServed.Because("chain %s has no nonce keys", r.Chain)
 	case !onTempo && (len(r.Calls) > 1 || r.Gas.FeeToken != nil || r.Gas.Sponsored):
 		return intake.ErrNotServed.Because("chain %s has no batches of calls, fee tokens and sponsors", r.Chain)
+	case onTempo && slices.ContainsFunc(r.Calls, func(c intent.Call) bool { return !c.Value.IsZero() }):
+		// Its nodes take no such transaction, and estimate none: the intent would wait for ever.
+		// Source: tempoxyz/tempo, crates/revm, TempoInvalidTransaction::ValueTransferNotAllowed.
+		return intake.ErrNotServed.Because("chain %s has no money of its own that calls could move: a value has to be 0, and tokens move by their contracts", r.Chain)
 	case r.Gas.FeeToken != nil && !slices.Contains(s.On(r.Chain).Fee.Tokens, *r.Gas.FeeToken):
 		return intake.ErrNotServed.Because("fees are not paid in %s here", r.Gas.FeeToken)
 	case r.Gas.Sponsored && s.Signers.FeePayer == nil:
