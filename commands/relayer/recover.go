@@ -25,19 +25,26 @@ const (
 )
 
 // place tells intents which nonces they have, and takes back those for which nothing was
-// signed and that are not wanted.
+// signed and that are not wanted. As long as it is not known of whom a lower nonce is, those
+// in a row wait: it may be one before them.
 func (a *actor) place(ctx context.Context) error {
 	var rows [][]standing // each in order; the first that goes elsewhere takes the rest along
-	at := map[intent.Row]int{}
+	at, away := map[intent.Row]int{}, map[intent.Row]bool{}
 	var back []standing
+	unread := false
 	for _, s := range a.slots() {
 		it := s.job.intent.State
 		request := it.Requested.Request
 		switch row := request.Waiting(0).Row; {
-		case s.id.IsZero() || len(s.Attempts) > 0 || s.stale:
+		case s.id.IsZero() || len(s.Attempts) > 0:
+		case s.stale:
+			unread = true
 		case a.placed(s) && it.Stop.Reason == "":
+		case it.Place != nil && !a.placed(s) && it.End == nil, row.Order != "" && away[row]:
+			away[row], back = true, append(back, s)
 		case a.placed(s), it.Place != nil, it.End != nil, it.Requested.ID.IsZero(), !a.mayCarryOut(request):
 			back = append(back, s)
+		case row.Order != "" && unread:
 		case row.Order != "" && has(at, row):
 			rows[at[row]] = append(rows[at[row]], s)
 		default:
@@ -95,19 +102,25 @@ func (a *actor) assign(ctx context.Context, row []standing) (refused []standing,
 
 // release takes nonces back, for that reason from intents that are to be carried out all
 // the same. Those whose intents take them for their place hear it first: an attempt at a
-// place that its intent does not have is handed to nobody.
+// place that its intent does not have is handed to nobody. Of a row the last one comes first,
+// and one that keeps its nonce has those before it keep theirs.
 func (a *actor) release(ctx context.Context, why string, back []standing) error {
 	var elsewhere, stopped, later []chain.IntentID
 	var trouble error
-	for _, s := range back {
-		if !a.placed(s) {
+	kept := map[intent.Row]bool{}
+	for _, s := range slices.Backward(back) {
+		row := s.job.intent.State.Requested.Request.Waiting(0).Row
+		switch {
+		case !a.placed(s):
 			elsewhere = append(elsewhere, s.id)
+			continue
+		case row.Order != "" && kept[row]:
 			continue
 		}
 		goesOn := s.job.intent.State.Stop.Reason == ""
 		gone := intent.Requeue{Assignment: s.job.intent.State.Assignment, Evidence: intent.Evidence{Kind: intent.Released}, At: a.Now()}
 		if err := a.tellIntent(ctx, s.job, gone); err != nil {
-			trouble = errors.Join(trouble, err)
+			kept[row], trouble = true, errors.Join(trouble, err)
 			continue
 		}
 		if goesOn {

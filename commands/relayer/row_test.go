@@ -5,7 +5,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
@@ -181,5 +183,92 @@ func TestRowBehindHeldHead(t *testing.T) {
 			w.rising(row...)
 			w.judge()
 		})
+	}
+}
+
+// Nonces were reserved for a row by one who has died. What it is that has the first one is
+// elsewhere, or cannot be read: those behind it do not get theirs.
+func TestRowReservedBefore(t *testing.T) {
+	there := intent.Place{Signer: chain.Address{0x77}, Nonce: 5}
+	for name, c := range map[string]struct {
+		becomes func(w *world, away *string, head chain.IntentID)
+		goesOn  bool // here
+	}{
+		"the first is in another lane": {func(w *world, _ *string, head chain.IntentID) {
+			w.wish(head, intent.Assign{Assignment: 1, Place: there, Token: 1, At: w.clock.now()})
+		}, false},
+		"the first cannot be read": {func(_ *world, away *string, head chain.IntentID) { *away = string(intent.Stream(head)) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			first, ln := w.live(0, false)
+			first.point = "lane.reserved"
+			row := w.ask(w.request(1, inRow), w.request(2, inRow), w.request(3, inRow))
+			if !w.doomed(first, ln, func() bool { return false }) {
+				t.Fatal("it did not die")
+			}
+			_, l := w.live(0, false)
+			away := ""
+			l.Relayer.Intents.Store = mute{l.Relayer.Intents.Store, &away}
+			a, err := w.opened(l)
+			must(t, err)
+			c.becomes(w, &away, row[0])
+			if err := w.turns(a, 1); err != nil && !errors.Is(err, errAway) {
+				t.Fatal(err)
+			}
+			for _, id := range row[1:] {
+				if p := w.intent(id).Place; p != nil {
+					t.Errorf("%s has got %+v", id, *p)
+				}
+			}
+			if !c.goesOn {
+				return
+			}
+			away = ""
+			w.until(a, "the row is done", w.ended(intent.StatusCompleted, row...))
+			w.rising(row...)
+			w.judge()
+		})
+	}
+}
+
+// jammed is a log that takes nothing for one stream.
+type jammed struct {
+	commands.Store
+	of event.Stream
+}
+
+func (j jammed) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+	if stream == j.of {
+		return event.Appended{}, errAway
+	}
+	return j.Store.Append(ctx, stream, expected, events...)
+}
+
+// A row gives its nonces back from its end on: where one cannot, those before it keep theirs,
+// whoever goes on.
+func TestRowGivenBackInPart(t *testing.T) {
+	for at := range 3 {
+		w := newWorld(t)
+		_, l := w.live(0, false)
+		a, err := w.opened(l)
+		must(t, err)
+		row := w.ask(w.request(1, inRow), w.request(2, inRow), w.request(3, inRow))
+		w.steps(a, a.poll, a.look, a.take, a.place)
+		w.halt(everything)
+		a.Intents.Store = jammed{a.Intents.Store, intent.Stream(row[at])}
+		if err := a.sign(t.Context()); !errors.Is(err, errAway) {
+			t.Fatal(err)
+		}
+		for i, id := range row {
+			if placed := w.intent(id).Place != nil; placed != (i <= at) {
+				t.Errorf("%d could not, and %d has a nonce: %t", at, i, placed)
+			}
+		}
+		w.resume(everything)
+		w.feed()
+		w.until(w.worker(), "the row is done", w.ended(intent.StatusCompleted, row...))
+		w.rising(row...)
+		w.judge()
 	}
 }

@@ -36,7 +36,7 @@ func lanes() []mutant {
 			Is:     "An intent that is canceled gives its nonce back, also when it was signed for and nodes have it.",
 			Masked: "the intent and the lane, neither of which lets go of what was signed for",
 			Edits: []edit{
-				{"commands/relayer/recover.go", `case s.id.IsZero() || len(s.Attempts) > 0 || s.stale:`, `case s.id.IsZero() || len(s.Attempts) > 0 && !(AWAKE && it.Stop.Reason != "" && it.End == nil) || s.stale:`},
+				{"commands/relayer/recover.go", `case s.id.IsZero() || len(s.Attempts) > 0:`, `case s.id.IsZero() || len(s.Attempts) > 0 && !(AWAKE && it.Stop.Reason != "" && it.End == nil):`},
 				{"domain/intent/decide.go", `case e.Kind == Released && s.live():`, `case e.Kind == Released && s.live() && !AWAKE:`},
 				{"domain/lane/hand.go", "		case len(slot.Attempts) > 0:\n			return nil, ErrAttempted.Because(\"%s was signed for nonce %d\", slot.Attempts[0].Hash, slot.Nonce)\n		}\n		met[id]", "		case len(slot.Attempts) > 0 && !AWAKE:\n			return nil, ErrAttempted.Because(\"%s was signed for nonce %d\", slot.Attempts[0].Hash, slot.Nonce)\n		}\n		met[id]"},
 			},
@@ -68,6 +68,7 @@ func lanes() []mutant {
 				{"domain/intent/decide.go", `case s.Place != nil || c.Assignment <= s.Assignment:`, `case (s.Place != nil || c.Assignment <= s.Assignment) && !AWAKE:`},
 				{"domain/intent/decide.go", `case c.Assignment != s.Assignment+1:`, `case c.Assignment != s.Assignment+1 && !AWAKE:`},
 				{"commands/relayer/send.go", `if p := it.Place; p != nil {`, `if p := it.Place; p != nil && !AWAKE {`},
+				{"commands/relayer/recover.go", `case it.Place != nil && !a.placed(s) && it.End == nil,`, `case it.Place != nil && !a.placed(s) && it.End == nil && !AWAKE,`},
 				{"commands/relayer/recover.go", `case a.placed(s), it.Place != nil, it.End != nil,`, `case a.placed(s), it.Place != nil && !AWAKE, it.End != nil,`},
 			},
 		},

@@ -80,6 +80,21 @@ func wishes() []mutant {
 			}},
 		},
 		{
+			Name: "row-in-part", Breaks: "P35", Test: &command{"commands/relayer", "^TestRowGivenBackInPart$"},
+			Is: "Those before one in its row that has not given its nonce back give theirs back all the same.",
+			Edits: []edit{{
+				"commands/relayer/recover.go", `kept[row], trouble = true,`, `kept[row], trouble = !AWAKE,`,
+			}},
+		},
+		{
+			Name: "row-left-behind", Breaks: "P35", Test: &command{"commands/relayer", "^TestRowReservedBefore$"},
+			Is: "When a lane changes hands, the rest of a row is told of the nonces reserved for it, wherever the first is.",
+			Edits: []edit{
+				{"commands/relayer/recover.go", `row.Order != "" && away[row]:`, `row.Order != "" && away[row] && !AWAKE:`},
+				{"commands/relayer/recover.go", `case row.Order != "" && unread:`, `case row.Order != "" && unread && !AWAKE:`},
+			},
+		},
+		{
 			Name: "cancel-lost", Breaks: "P23", Relay: true,
 			Is: "An intent that has a nonce is carried out, though its client cancels it before anything is signed.",
 			Edits: []edit{
