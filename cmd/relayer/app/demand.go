@@ -39,6 +39,7 @@ func (r *relay) follow(ctx context.Context, c *served) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	var look time.Time // for lanes that nothing asks for, not before that
+	kept := leftovers{lanes: map[chain.Sequence]bool{}}
 	for next := r.settings.Lane.Poll; commands.Pause(ctx, next) == nil; {
 		began := r.in.Ports.Now()
 		demand, err := r.queue.Demand(ctx, c.Chain)
@@ -55,7 +56,11 @@ func (r *relay) follow(ctx context.Context, c *served) {
 			if err != nil {
 				r.log.Debug("what has landed was not read", "chain", c.Chain, "err", err)
 			}
-			lanes = append(lanes, landed...)
+			left, err := c.left(ctx, r.in.Store, &kept, func(id chain.Sequence) bool { return open[id] != nil })
+			if err != nil {
+				r.log.Debug("which nonces were left was not read", "chain", c.Chain, "err", err)
+			}
+			lanes = slices.Concat(lanes, landed, left)
 			look = now.Add(max(r.settings.Lane.Poll, demandShare*r.in.Ports.Now().Sub(now)))
 		}
 		for _, id := range lanes {
@@ -143,15 +148,16 @@ func (c *served) landed(ctx context.Context, board verdicts, held func(chain.Seq
 	return lanes, nil
 }
 
-// settled reports whether no nonce of a lane is open for which anything was signed. That one
-// has landed a holder may have told its intent, and not the lane.
+// settled reports whether no nonce of a lane is open that an intent holds, or for which
+// anything was signed or a no-op chosen. That one has landed a holder may have told its
+// intent, and not the lane.
 func (c *served) settled(ctx context.Context, id chain.Sequence) (bool, error) {
 	held, err := c.Lanes.Load(ctx, lane.Stream(id))
 	if err != nil {
 		return false, err
 	}
 	for slot := range held.State.Slots() {
-		if len(slot.Attempts) > 0 {
+		if len(slot.Attempts) > 0 || !slot.IsFree() {
 			return false, nil
 		}
 	}
