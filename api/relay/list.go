@@ -3,10 +3,12 @@ package relay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -146,8 +148,11 @@ func filters(q url.Values) (f intents.Filters, err error) {
 	}
 	for _, text := range q["status"] {
 		s := intent.Status(text)
-		if !slices.Contains(intent.Statuses(), s) || len(f.Statuses) > len(intent.Statuses()) {
-			return f, api.ErrInvalidFilter.Because("a status is none that there is, or there are too many")
+		if !slices.Contains(intent.Statuses(), s) {
+			return f, api.ErrInvalidFilter.Because("there is no status %.40q, only: %s", text, strings.Trim(fmt.Sprint(intent.Statuses()), "[]"))
+		}
+		if len(f.Statuses) == len(intent.Statuses()) {
+			return f, api.ErrInvalidFilter.Because("more statuses than there are")
 		}
 		f.Statuses = append(f.Statuses, s)
 	}

@@ -58,7 +58,7 @@ func openKeys(ctx context.Context, s settings.Signers, environ []string, log *sl
 		}
 	}
 	if len(all) == 0 {
-		return nil, end, errors.New("the sources of keys that are set hold none")
+		return nil, end, errors.New("there is no key in what is set of signers.keystore, signers.p256-files, signers.environment (RELAYER_PRIVATE_KEY_0 and on) and signers.remote-url")
 	}
 	if ring, err = keys.NewRing(s.Allowed, all...); err != nil {
 		return nil, end, fmt.Errorf("signers.allowed: %w", err)

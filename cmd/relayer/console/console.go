@@ -167,7 +167,7 @@ func refusal(req *http.Request, status int, body []byte) error {
 	case http.StatusUnauthorized:
 		return fmt.Errorf("%w; --key-file or %s gives an API key", p, keyVar)
 	case http.StatusNotFound:
-		if p.Code == "not-found" {
+		if p.Code == "not-found" && p.Detail == "" { // nothing at all is at this path
 			return fmt.Errorf("%w; is this the right one of the relayer's listeners?", p)
 		}
 	}

@@ -90,7 +90,7 @@ func (d *draft) chains() []*setting {
 		{
 			path: "chains", kind: text, absent: "none; `serve` needs one",
 			allowed: "`42431=http://a,http://b;1=http://c`",
-			doc: "The chains that are served, each with its nodes' JSON-RPC URLs. In the file also a list, which may say more (see above). " +
+			doc: "The chains that are served, each with its nodes' JSON-RPC URLs. In the file also a list, which may say more (docs/configuration.md). " +
 				"A URL with a comma or semicolon has them percent-encoded or is put in the file's list.",
 			list: func(f *file, n ast.Node) { d.Chains = f.chains(n) },
 			show: func() string { return showChains(d.Chains) },
