@@ -19,6 +19,7 @@ func (j *Judge) Call(c Call) []Violation {
 	key := Key{c.Chain, c.Hash}
 	if c.Overload {
 		j.figures.Shed++
+		j.cases.Add(P27)
 		if !c.Later {
 			j.broken(P27, "", 0, "a client was turned away at %s and not told when to come back", c.Ended.UTC().Format(time.RFC3339Nano))
 		}
@@ -36,6 +37,7 @@ func (j *Judge) Call(c Call) []Violation {
 // for requests with a name.
 func (j *Judge) told(key Key, c Call) {
 	l, past, over := j.find(key)
+	j.cases.Add(P1)
 	switch {
 	case l != nil && l.ackedAt.IsZero():
 		l.ackedAt = c.Ended
@@ -51,6 +53,9 @@ func (j *Judge) told(key Key, c Call) {
 		return
 	}
 	before, named := j.asked[c.Key]
+	if named {
+		j.cases.Add(P3)
+	}
 	switch {
 	case !named:
 		j.asked[c.Key] = asked{c.Print, c.Hash}
@@ -65,6 +70,9 @@ func (j *Judge) told(key Key, c Call) {
 // read knows nothing of what happened after it began.
 func (j *Judge) read(key Key, c Call) {
 	l, past, over := j.find(key)
+	if _, waits := j.acked[key]; l != nil || over || waits {
+		j.cases.Add(P24)
+	}
 	switch {
 	case over:
 		missing := c.Missing && !past.retired && past.acked

@@ -44,6 +44,7 @@ func (j *Judge) durable() {
 func (j *Judge) notLost(l *life, e End) {
 	var row tx.Work
 	var queued bool
+	j.cases.Add(P2)
 	if e.Queue != nil && e.Now.Sub(l.newestAt) >= e.Behind {
 		row, queued = e.Queue(l.key.Chain, l.key.Hash)
 		why := Queued(l.phase(), l.block, row, queued)
@@ -117,6 +118,7 @@ func (j *Judge) carried(e End) {
 		if g == nil || l.over() {
 			continue
 		}
+		j.cases.Add(P23)
 		if by := g.owed[l.key]; e.Quiet || e.Now.Sub(by.At) > j.s.Recovery {
 			j.broken(P23, by.Stream, by.Position, "%s was a member, and is %s", l.key.Hash, l.status)
 		}
@@ -139,6 +141,9 @@ func (j *Judge) cleared() {
 		canceled, erased, grouped, joined := past.canceled, past.erased, past.grouped && !past.pending, past.joined
 		if l != nil {
 			canceled, erased, grouped, joined = l.canceled, l.erased, l.accepted.Group != nil && !l.pending(), l.joined
+		}
+		if canceled {
+			j.cases.Add(P23)
 		}
 		if canceled && !erased {
 			j.broken(P23, key.stream(), 0, "it was canceled, and its bytes are kept")
@@ -167,6 +172,7 @@ func (j *Judge) agrees(e End) {
 			}
 			if l != nil && !l.accepted.NonceKey.IsExpiring() {
 				nonce := laneOf(l.accepted)
+				j.cases.Add(P10)
 				if other, twice := used[nonce]; twice {
 					j.broken(P10, key.stream(), l.position, "the chain has executed %s with the same nonce", other)
 				}

@@ -67,6 +67,7 @@ type Judge struct {
 	asked map[string]asked  // by Idempotency-Key
 
 	figures Figures
+	cases   Cases
 	found   []Violation // by the fact at hand
 }
 
@@ -116,6 +117,9 @@ func (j *Judge) Figures() Figures {
 	f.Open = uint64(len(j.open))
 	return f
 }
+
+// Cases are those of each promise so far.
+func (j *Judge) Cases() Cases { return j.cases }
 
 // broken notes a violation.
 func (j *Judge) broken(n Number, s event.Stream, at event.Position, format string, args ...any) {

@@ -184,6 +184,7 @@ func (j *Judge) erase(l *life, r event.Recorded) {
 
 // after judges an event of a transaction that has ended: P12.
 func (j *Judge) after(p ended, key Key, r event.Recorded, e tx.Event) ended {
+	j.cases.Add(P12)
 	if p.violated {
 		j.broken(P12, r.Stream, r.Position, "%s follows the violation of finality", r.Name)
 		return p

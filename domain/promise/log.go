@@ -69,6 +69,9 @@ func (u *Unique) Event(r event.Recorded) []Violation {
 
 // dense is the part of P25 that a stream decides: versions rise by one.
 func (j *Judge) dense(r event.Recorded, last event.Version) {
+	if last > 0 {
+		j.cases.Add(P25)
+	}
 	if r.Version != last+1 {
 		j.broken(P25, r.Stream, r.Position, "version %d of %s follows %d", r.Version, r.Name, last)
 	}
@@ -91,6 +94,7 @@ type other struct {
 func (j *Judge) linked(r event.Recorded, last tie) tie {
 	switch {
 	case !r.Meta.Link.IsZero():
+		j.cases.Add(P31)
 		if want := last.link.Next(r.Stream, r.Version, r.Event); r.Meta.Link != want {
 			j.broken(P31, r.Stream, r.Position, "%s has the link %s, which is not that of itself and the event before", r.Name, r.Meta.Link)
 		}
@@ -106,6 +110,7 @@ func (j *Judge) transaction(r event.Recorded) {
 		j.broken(P30, r.Stream, r.Position, "%v", err)
 		return
 	}
+	j.cases.Add(P30)
 	e, err := j.codec.Decode(r.Name, r.Data)
 	if err != nil {
 		j.broken(P30, r.Stream, r.Position, "%v", err)
@@ -166,6 +171,7 @@ func (j *Judge) begin(key Key, r event.Recorded, e tx.Event) *life {
 
 // close keeps of a transaction that has ended what later facts are judged by.
 func (j *Judge) close(l *life, r event.Recorded) {
+	j.cases.Add(P2)
 	delete(j.open, l.key)
 	if l.known && l.accepted.RawHash != l.accepted.Hash {
 		delete(j.named, Key{l.key.Chain, l.accepted.RawHash})
@@ -220,6 +226,7 @@ func (j *Judge) member(r event.Recorded) {
 // join is P3 for groups: a member was accepted, is of this group, and joins once.
 func (j *Judge) join(g *roll, id group.ID, r event.Recorded, e group.Joined) {
 	key := Key{e.Chain, e.Hash}
+	j.cases.Add(P3)
 	g.joined++
 	g.rest = append(g.rest, key)
 	if g.joined == 1 {

@@ -56,8 +56,15 @@ func (j *Judge) decode(s Sent) *chain.Signed {
 }
 
 func (j *Judge) sent(l *life, s Sent, raw chain.Hash) {
+	j.cases.Add(P8)
 	j.intact(l, s, raw)
 	j.inWindow(l, s)
+	if l.canceled {
+		j.cases.Add(P23)
+	}
+	if !l.reopenedAt.IsZero() {
+		j.cases.Add(P14)
+	}
 	if l.canceled && s.At.After(l.cancelAt.Add(j.s.Grace+j.s.Skew)) {
 		j.broken(P23, l.key.stream(), 0, "it reached %s %s after it was canceled", s.Node, s.At.Sub(l.cancelAt))
 	}
@@ -74,12 +81,13 @@ func (j *Judge) sent(l *life, s Sent, raw chain.Hash) {
 
 // sentLate is P12 and P23: after the end only what was under way arrives.
 func (j *Judge) sentLate(p ended, key Key, s Sent) {
-	if !s.At.After(p.at.Add(j.s.Grace + j.s.Skew)) {
-		return
-	}
 	n := P12
 	if p.canceled {
 		n = P23
+	}
+	j.cases.Add(n)
+	if !s.At.After(p.at.Add(j.s.Grace + j.s.Skew)) {
+		return
 	}
 	j.broken(n, key.stream(), 0, "it reached %s %s after its end, %s", s.Node, s.At.Sub(p.at), p.status)
 }
@@ -91,6 +99,7 @@ func (j *Judge) intact(l *life, s Sent, raw chain.Hash) {
 		return
 	}
 	a := l.accepted
+	j.cases.Add(P9)
 	if raw != a.RawHash || len(s.Raw) != a.Bytes {
 		j.broken(P9, l.key.stream(), l.position, "%d bytes with Keccak %s reached %s; accepted were %d with %s", len(s.Raw), raw, s.Node, a.Bytes, a.RawHash)
 		return
@@ -98,6 +107,7 @@ func (j *Judge) intact(l *life, s Sent, raw chain.Hash) {
 	if l.sends > 0 || j.s.Decode == nil {
 		return
 	}
+	j.cases.Add(P29)
 	d, err := j.s.Decode(s.Raw)
 	switch {
 	case err != nil:
@@ -117,6 +127,9 @@ func (j *Judge) inWindow(l *life, s Sent) {
 	const farFuture = 1 << 33 // the year 2242
 	second := func(n uint64) time.Time { return time.Unix(int64(min(n, farFuture)), 0) }
 	a := l.accepted
+	if a.Window != (chain.Window{}) {
+		j.cases.Add(P15)
+	}
 	opens := second(a.Opens()).Add(-j.s.Lead)
 	if s.At.Before(opens.Add(-j.s.Skew)) && second(s.ChainTime).Before(opens) {
 		j.broken(P15, l.key.stream(), l.position, "it reached %s at %s, %s before it was eligible", s.Node, s.At.UTC().Format(time.RFC3339Nano), opens.Sub(s.At))
@@ -132,6 +145,9 @@ func (j *Judge) inWindow(l *life, s Sent) {
 
 // polite is the part of P17 that spares nodes.
 func (j *Judge) polite(l *life, s Sent) {
+	if l.sends > 0 {
+		j.cases.Add(P17)
+	}
 	if l.lately == nil {
 		l.lately = map[string][]time.Time{}
 	}
@@ -169,6 +185,7 @@ func (j *Judge) unmined(l *life, c Chain, now time.Time) {
 	case l.verdict == tx.StatusAbsent || !known || at.Hash == l.block.Hash:
 		l.lostAt = time.Time{}
 	case l.lostAt.IsZero():
+		j.cases.Add(P13)
 		l.lostAt = now
 	case now.Sub(l.lostAt) > j.s.Recovery:
 		j.broken(P13, l.key.stream(), l.position, "%s rests on block %d, %s; for %s the chain has had %s there", l.verdict, l.block.Number, l.block.Hash, now.Sub(l.lostAt), at.Hash)

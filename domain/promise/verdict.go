@@ -102,6 +102,7 @@ func (j *Judge) expired(l *life, r event.Recorded, e tx.Expired) {
 // reorged is P13: what is withdrawn was announced on that block, and the block is
 // not in the chain.
 func (j *Judge) reorged(l *life, r event.Recorded, e tx.Reorged) {
+	j.cases.Add(P13)
 	switch c := j.chainOf(l.key.Chain); {
 	case l.verdict == tx.StatusAbsent:
 		j.broken(P13, r.Stream, r.Position, "a verdict is withdrawn that it does not have")
@@ -144,6 +145,7 @@ func (j *Judge) finalized(l *life, r event.Recorded, e tx.Finalized) {
 		j.broken(P11, r.Stream, r.Position, "block %d is sealed by block %d", e.Block.Number, e.By.Number)
 	case l.known:
 		if c := j.chainOf(l.key.Chain); c != nil {
+			j.cases.Add(P11)
 			if why := Untrue(c, l.accepted, e); why != "" {
 				j.broken(P11, r.Stream, r.Position, "%s", why)
 			}
@@ -160,6 +162,7 @@ func (j *Judge) finalized(l *life, r event.Recorded, e tx.Finalized) {
 func (j *Judge) alone(l *life, r event.Recorded) {
 	nonce := laneOf(l.accepted)
 	other, used := j.lanes[nonce]
+	j.cases.Add(P10)
 	j.lanes[nonce] = l.key
 	if !used || other == l.key || j.ended[other].violated {
 		return

@@ -23,8 +23,12 @@ type Consumer struct {
 	// was told so. nil: none was.
 	GivenUp func(id chain.IntentID, sequence uint64) bool
 
-	came map[chain.IntentID]map[uint64]came
+	came  map[chain.IntentID]map[uint64]came
+	cases promise.Cases
 }
+
+// Cases are those of the promise so far.
+func (c *Consumer) Cases() promise.Cases { return c.cases }
 
 type came struct {
 	said intent.Said
@@ -84,6 +88,7 @@ func (c *Consumer) Finish(j *Judge, isFor func(chain.IntentID) bool) []promise.V
 }
 
 func (c *Consumer) judge(l *life) []promise.Violation {
+	c.cases.Add(promise.P22)
 	notices := c.came[l.id]
 	var v View
 	lacks := uint64(0)

@@ -29,6 +29,7 @@ type Judge struct {
 	asked  map[chain.IntentID]chain.Hash
 	rows   map[intent.Row][]*life        // in the order of asking
 	kept   map[chain.Hash]chain.IntentID // attempts that are for nobody, and of whom
+	cases  promise.Cases
 	found  []promise.Violation
 }
 
@@ -91,6 +92,9 @@ func New() *Judge {
 func (j *Judge) broken(n promise.Number, r event.Recorded, format string, args ...any) {
 	j.found = append(j.found, promise.Violation{Promise: n, Stream: r.Stream, Position: r.Position, Evidence: fmt.Sprintf(format, args...)})
 }
+
+// Cases are those of each promise so far.
+func (j *Judge) Cases() promise.Cases { return j.cases }
 
 func (j *Judge) tell() []promise.Violation {
 	found := j.found
@@ -184,6 +188,7 @@ func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
 	case intent.Failed:
 		j.ended(l, r, string(e.Reason), e.Block)
 	case intent.Canceled:
+		j.cases.Add(promise.P23)
 		j.ended(l, r, string(intent.Withdrawn), e.Block)
 	}
 }
@@ -217,6 +222,7 @@ func (l *life) signed(hash chain.Hash) (intent.Attempted, bool) {
 
 // requeued is P10: what may be in the chain is not moved to another nonce.
 func (j *Judge) requeued(l *life, r event.Recorded, e intent.Requeued) {
+	j.cases.Add(promise.P10)
 	first, signed := l.signed(chain.Hash{})
 	own := slices.ContainsFunc(l.attempts, func(a intent.Attempted) bool { return a.Hash == e.Evidence.Hash })
 	switch {
@@ -237,6 +243,7 @@ func (j *Judge) requeued(l *life, r event.Recorded, e intent.Requeued) {
 // announced is P22: a new fork is told exactly if what was told before has changed,
 // with the whole list, and otherwise what comes is the list's next part.
 func (j *Judge) announced(l *life, r event.Recorded, e intent.Announced) {
+	j.cases.Add(promise.P22)
 	if _, known := l.signed(e.Hash); !known {
 		j.broken(promise.P22, r, "%s is told, which is no attempt at its nonce", e.Hash)
 	}
@@ -271,6 +278,7 @@ func (j *Judge) announced(l *life, r event.Recorded, e intent.Announced) {
 // completed is P10: it was done by an attempt of its own at its nonce, which nobody
 // else was done by.
 func (j *Judge) completed(l *life, r event.Recorded, e intent.Completed) {
+	j.cases.Add(promise.P10)
 	made, own := l.signed(e.Hash)
 	switch got := l.view.Receipt; {
 	case !own || made.Kind == intent.NoOp || l.place == nil:
@@ -320,7 +328,11 @@ func (j *Judge) Call(c Call) []promise.Violation {
 	if c.ID != want {
 		j.broken(promise.P3, of, "the key %q was answered with %s", c.Key, c.ID)
 	}
-	if before, known := j.asked[want]; known && before != c.Digest {
+	before, known := j.asked[want]
+	if known {
+		j.cases.Add(promise.P3)
+	}
+	if known && before != c.Digest {
 		j.broken(promise.P3, of, "the key %q was taken with two different requests", c.Key)
 	}
 	j.asked[want] = c.Digest
@@ -332,6 +344,7 @@ func (j *Judge) Call(c Call) []promise.Violation {
 func (j *Judge) Finish(chains func(chain.ID) promise.Chain, quiet bool) []promise.Violation {
 	for _, id := range slices.SortedFunc(maps.Keys(j.asked), byID) {
 		l, of := j.lives[id], event.Recorded{Stream: intent.Stream(id)}
+		j.cases.Add(promise.P1)
 		switch {
 		case l == nil || l.request.ID.IsZero():
 			j.broken(promise.P1, of, "a client was told of it, and the log does not have it")

@@ -27,6 +27,7 @@ func (j *Judge) inRow(l *life, r event.Recorded, at intent.Place) {
 		if before.view.End != "" || before.toEnd || before.moved || before.back {
 			continue
 		}
+		j.cases.Add(promise.P35)
 		switch was := before.place; {
 		case was == nil:
 			j.broken(promise.P35, r, "it gets nonce %d, and %s, which stands before it in row %q, has none", at.Nonce, before.id, row.Order)

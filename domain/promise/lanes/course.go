@@ -25,6 +25,7 @@ func agreed(w lane.Witness) bool {
 // advanced is P6: the cursor goes forward, on the word of those that had to agree.
 func (j *Judge) advanced(c *course, r event.Recorded, e lane.Advanced) {
 	to := e.Witness.Nonce
+	j.cases.Add(promise.P6)
 	switch {
 	case e.From != c.next || to < c.next || to == c.next && c.known:
 		j.broken(promise.P6, r, "the cursor goes from %d to %d, it was at %d", e.From, to, c.next)
@@ -40,6 +41,10 @@ func (j *Judge) advanced(c *course, r event.Recorded, e lane.Advanced) {
 // reserved is P4, P5 and P6: new nonces follow each other from the cursor, others
 // were free, and an intent holds one.
 func (j *Judge) reserved(c *course, r event.Recorded, e lane.Reserved) {
+	if c.known && len(e.Intents) > 0 {
+		j.cases.Add(promise.P5)
+		j.cases.Add(promise.P6)
+	}
 	for _, issue := range e.Reissued {
 		if slot := c.open[issue.Nonce]; slot == nil || !slot.free() {
 			j.broken(promise.P4, r, "nonce %d is handed out again to %s, and nobody had released it", issue.Nonce, issue.Intent)
@@ -68,6 +73,7 @@ func (j *Judge) reserved(c *course, r event.Recorded, e lane.Reserved) {
 
 // give hands a nonce to an intent. A nonce that kept others waiting still does.
 func (j *Judge) give(c *course, r event.Recorded, n uint64, id chain.IntentID) {
+	j.cases.Add(promise.P4)
 	if other, holds := c.holds[id]; holds || id.IsZero() {
 		j.broken(promise.P4, r, "intent %s gets nonce %d, and holds %d", id, n, other)
 	}
@@ -123,6 +129,7 @@ func (j *Judge) reclaimed(c *course, r event.Recorded, e lane.Reclaimed) {
 // released is P5: a nonce comes back only if nothing was signed for it.
 func (j *Judge) released(c *course, r event.Recorded, e lane.Released) {
 	slot := c.open[e.Nonce]
+	j.cases.Add(promise.P5)
 	switch {
 	case slot == nil || slot.intent.IsZero() || slot.intent != e.Intent:
 		j.broken(promise.P4, r, "%s releases nonce %d, which it does not hold", e.Intent, e.Nonce)
@@ -179,6 +186,9 @@ func (j *Judge) attempted(c *course, r event.Recorded, e lane.Attempted) {
 func (j *Judge) replaces(slot *nonce, r event.Recorded, e lane.Attempted) {
 	n := len(slot.attempts)
 	for _, a := range slot.attempts {
+		if a.known(e.Token) {
+			j.cases.Add(promise.P17)
+		}
 		if a.known(e.Token) && (!outbids(e.Fee.MaxFee, a.fee.MaxFee) || !outbids(e.Fee.MaxPriorityFee, a.fee.MaxPriorityFee)) {
 			j.broken(promise.P17, r, "%s offers %s and a tip of %s at nonce %d, and no pool takes that in the place of %s, %s and %s",
 				e.Hash, e.Fee.MaxFee, e.Fee.MaxPriorityFee, e.Nonce, a.hash, a.fee.MaxFee, a.fee.MaxPriorityFee)
@@ -223,6 +233,7 @@ func (j *Judge) delivered(r event.Recorded) {
 	if !first {
 		return
 	}
+	j.cases.Add(promise.P8)
 	c := j.lanes[lane.Stream(chain.Sequence{Chain: t.Chain, Sender: t.Sender, Key: t.NonceKey})]
 	if c == nil || t.Nonce >= c.next {
 		j.broken(promise.P8, r, "%s is delivered, and the lane had not handed out nonce %d", t.Hash, t.Nonce)
@@ -247,6 +258,7 @@ func (j *Judge) landed(c *course, r event.Recorded, e lane.Landed) {
 		j.broken(promise.P10, r, "%s lands at nonce %d, which is not open", e.Hash, e.Nonce)
 		return
 	}
+	j.cases.Add(promise.P10)
 	ours := slices.ContainsFunc(slot.attempts, func(a attempt) bool { return a.intent == e.Intent && a.hash == e.Hash })
 	switch {
 	case !ours:
@@ -263,6 +275,7 @@ func (j *Judge) landed(c *course, r event.Recorded, e lane.Landed) {
 func (j *Judge) unlanded(c *course, r event.Recorded, e lane.Unlanded) {
 	for _, n := range e.Nonces {
 		slot := c.open[n]
+		j.cases.Add(promise.P13)
 		if slot == nil || slot.landed.Hash != e.Was.Hash || e.Was.Hash == e.Now.Hash {
 			j.broken(promise.P13, r, "nonce %d is un-mined from block %s, and was not in it", n, e.Was.Hash)
 			continue
@@ -278,6 +291,7 @@ func (j *Judge) lost(c *course, r event.Recorded, e lane.Lost) {
 		j.broken(promise.P10, r, "nonce %d is lost, which is not open", e.Nonce)
 		return
 	}
+	j.cases.Add(promise.P11)
 	switch {
 	case !slot.landed.IsZero():
 		j.broken(promise.P11, r, "nonce %d is lost, and %s has landed", e.Nonce, slot.by)

@@ -34,6 +34,7 @@ type Judge struct {
 	codec event.Codec[lane.Event]
 	txs   event.Codec[tx.Event]
 	lanes map[event.Stream]*course
+	cases promise.Cases
 	found []promise.Violation // by the event at hand
 }
 
@@ -83,6 +84,9 @@ func (j *Judge) broken(p promise.Number, r event.Recorded, format string, args .
 	j.found = append(j.found, promise.Violation{Promise: p, Stream: r.Stream, Position: r.Position, Evidence: fmt.Sprintf(format, args...)})
 }
 
+// Cases are those of each promise so far.
+func (j *Judge) Cases() promise.Cases { return j.cases }
+
 // Event judges the next event of the log. Of those of other aggregates only what the relay
 // has delivered is looked at.
 func (j *Judge) Event(r event.Recorded) []promise.Violation {
@@ -127,7 +131,11 @@ func (j *Judge) Finish(now time.Time) []promise.Violation {
 // fenced is P7: a token is one more than the last, and no fact bears another than the
 // last one.
 func (j *Judge) fenced(c *course, r event.Recorded, e lane.Event) {
-	if o, opens := e.(lane.Opened); opens {
+	o, opens := e.(lane.Opened)
+	if c.token > 1 || opens && c.token > 0 { // somebody has held it before, and may believe to still
+		j.cases.Add(promise.P7)
+	}
+	if opens {
 		if o.Token != c.token+1 {
 			j.broken(promise.P7, r, "%s opens with token %d, the last was %d", o.Holder, o.Token, c.token)
 		}

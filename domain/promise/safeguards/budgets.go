@@ -172,8 +172,11 @@ func (j *Judge) reserves(p *purse, r event.Recorded, h holding, c budget.Charge)
 		}
 		was.cap[i], was.new[i] = worst, new(big.Int).Add(was.new[i], more)
 		for _, a := range was.payers {
-			sum := p.move(a, i, more)
-			if limit := p.limit(a)[i]; limit != nil && sum.Cmp(limit.Int().ToBig()) > 0 && !above {
+			sum, limit := p.move(a, i, more), p.limit(a)[i]
+			if limit != nil {
+				j.cases.Add(promise.P33)
+			}
+			if limit != nil && sum.Cmp(limit.Int().ToBig()) > 0 && !above {
 				above = true // which is told once of each charge
 				j.broken(promise.P33, r, "with %s more %s has reserved %s, and its limit is %s", more, a, sum, limit)
 			}
@@ -276,6 +279,7 @@ func (j *Judge) reserved(r event.Recorded, id chain.Sequence, h holding, e lane.
 		}
 		return
 	}
+	j.cases.Add(promise.P33)
 	least := new(big.Int).Mul(e.Fee.MaxFee.Int().ToBig(), new(big.Int).SetUint64(j.s.Gas))
 	switch {
 	case was == nil:

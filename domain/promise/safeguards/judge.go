@@ -51,6 +51,7 @@ type Judge struct {
 	signers map[account]*key
 	purses  map[chain.ID]*purse
 	rows    map[chain.Sequence]row
+	cases   promise.Cases
 	found   []promise.Violation // by the event at hand
 }
 
@@ -62,6 +63,9 @@ func New(s Settings) *Judge {
 		purses: map[chain.ID]*purse{}, rows: map[chain.Sequence]row{},
 	}
 }
+
+// Cases are those of each promise so far.
+func (j *Judge) Cases() promise.Cases { return j.cases }
 
 // broken notes a violation.
 func (j *Judge) broken(p promise.Number, r event.Recorded, format string, args ...any) {

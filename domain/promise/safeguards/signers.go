@@ -104,6 +104,9 @@ func (j *Judge) ofSigner(r event.Recorded) error {
 		j.by(r, e.Actor)
 	case signer.ThresholdLearned, signer.Failed: // they stop nothing
 	}
+	if serves := !k.disabled && k.stance == ""; serves {
+		j.lasted(promise.P34, k.stopped, r.At)
+	}
 	k.stopped = since(k.stopped, k.disabled || k.stance == "paused" || k.stance == "drained", r.At)
 	k.idle = since(k.idle, k.why() != "serving", r.At)
 	return nil
@@ -113,6 +116,14 @@ func (j *Judge) ofSigner(r event.Recorded) error {
 func (j *Judge) by(r event.Recorded, actor string) {
 	if actor == "" {
 		j.broken(promise.P34, r, "%s by nobody", r.Name)
+	}
+}
+
+// lasted counts a time that is over in which nothing was to be done: had anything been done
+// once what was under way had its time, that would have been seen.
+func (j *Judge) lasted(n promise.Number, since, now time.Time) {
+	if j.over(since, now) {
+		j.cases.Add(n)
 	}
 }
 

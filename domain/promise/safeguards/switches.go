@@ -22,6 +22,7 @@ func (j *Judge) ofSwitches(r event.Recorded) error {
 		j.halted[e.Scope] = since(j.halted[e.Scope], true, r.At)
 		actor = e.Actor
 	case safeguard.Resumed:
+		j.lasted(promise.P32, j.halted[e.Scope], r.At)
 		delete(j.halted, e.Scope)
 		actor = e.Actor
 	case safeguard.TargetsSet:
@@ -38,7 +39,11 @@ func (j *Judge) ofSwitches(r event.Recorded) error {
 // signsFor is P23 for intents: nothing is signed for one that is to end without effect.
 // And it is P32: nothing is signed for who is halted. A no-op is nobody's.
 func (j *Judge) signsFor(r event.Recorded, on chain.ID, e lane.Attempted) {
-	if was := j.ending[e.Intent]; j.over(was, r.At) {
+	was, ends := j.ending[e.Intent]
+	if ends {
+		j.cases.Add(promise.P23)
+	}
+	if j.over(was, r.At) {
 		j.broken(promise.P23, r, "%s is signed for %s, which is to end without effect since %s", e.Hash, e.Intent, was.UTC().Format(time.RFC3339))
 	}
 	scopes := []safeguard.Scope{{Kind: safeguard.Deployment}, {Kind: safeguard.OnChain, Chain: on}}

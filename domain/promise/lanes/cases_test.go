@@ -1,0 +1,29 @@
+package lanes_test
+
+import (
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+)
+
+// A lane that one has held alone has no case of a fence; from the second holder on each fact is
+// one. A nonce that follows others is a case of a cursor.
+func TestCases(t *testing.T) {
+	s := newScript(t)
+	cases := func() map[promise.Number]uint64 {
+		all := s.judge.Cases()
+		return all.Judged()
+	}
+	s.log(opened(1), advanced(0, 5), reserved(5, 1))
+	if got := cases(); got[promise.P7] != 0 || got[promise.P4] != 1 || got[promise.P6] != 2 {
+		t.Errorf("with one holder there are the cases %v", got)
+	}
+	s.log(opened(2), lane.Reserved{Token: 2, First: 6})
+	if got := cases(); got[promise.P7] != 2 {
+		t.Errorf("with two holders there are the cases %v", got)
+	}
+	if len(s.found) > 0 {
+		t.Errorf("found %v", s.found)
+	}
+}

@@ -1,0 +1,40 @@
+package safeguards_test
+
+import (
+	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+	"github.com/tempo-watchtower/watchtower/domain/safeguard"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
+)
+
+// What was stopped is a case when it was stopped for so long that whoever went on would have
+// been seen.
+func TestCases(t *testing.T) {
+	all := safeguard.Scope{Kind: safeguard.Deployment}
+	for name, c := range map[string]struct {
+		of   promise.Number
+		want uint64
+		play func(s *script)
+	}{
+		"halted for a moment": {promise.P32, 0, func(s *script) { s.switches(halted(all), goesOn(all)) }},
+		"halted":              {promise.P32, 1, func(s *script) { s.switches(halted(all)); s.wait(); s.switches(goesOn(all)) }},
+		"halted still":        {promise.P32, 0, func(s *script) { s.switches(halted(all)); s.wait() }},
+		"paused for a moment": {promise.P34, 0, func(s *script) { s.signer(registered(), signer.Paused{Actor: "ada"}, signer.Resumed{Actor: "ada"}) }},
+		"paused": {promise.P34, 1, func(s *script) {
+			s.signer(registered(), signer.Paused{Actor: "ada"})
+			s.wait()
+			s.signer(signer.Resumed{Actor: "ada"})
+		}},
+		"serving": {promise.P34, 0, func(s *script) { s.signer(registered()); s.wait(); s.signer(signer.Resumed{Actor: "ada"}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript(t)
+			c.play(s)
+			cases := s.judge.Cases()
+			if got := cases.Judged()[c.of]; got != c.want || len(s.found) > 0 {
+				t.Errorf("%d cases of %s, want %d; found %v", got, c.of, c.want, s.found)
+			}
+		})
+	}
+}
