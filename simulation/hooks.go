@@ -16,6 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 	"github.com/tempo-watchtower/watchtower/simulation/memory"
 )
@@ -71,6 +72,7 @@ type hooks struct {
 	of        map[chain.IntentID][]*receiver
 	last      map[chain.IntentID]uint64 // sequence
 	secrets   *secrets
+	ill       int // illnesses so far
 }
 
 func newHooks(w *world) (*hooks, error) {
@@ -169,6 +171,9 @@ func (h *hooks) see(e event.Recorded) {
 		return // the judges say so
 	}
 	if asked, first := fact.(intent.Requested); first {
+		if len(asked.Request.Webhooks) > 0 {
+			h.world.judge.cases.Add(promise.P28)
+		}
 		for _, wanted := range asked.Request.Webhooks {
 			if r := h.endpoints[notice.EndpointOf(asked.Request.Client, wanted.URL)]; r != nil {
 				h.of[id] = append(h.of[id], r)

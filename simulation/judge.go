@@ -23,9 +23,10 @@ type judge struct {
 	decode     func(raw []byte) (chain.Signed, error)
 	codec      event.Codec[tx.Event]
 	violations []string
+	cases      promise.Cases // of what is judged here
 
 	requests, answered, retries int
-	events, sent, compared      int
+	events, sent                int
 	left                        map[chain.Hash]bool // blocks that were replaced
 	final                       uint64              // the highest block that was final
 	before                      map[event.Stream]tx.Event

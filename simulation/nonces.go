@@ -151,6 +151,10 @@ func (j *laneJudge) notable(r event.Recorded, e lane.Event, some map[string]int)
 		if e.Intent.IsZero() {
 			some[noOp]++
 		}
+	case lane.Advanced:
+		if id, err := lane.ParseStream(r.Stream); err == nil {
+			j.judge.world.jumped(id)
+		}
 	case lane.Reserved:
 		if len(e.Reissued) > 0 {
 			some[reissued]++

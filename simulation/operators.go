@@ -12,11 +12,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
+// longStop is how often an operator takes back what was stopped only when all must have heard
+// of it.
+const longStop = 0.3
+
 // operate has an operator halt, pause or drain, and take that back after a while.
 func (w *world) operate() {
 	a := w.agenda
 	who := w.signers[a.rand.IntN(len(w.signers))].address
 	wait := a.between(10*time.Second, 3*time.Minute)
+	if a.chance(longStop) { // so long that it is seen whether somebody goes on all the same
+		wait = signingGrace(w.plan) + a.between(10*time.Second, time.Minute)
+	}
 	switch a.rand.IntN(4) {
 	case 0:
 		w.faults["operator: halts"]++

@@ -33,7 +33,7 @@ func (h *hooks) begin() {
 		return
 	}
 	w.often(p.Ill, "receiver is ill", func() {
-		some().fallIll(illnesses()[h.rand.IntN(len(illnesses()))], a.between(2*time.Second, 100*time.Second))
+		some().fallIll(h.illness(), a.between(2*time.Second, 100*time.Second))
 	})
 	w.often(p.Forget, "receiver forgets", func() { some().forget() })
 	w.often(p.Acts, "owner wishes", func() { some().act() })

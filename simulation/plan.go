@@ -194,9 +194,14 @@ func (d dice) rate(most float64) float64 {
 
 // every switches a fault on or off, and draws how long it usually is between two.
 func (d dice) every(usual time.Duration) time.Duration {
-	on, share := d.chance(0.6), d.Float64()
+	on, often := d.chance(0.6), d.about(usual)
 	if !on {
 		return 0
 	}
-	return time.Duration((0.4 + 1.2*share) * float64(usual))
+	return often
+}
+
+// about draws how long it usually is between two of what is there in any case.
+func (d dice) about(usual time.Duration) time.Duration {
+	return time.Duration((0.4 + 1.2*d.Float64()) * float64(usual))
 }

@@ -83,6 +83,16 @@ func illnesses() []string {
 	return []string{answers500, answers500, answers503, answers429, answers410, redirects, hangs, cuts, floods, drips, namedInside, namedNowhere}
 }
 
+// illness draws one. The first of a world goes by turn over the seeds.
+func (h *hooks) illness() string {
+	all := illnesses()
+	n := uint64(h.rand.IntN(len(all))) //nolint:gosec // small
+	if h.ill++; h.ill == 1 {
+		n = h.world.plan.Seed % uint64(len(all))
+	}
+	return all[n]
+}
+
 func newReceiver(h *hooks, i int) *receiver {
 	host := fmt.Sprintf("hook%d.example.com", i)
 	r := &receiver{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
+	"github.com/tempo-watchtower/watchtower/commands/guard"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/commands/relayer"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -27,6 +28,7 @@ type RelayPlan struct {
 	Stall         time.Duration
 	Claim         time.Duration
 	Linger        time.Duration
+	Look          time.Duration `json:",omitzero"` // between two looks at which nonce the chain wants; 0 is as usual
 
 	Ceiling   uint64 // in gwei, of what anything is signed for
 	Allowance uint64 // in gwei, of what each signer may spend for gas in a day; 0 is without limit
@@ -35,6 +37,7 @@ type RelayPlan struct {
 	Sign   SignFaults
 	Market time.Duration // between two moves of what gas costs
 	Rival  time.Duration // between two uses of a key by somebody else
+	Undo   float64       `json:",omitzero"` // chance that a fork takes that back, once a lane has gone on behind it
 	Forget time.Duration // between two losses of all leases of lanes
 	Acts   time.Duration // between two acts of operators
 	Fill   time.Duration // between two looks of operators for holes to be filled
@@ -59,6 +62,7 @@ type SignFaults struct {
 	Cut    float64 // the answer is lost
 	Slow   float64
 	Down   time.Duration // between two times at which nobody signs
+	Bears  int           `json:",omitzero"` // so many failures in a row disable a signer; 0 is as usual
 }
 
 // ExpandRelay writes a seed's world out that has a relay half.
@@ -75,14 +79,24 @@ func ExpandRelay(seed uint64, hours float64) Plan {
 			Withdraw: d.rate(0.3), Twice: d.rate(0.2),
 		},
 		Sign:   SignFaults{Refuse: d.rate(0.3), Cut: d.rate(0.05), Slow: d.rate(0.05), Down: d.every(6 * time.Minute)},
-		Market: d.every(time.Minute), Rival: d.every(time.Minute), Forget: d.every(3 * time.Minute), Acts: d.every(3 * time.Minute),
+		Market: d.every(time.Minute), Rival: d.every(time.Minute), Forget: d.every(3 * time.Minute), Acts: d.every(2 * time.Minute),
 	}
 	p.Relay.Trusted = d.IntN(p.Relay.Confirmations + 1)
-	p.Relay.Ceiling, p.Relay.Fill = 160+d.Uint64N(300), d.every(30*time.Second)
-	p.Relay.Allowance = uint64(d.rate(3e9))
+	p.Relay.Ceiling, p.Relay.Fill = 160+d.Uint64N(300), d.every(20*time.Second)
+	p.Relay.Allowance = uint64(d.rate(1.5e9)) // about what a signer spends in such a world where gas costs something
 	p.Store.Refuse, p.Crowd.Lose = d.rate(0.05), d.every(20*time.Minute)
 	p.Chain.Stall = d.every(5 * time.Minute) // so long that what is in flight is signed for again
 	p.Relay.Hooks = expandHooks(seed)
+	p.Crowd.Rebuild, p.Chain.Unseal, p.Chain.Reorg = d.every(20*time.Minute), d.every(10*time.Minute), d.every(2*time.Minute)
+	p.Relay.Sign.Bears = 2 + d.IntN(9)
+	if market := d.about(time.Minute); p.Relay.Allowance > 0 && p.Relay.Market == 0 {
+		p.Relay.Market = market
+	}
+	p.Relay.Look, p.Relay.Undo = d.of(5*time.Second, 20*time.Second, time.Minute), d.rate(1)
+	p.Crowd.Point = 0
+	if often := d.about(3 * time.Minute); seed%pointless != pointless-1 {
+		p.Crowd.Point = often
+	}
 	return p
 }
 
@@ -133,8 +147,9 @@ func (w *world) relaySettings() map[string]any {
 		"SIGNERS_ALLOWED": all, "POOLS": poolName + "=" + all,
 		"LANE_BUDGET": cmp.Or(p.Budget, 1), "LANE_CONFIRMATIONS": confirmations, "LANE_TRUSTED": min(p.Trusted, confirmations),
 		"LANE_STALL": cmp.Or(p.Stall, 30*time.Second), "LANE_CLAIM": cmp.Or(p.Claim, 10*time.Second),
-		"LANE_LINGER": cmp.Or(p.Linger, 10*time.Minute), "LANE_POLL": 2 * time.Second,
-		"FEE_CEILING": p.ceiling(),
+		"LANE_LINGER": cmp.Or(p.Linger, 10*time.Minute), "LANE_POLL": 2 * time.Second, "LANE_LOOK": cmp.Or(p.Look, time.Minute),
+		"SIGNERS_FAILURES": cmp.Or(p.Sign.Bears, guard.DefaultSettings().Failures),
+		"FEE_CEILING":      p.ceiling(),
 	}
 }
 
@@ -201,6 +216,9 @@ func sometimesRelayed() []string {
 	for _, point := range append(relayer.CrashPoints(), notifier.CrashPoints()...) {
 		all = append(all, "crash at "+point)
 	}
+	for _, n := range append(judgedAlways(), judgedRelayed()...) {
+		all = append(all, caseOf(n))
+	}
 	return append(all, // of what is done to it, all
 		"chain: a signer's nonce is used elsewhere", "chain: gas costs something else", "chain: fees rise", "chain: account broke",
 		"chain: stalls", "chain: reorg", "chain: finality stalls", "replica: paused", "replica: rolling restart",
@@ -223,18 +241,3 @@ const (
 
 // lanePrefix begins the names of the leases of lanes.
 const lanePrefix = "relayer-" + lane.StreamPrefix
-
-// rival has somebody else use a signer's key, who knows nothing of the relay.
-func (w *world) rival() {
-	w.faults["chain: a signer's nonce is used elsewhere"]++
-	who := w.signers[w.agenda.rand.IntN(len(w.signers))]
-	var key chain.NonceKey
-	if lanes := w.lanes.of(who.address); len(lanes) > 0 {
-		key = lanes[w.agenda.rand.IntN(len(lanes))]
-	}
-	next := w.chain.Nonce(chain.Sequence{Chain: chainID, Sender: who.address, Key: key})
-	w.mine(wallet.Tempo{
-		Chain: chainID, MaxFee: 1000 * gwei, MaxPriorityFee: gwei, Gas: 100_000, NonceKey: key, Nonce: next,
-		Calls: []chain.Call{{To: &who.address}},
-	}.Sign(who.owner))
-}

@@ -47,9 +47,8 @@ type replica struct {
 	behind time.Duration // the store's, when last leased from: what its adapter knows
 	random *rand.ChaCha8
 
-	mu     sync.Mutex
-	points map[string]int // how often a crash point was passed
-	crash  string         // where it is to crash
+	mu    sync.Mutex
+	crash string // the point at which it has crashed
 }
 
 // start begins a life. It serves when it has opened what it needs.
@@ -57,10 +56,8 @@ func (w *world) start(seat int) {
 	w.lives++
 	r := &replica{
 		world: w, seat: seat, id: fmt.Sprintf("replica%d.%d", seat, w.lives),
-		parked: map[*call]bool{}, points: map[string]int{}, crash: w.crashNext,
-		skew: w.agenda.between(-w.plan.Crowd.Skew, w.plan.Crowd.Skew),
+		parked: map[*call]bool{}, skew: w.agenda.between(-w.plan.Crowd.Skew, w.plan.Crowd.Skew),
 	}
-	w.crashNext = ""
 	var key [32]byte
 	binary.BigEndian.PutUint64(key[:], w.plan.Seed)
 	binary.BigEndian.PutUint64(key[8:], uint64(w.lives)) //nolint:gosec // small
@@ -151,8 +148,8 @@ func (r *replica) live(ctx context.Context) error {
 func (r *replica) pass(point string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.points[point]++
-	if r.crash == point && r.points[point] > 1 { // not at the first: let it come to something
+	if !r.dead.Load() && r.world.crashes.pass(point) {
+		r.crash = point
 		r.dead.Store(true)
 	}
 }
@@ -167,11 +164,6 @@ func (w *world) kill(r *replica, why string) {
 	w.faults[why]++
 	w.agenda.trace.add("kill", r.id, why)
 	w.judge.seals.killed(r)
-	for point, n := range r.points {
-		if n > 0 {
-			w.passed[point] += n
-		}
-	}
 	r.frozen.Store(false)
 	r.api = nil
 	left := make([]*call, 0, len(r.parked))

@@ -28,6 +28,7 @@ type Report struct {
 	Faults     map[string]int
 	Some       map[string]int
 	Points     map[string]int // crash points that were passed
+	Judged     map[string]int // cases of each promise, as [promise.Cases] counts them
 	Processor  time.Duration  // that living through it took
 	Notes      []string
 }
@@ -83,6 +84,7 @@ func (w *world) sound() bool { return len(w.judge.violations) == 0 }
 // heal ends all trouble and waits until all is quiet.
 func (w *world) heal() bool {
 	w.healed, w.storeDown, w.load.stalled = true, 0, false
+	w.crashes.disarm()
 	if w.plan.Crowd.Gone {
 		w.redisEra++ // what it was told is gone with it
 	}
@@ -176,7 +178,7 @@ func (w *world) report() Report {
 	return Report{
 		Plan: w.plan, Trace: w.agenda.trace.sum, Violations: w.judge.violations, Simulated: w.agenda.now(),
 		Requests: w.judge.requests, Retries: w.judge.retries, Events: w.judge.events, Sent: w.judge.sent,
-		Steps: w.agenda.steps, Lives: w.lives, Faults: w.faults, Some: w.some, Points: w.passed, Notes: w.notes,
+		Steps: w.agenda.steps, Lives: w.lives, Faults: w.faults, Some: w.some, Points: w.crashes.counts(), Judged: w.judge.judged(), Notes: w.notes,
 	}
 }
 
@@ -198,6 +200,9 @@ func Sometimes(relayed bool) []string {
 	}
 	for _, point := range points(false) {
 		all = append(all, "crash at "+point)
+	}
+	for _, n := range judgedAlways() {
+		all = append(all, caseOf(n))
 	}
 	return all
 }

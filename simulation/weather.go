@@ -4,10 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/commands/canceler"
-	"github.com/tempo-watchtower/watchtower/commands/notifier"
-	"github.com/tempo-watchtower/watchtower/commands/relayer"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
@@ -115,19 +111,26 @@ func (w *world) reorg() {
 	if a.chance(w.plan.Chain.Conflict) {
 		rivals = w.load.rivals(depth)
 	}
-	reinject := a.chance(w.plan.Chain.Reinject)
+	w.fork(depth, a.chance(w.plan.Chain.Reinject), rivals)
+}
+
+// fork has other blocks take the place of the newest, which bring what rivals have signed if
+// they can.
+func (w *world) fork(depth int, reinject bool, rivals [][]byte) {
+	head := w.chain.Head()
 	var left []chain.Block
 	for number := head.Number; number > head.Number-uint64(depth); number-- { //nolint:gosec // small
 		b, _ := w.chain.Canonical(number)
 		left = append(left, b)
 	}
-	if err := w.chain.Reorg(depth, reinject, rivals...); err != nil && len(rivals) > 0 {
+	err := w.chain.Reorg(depth, reinject, rivals...)
+	if err != nil && len(rivals) > 0 {
 		rivals = nil
 		err = w.chain.Reorg(depth, reinject)
-		if err != nil {
-			w.note("reorg: %v", err)
-			return
-		}
+	}
+	if err != nil {
+		w.note("reorg: %v", err)
+		return
 	}
 	for _, b := range left {
 		w.judge.left[b.Hash] = true
@@ -223,15 +226,6 @@ func (w *world) storeWeather() {
 	})
 }
 
-// points are where a replica can be made to crash, and where one with a relay half can.
-func points(relayed bool) []string {
-	all := append(commands.CrashPoints(), canceler.CrashPoints()...)
-	if relayed {
-		all = append(append(all, relayer.CrashPoints()...), notifier.CrashPoints()...)
-	}
-	return all
-}
-
 func (w *world) replicaWeather() {
 	c, a := w.plan.Crowd, w.agenda
 	anybody := func() *replica { return w.seats[a.rand.IntN(len(w.seats))] }
@@ -241,12 +235,7 @@ func (w *world) replicaWeather() {
 			w.kill(r, "replica: crash with all others")
 		}
 	})
-	w.often(c.Point, "crash at a point", func() {
-		r, all := anybody(), points(w.relayed())
-		if r != nil && !r.dead.Load() {
-			r.crash, r.points = all[a.rand.IntN(len(all))], map[string]int{}
-		}
-	})
+	w.often(c.Point, "crash at a point", w.crashes.arm)
 	w.often(c.Pause, "pause", func() {
 		if r := anybody(); r != nil && r.api != nil && !r.frozen.Load() {
 			w.faults["replica: paused"]++

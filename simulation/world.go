@@ -37,11 +37,12 @@ type world struct {
 
 	settings    settings.Settings // of the relay half
 	signers     []account
-	signersDown time.Duration // until when nobody signs
-	market      uint64        // what gas costs while fees do not rise, in gwei
-	lanes       *laneJudge    // nil without a relay half
-	wishes      *wishes       // likewise
-	hooks       *hooks        // nil when no webhooks are called
+	signersDown time.Duration                  // until when nobody signs
+	market      uint64                         // what gas costs while fees do not rise, in gwei
+	rivals      map[chain.Sequence]chain.Block // where somebody else has used a signer's key last
+	lanes       *laneJudge                     // nil without a relay half
+	wishes      *wishes                        // likewise
+	hooks       *hooks                         // nil when no webhooks are called
 
 	store     *memory.Store
 	views     *views
@@ -52,13 +53,13 @@ type world struct {
 	nodes map[string]*node
 	hosts []string // in order
 
-	seats     []*replica
-	lives     int
-	running   sync.WaitGroup
-	crashNext string // where the next life is to crash
-	closing   bool
-	resting   bool // no replica is to start
-	redisEra  int
+	seats    []*replica
+	lives    int
+	running  sync.WaitGroup
+	crashes  *crashes
+	closing  bool
+	resting  bool // no replica is to start
+	redisEra int
 
 	admitted uint64
 	waiting  []*call // for what they are to be told to happen
@@ -71,7 +72,6 @@ type world struct {
 	judge  *judge
 	faults map[string]int
 	some   map[string]int // what happened at least once
-	passed map[string]int // crash points
 	notes  []string
 	owners map[string]*replica // of leases
 }
@@ -95,8 +95,8 @@ func (w *world) note(format string, args ...any) {
 // newWorld makes a world in which nothing runs yet.
 func newWorld(p Plan, log *slog.Logger) (*world, error) {
 	w := &world{
-		plan: p, agenda: newAgenda(p.Seed), log: log, nodes: map[string]*node{},
-		faults: map[string]int{}, some: map[string]int{}, passed: map[string]int{}, owners: map[string]*replica{},
+		plan: p, agenda: newAgenda(p.Seed), log: log, crashes: newCrashes(p), nodes: map[string]*node{},
+		rivals: map[chain.Sequence]chain.Block{}, faults: map[string]int{}, some: map[string]int{}, owners: map[string]*replica{},
 	}
 	var err error
 	if w.master, err = payload.NewMaster([]byte("a key that all replicas have, 32 ")[:payload.KeyBytes]); err != nil {

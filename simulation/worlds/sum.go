@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -20,10 +21,12 @@ type sum struct {
 	sent, steps, lives        int
 	wall, busy                time.Duration
 	faults, some, points      map[string]int
+	judged                    map[string]int // cases of each promise
+	in                        map[string]int // how many worlds had a fault, or something that happened
 }
 
 func newSum() *sum {
-	return &sum{faults: map[string]int{}, some: map[string]int{}, points: map[string]int{}}
+	return &sum{faults: map[string]int{}, some: map[string]int{}, points: map[string]int{}, judged: map[string]int{}, in: map[string]int{}}
 }
 
 func (s *sum) add(r simulation.Report) {
@@ -34,9 +37,12 @@ func (s *sum) add(r simulation.Report) {
 	s.requests, s.retries, s.events = s.requests+r.Requests, s.retries+r.Retries, s.events+r.Events
 	s.sent, s.steps, s.lives = s.sent+r.Sent, s.steps+r.Steps, s.lives+r.Lives
 	s.busy += r.Processor
-	for into, from := range map[*map[string]int]map[string]int{&s.faults: r.Faults, &s.some: r.Some, &s.points: r.Points} {
+	for into, from := range map[*map[string]int]map[string]int{&s.faults: r.Faults, &s.some: r.Some, &s.points: r.Points, &s.judged: r.Judged} {
 		for name, n := range from {
 			(*into)[name] += n
+			if n > 0 && into != &s.points {
+				s.in[name]++
+			}
 		}
 	}
 }
@@ -74,10 +80,14 @@ func (s *sum) print(out io.Writer) {
 	for _, part := range []struct {
 		title  string
 		counts map[string]int
-	}{{"faults", s.faults}, {"it happened", s.some}, {"crash points passed", s.points}} {
+	}{{"faults", s.faults}, {"it happened", s.some}, {"crash points passed", s.points}, {"promises", s.judged}} {
 		fmt.Fprintf(w, "\n%s\n", part.title) //nolint:errcheck // likewise
 		for _, name := range slices.Sorted(maps.Keys(part.counts)) {
-			row("  "+name, part.counts[name])
+			said := strconv.Itoa(part.counts[name])
+			if n := s.in[name]; n > 0 {
+				said += fmt.Sprintf(" in %d worlds", n)
+			}
+			row("  "+name, said)
 		}
 	}
 }
@@ -86,7 +96,7 @@ func (s *sum) print(out io.Writer) {
 func (s *sum) happened(relay bool) error {
 	var missing []string
 	for _, name := range simulation.Sometimes(relay) {
-		if s.some[name]+s.faults[name] == 0 {
+		if s.some[name]+s.faults[name]+s.judged[name] == 0 {
 			missing = append(missing, name)
 		}
 	}
