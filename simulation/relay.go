@@ -94,7 +94,7 @@ func ExpandRelay(seed uint64, hours float64) Plan {
 	}
 	p.Relay.Look, p.Relay.Undo = d.of(5*time.Second, 20*time.Second, time.Minute), d.rate(1)
 	p.Crowd.Point = 0
-	if often := d.about(3 * time.Minute); seed%pointless != pointless-1 {
+	if often := d.about(4 * time.Minute); seed%pointless != pointless-1 {
 		p.Crowd.Point = often
 	}
 	return p

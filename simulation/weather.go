@@ -235,6 +235,12 @@ func (w *world) replicaWeather() {
 			w.kill(r, "replica: crash with all others")
 		}
 	})
+	if c.Point > 0 { // those by turn early enough for somebody to come by
+		half := time.Duration(w.plan.Hours / 2 * float64(time.Hour))
+		for range pointsFirst {
+			a.after(a.between(0, half), "crash at a point", w.crashes.arm)
+		}
+	}
 	w.often(c.Point, "crash at a point", w.crashes.arm)
 	w.often(c.Pause, "pause", func() {
 		if r := anybody(); r != nil && r.api != nil && !r.frozen.Load() {
