@@ -1,6 +1,7 @@
 package relayer
 
 import (
+	"errors"
 	"log/slog"
 	"testing"
 
@@ -99,5 +100,29 @@ func TestSharesKeepRows(t *testing.T) {
 	must(t, w.turns(second, 1))
 	if a, b := first.held.State.InFlight(), second.held.State.InFlight(); a != 2 || b != 8 {
 		t.Errorf("they have %d and %d", a, b)
+	}
+}
+
+// A claim may be for more than the lane has room for, as what is claimed first cannot be
+// carried on. What is left of it goes to whom it is for.
+func TestSharesOfMoreThanRoom(t *testing.T) {
+	w, first, second := pair(t)
+	first.Settings.Budget = 2
+	stuck := w.some(0, 3, &w.lane.Sender)
+	for _, r := range stuck[:2] {
+		w.reverts[r.ID()] = errAway
+	}
+	ids := w.ask(append(stuck, w.some(100, 2, nil)...)...)
+	for range 6 {
+		for _, a := range []*actor{first, second} {
+			if err := w.turns(a, 1); err != nil && !errors.Is(err, errAway) {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i, id := range ids[2:] {
+		if w.intent(id).Place == nil {
+			t.Errorf("%d waits", i)
+		}
 	}
 }
