@@ -7,6 +7,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
 // Intents that cannot be carried on, for whatever reason, keep no others waiting, however
@@ -31,6 +32,7 @@ func TestPutOff(t *testing.T) {
 			w := newWorld(t)
 			w.settings.Budget = 2
 			a := w.worker()
+			a.News.tellPart(a.News.open(), part{true, chain.Address{1}, w.lane.Key, []string{"hot"}, signer.Share{InFlight: 2}})
 			var ids []chain.IntentID
 			for n := range many * w.settings.Budget {
 				r := w.request(n, c.change(n)...)

@@ -153,6 +153,7 @@ func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, err
 	if pools == nil || len(others) == 0 || a.claim {
 		return claimed, nil
 	}
+	mine.Room = a.reach(room) // it may be more than there is room for, of which the rest is given back
 	kept, left := a.split(claimed, mine, others, now)
 	if len(left) == 0 {
 		return kept, nil
