@@ -45,6 +45,9 @@ type Desk struct {
 	// taken on before is not asked about again for its outcome: a refusal only keeps an
 	// intent from coming into being.
 	Allow func(ctx context.Context, r intent.Request) error
+	// Most is the most that anybody here offers for a unit of gas of a chain, for what an
+	// intent wants; nil knows of no bound.
+	Most func(of chain.ID) intent.Amount
 	// Told, when set, is called with each answer to a request: for whoever counts.
 	Told func(a Answer)
 	// AtOnce is how many of one batch are taken on at once; at least 1.
@@ -185,22 +188,34 @@ func CheckWebhook(ctx context.Context, g Guard, which, url string) error {
 // for it, else by what takes its nonce. nil is an operator, who may for every client. Of
 // one that is another's nothing is told: [intent.ErrUnknown].
 func (d *Desk) Cancel(ctx context.Context, client *string, id chain.IntentID, detail string, meta event.Meta) Answer {
-	return d.wish(ctx, client, id, intent.Cancel{Detail: detail, At: d.Now()}, meta)
+	return d.wish(ctx, client, id, meta, func(intent.Request) (intent.Command, error) {
+		return intent.Cancel{Detail: detail, At: d.Now()}, nil
+	})
 }
 
-// SpeedUp has the next attempts pay at least fee for a unit of gas. For client see
-// [Desk.Cancel].
+// SpeedUp has the next attempts pay at least fee for a unit of gas. More than anybody here
+// offers is refused ([intent.ErrOverCeiling]): it would be cut to the most, which is not what
+// was asked for. For client see [Desk.Cancel].
 func (d *Desk) SpeedUp(ctx context.Context, client *string, id chain.IntentID, fee intent.Amount, meta event.Meta) Answer {
-	return d.wish(ctx, client, id, intent.SpeedUp{Fee: fee, At: d.Now()}, meta)
+	return d.wish(ctx, client, id, meta, func(r intent.Request) (intent.Command, error) {
+		if d.Most != nil && fee.Cmp(d.Most(r.Chain)) > 0 {
+			return nil, intent.ErrOverCeiling.Because("on chain %s at most %s is offered here, not %s", r.Chain, d.Most(r.Chain), fee)
+		}
+		return intent.SpeedUp{Fee: fee, At: d.Now()}, nil
+	})
 }
 
-func (d *Desk) wish(ctx context.Context, client *string, id chain.IntentID, c intent.Command, meta event.Meta) Answer {
+func (d *Desk) wish(ctx context.Context, client *string, id chain.IntentID, meta event.Meta, of func(intent.Request) (intent.Command, error)) Answer {
 	r, err := d.Intents.Load(ctx, intent.Stream(id))
 	if err != nil {
 		return Answer{Err: err}
 	}
 	if r.State.Status() == intent.StatusAbsent || client != nil && *client != r.State.Requested.Request.Client {
 		return Answer{Err: intent.ErrUnknown}
+	}
+	c, err := of(r.State.Requested.Request)
+	if err != nil {
+		return Answer{Err: err}
 	}
 	if r, err = d.handle(ctx, id, r, c, meta); err != nil {
 		return Answer{Err: err}

@@ -272,6 +272,17 @@ func TestWishes(t *testing.T) {
 	if a := d.Cancel(t.Context(), nil, chain.IntentID{7}, "", event.Meta{}); !errors.Is(a.Err, intent.ErrUnknown) {
 		t.Errorf("nobody's: %v", a.Err)
 	}
+	most := intent.NewAmount(8)
+	d.Most = func(of chain.ID) intent.Amount {
+		if of != asked().Chain {
+			t.Errorf("chain %s is asked about", of)
+		}
+		return most
+	}
+	if a := d.SpeedUp(t.Context(), &shop, id, intent.NewAmount(9), event.Meta{}); !errors.Is(a.Err, intent.ErrOverCeiling) {
+		t.Errorf("more than anybody offers: %+v", a)
+	}
+	most = intent.NewAmount(10)
 	for _, known := range []bool{false, true} {
 		a := d.SpeedUp(t.Context(), &shop, id, intent.NewAmount(9), event.Meta{})
 		if a.Err != nil || a.Known != known || a.State.Floor != intent.NewAmount(9) {

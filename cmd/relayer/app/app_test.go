@@ -65,7 +65,8 @@ func TestDesk(t *testing.T) {
 	db, err := embedded.Open("", embedded.Options{Window: 16})
 	must(t, err)
 	defer func() { must(t, db.Close()) }()
-	desk := Desk(resolved(t, "--signers-allowed="+list(alice), "--pools=hot="+list(alice)),
+	s := resolved(t, "--signers-allowed="+list(alice), "--pools=hot="+list(alice))
+	desk := Desk(s,
 		relayer.Intents{Store: db.Log(), Codec: intent.Codec()}, time.Now, rand.Reader)
 	ask := func(r intent.Request) intake.Answer {
 		return desk.Create(t.Context(), []intent.Request{r}, event.Meta{Actor: "test"})[0]
@@ -119,6 +120,14 @@ func TestDesk(t *testing.T) {
 	}
 	if head, err := db.Log().Head(t.Context()); err != nil || head != 2 {
 		t.Errorf("the log is at %d (%v), want two intents", head, err)
+	}
+	r := good(onTempo)
+	r.Key += onTempo.String()
+	if a := desk.SpeedUp(t.Context(), nil, r.ID(), intent.Amount(s.On(onTempo).Fee.Ceiling), event.Meta{Actor: "test"}); !errors.Is(a.Err, intent.ErrOverCeiling) {
+		t.Errorf("it may offer as much as what takes its place: %v", a.Err)
+	}
+	if a := desk.SpeedUp(t.Context(), nil, r.ID(), intent.Amount(s.On(onTempo).Fee.Most().MaxFee), event.Meta{Actor: "test"}); a.Err != nil {
+		t.Error(a.Err)
 	}
 }
 

@@ -20,6 +20,7 @@ const batchAtOnce = 64
 func Desk(s settings.Settings, intents relayer.Intents, now func() time.Time, random io.Reader) *intake.Desk {
 	d := &intake.Desk{
 		Intents: intents, Chains: map[chain.ID]func(intent.Request) error{},
+		Most:   func(of chain.ID) intent.Amount { return intent.Amount(s.On(of).Fee.Most().MaxFee) },
 		AtOnce: batchAtOnce, Now: now, Random: random,
 	}
 	for _, c := range s.Delivery.Chains {
