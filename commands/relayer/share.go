@@ -180,7 +180,7 @@ func (a *actor) split(claimed []intent.Claimed, mine signer.Share, others []sign
 		}
 	}
 	mine.InFlight += len(claimed) - free
-	mine.Room = max(mine.Room-(len(claimed)-free), 0) // a claim may be for more: see [actor.reach]
+	mine.Room -= len(claimed) - free
 	share := signer.Claim(free, mine, others)
 	for _, c := range claimed {
 		_, shared := since[c.ID]
