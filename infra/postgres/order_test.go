@@ -118,26 +118,29 @@ func TestTwoProcesses(t *testing.T) {
 		})
 	}
 	for r := range 4 {
-		all.Go(func() {
-			at := event.Position(0)
-			for b, err := range reader.db.Log.Subscribe(ctx, 0, event.Filter{}, 3+10*r) {
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				for _, e := range b.Events {
-					if at++; e.Position != at {
-						t.Errorf("position %d came as number %d", e.Position, at)
-						return
-					}
-				}
-				if at == writers*appends {
-					return
-				}
-			}
-		})
+		all.Go(func() { inOrder(ctx, t, reader.db.Log, 0, writers*appends, 3+10*r) })
 	}
 	all.Wait()
+}
+
+// inOrder reads on behind a position up to another, in batches of at most so many, and
+// checks that positions come one after the other.
+func inOrder(ctx context.Context, t *testing.T, l *postgres.Log, at, to event.Position, batch int) {
+	for b, err := range l.Subscribe(ctx, at, event.Filter{}, batch) {
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, e := range b.Events {
+			if at++; e.Position != at {
+				t.Errorf("position %d came as number %d", e.Position, at)
+				return
+			}
+		}
+		if at >= to {
+			return
+		}
+	}
 }
 
 // TestReadersComeAndGo has a reader beside others that come and go, so that the log's end
@@ -146,31 +149,13 @@ func TestReadersComeAndGo(t *testing.T) {
 	one := open(t, postgres.Options{})
 	l, ctx := one.db.Log, soon(t)
 	const appends, others, stay = 600, 8, 5
-	inOrder := func(after event.Position, most int) {
-		at := after
-		for b, err := range l.Subscribe(ctx, after, event.Filter{}, 7) {
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			for _, e := range b.Events {
-				if at++; e.Position != at {
-					t.Errorf("position %d came as number %d", e.Position, at)
-					return
-				}
-			}
-			if at >= after+event.Position(most) || at == appends {
-				return
-			}
-		}
-	}
 	var all sync.WaitGroup
-	all.Go(func() { inOrder(0, appends) })
+	all.Go(func() { inOrder(ctx, t, l, 0, appends, 7) })
 	var written atomic.Int64
 	for range others {
 		all.Go(func() {
 			for at := written.Load(); at < appends; at = written.Load() {
-				inOrder(event.Position(at), stay)
+				inOrder(ctx, t, l, event.Position(at), event.Position(min(at+stay, appends)), 7)
 			}
 		})
 	}
