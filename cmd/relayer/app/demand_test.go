@@ -1,7 +1,6 @@
 package app
 
 import (
-	"crypto/rand"
 	"slices"
 	"testing"
 	"time"
@@ -9,10 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/relayer"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
-	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
@@ -46,12 +43,7 @@ func TestLanded(t *testing.T) {
 		if died {
 			facts = facts[:4]
 		}
-		for _, c := range facts {
-			origin, err := commands.Begin(rand.Reader, event.Meta{Actor: lane.Actor})
-			must(t, err)
-			_, err = lanes.Handle(t.Context(), lane.Stream(id), c, origin)
-			must(t, err)
-		}
+		handle(t, lanes, id, facts...)
 		verdict := &tx.Verdict{Status: tx.StatusExecuted, Block: block(at)}
 		row := tx.Work{Chain: onTempo, Hash: hash, Sender: who, NonceKey: id.Key, Phase: tx.Open, NextAt: time.Now()}
 		changes = append(changes, tx.Change{Chain: onTempo, Hash: hash, Open: &row})

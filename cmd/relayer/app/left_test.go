@@ -26,12 +26,7 @@ func TestLeft(t *testing.T) {
 	lanes := relayer.Lanes{Store: db.Log(), Codec: lane.Codec()}
 	do := func(id chain.Sequence, all ...lane.Command) {
 		t.Helper()
-		for _, c := range all {
-			origin, err := commands.Begin(rand.Reader, event.Meta{Actor: lane.Actor})
-			must(t, err)
-			_, err = lanes.Handle(t.Context(), lane.Stream(id), c, origin)
-			must(t, err)
-		}
+		handle(t, lanes, id, all...)
 	}
 	one := []chain.IntentID{{1}}
 	reserves := func(who chain.Address, key byte) chain.Sequence {
@@ -67,5 +62,16 @@ func TestLeft(t *testing.T) {
 	holds()
 	if len(kept.lanes) != 1 || !kept.lanes[here] {
 		t.Errorf("%v are kept in mind", kept.lanes)
+	}
+}
+
+// handle has a lane carry out commands.
+func handle(t *testing.T, lanes relayer.Lanes, id chain.Sequence, all ...lane.Command) {
+	t.Helper()
+	for _, c := range all {
+		origin, err := commands.Begin(rand.Reader, event.Meta{Actor: lane.Actor})
+		must(t, err)
+		_, err = lanes.Handle(t.Context(), lane.Stream(id), c, origin)
+		must(t, err)
 	}
 }
