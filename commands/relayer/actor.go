@@ -49,6 +49,7 @@ type actor struct {
 	front   front
 	fresh   map[chain.Hash][]byte // signed here, and not handed to delivery yet
 	told    string                // the trouble that the log was told of
+	toldAt  time.Time             // when
 	failing time.Time             // when the signer failed last
 	witness lane.Witness          // when the chain was last asked for the nonce it wants
 	drift   int64                 // as of then, see [Turn]
@@ -114,7 +115,7 @@ func (a *actor) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		a.tell(err)
+		a.tell(err, a.Now())
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -132,22 +133,26 @@ const gather = 5 * time.Millisecond
 // toldMax bounds what is logged of trouble, in bytes: many nonces may have the same.
 const toldMax = 1024
 
-// tell logs trouble when it begins, changes and ends.
-func (a *actor) tell(trouble error) {
+// tellEvery is how often the log is told of trouble that lasts: whoever begins to read it
+// later has to find why intents wait.
+const tellEvery = time.Minute
+
+// tell logs trouble when it begins, changes and ends, and now and then while it lasts.
+func (a *actor) tell(trouble error, now time.Time) {
 	text := ""
 	if trouble != nil {
 		text = trouble.Error()
 		text = text[:min(len(text), toldMax)]
 	}
 	switch {
-	case text == a.told:
+	case text == a.told && (trouble == nil || now.Sub(a.toldAt) < tellEvery):
 		return
 	case trouble != nil:
 		a.Log.Warn("lane is in trouble", "lane", lane.Stream(a.ID), "err", text)
 	default:
 		a.Log.Info("lane is out of trouble", "lane", lane.Stream(a.ID))
 	}
-	a.told = text
+	a.told, a.toldAt = text, now
 }
 
 // turn takes the next steps with all nonces. What fails is tried again by the next turn;

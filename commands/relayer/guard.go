@@ -1,7 +1,6 @@
 package relayer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,8 +83,7 @@ func (a *actor) admit(ctx context.Context) error {
 	}
 	a.crash("budget.reserved")
 	var admitted, back []*job
-	var trouble, first error
-	waiting := 0
+	var trouble error
 	held := map[intent.Row]bool{} // rows of which one has to wait
 	for i, j := range a.ready {
 		row := requests[i].Waiting(0).Row
@@ -100,11 +98,10 @@ func (a *actor) admit(ctx context.Context) error {
 			} else if held[row] {
 				back = append(back, j)
 			}
-			waiting, first = waiting+1, cmp.Or(first, why)
+			if why != nil {
+				a.waits(why) // which tells of it, until it is looked at again
+			}
 		}
-	}
-	if waiting > 0 {
-		trouble = errors.Join(trouble, fmt.Errorf("%d intents have to wait, one because %w", waiting, first))
 	}
 	a.ready = admitted
 	return errors.Join(trouble, a.giveBack(ctx, idsOf(back)))

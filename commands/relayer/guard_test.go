@@ -98,6 +98,7 @@ func TestHaltedRow(t *testing.T) {
 	w.halt(ofClient("ann"))
 	w.goOn(a, 3)
 	w.resume(ofClient("ann"))
+	w.clock.pass(w.settings.Claim)
 	w.until(a, "it is done", w.ended(intent.StatusCompleted, ids...))
 	w.rising(ids...)
 	w.judge()

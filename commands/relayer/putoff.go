@@ -45,14 +45,16 @@ func (a *actor) putOff(id chain.IntentID) bool {
 // unclear is what could not be found out about an intent that keeps its claim.
 type unclear struct {
 	why   error
+	since time.Time
 	until time.Time
 }
 
-// waits keeps in mind why an intent waits that keeps its claim: of several the first.
+// waits keeps in mind why an intent waits that keeps its claim: of several the first, for
+// as long as the log is told of it once.
 func (a *actor) waits(why error) {
 	now := a.Now()
-	if !now.Before(a.unclear.until) {
-		a.unclear.why = why
+	if !now.Before(a.unclear.until) || now.Sub(a.unclear.since) >= tellEvery {
+		a.unclear.why, a.unclear.since = why, now
 	}
 	a.unclear.until = now.Add(a.Settings.Claim)
 }

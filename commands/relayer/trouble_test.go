@@ -1,0 +1,46 @@
+package relayer
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/budget"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// While intents wait for want of budget the log says so about once a minute, and does not
+// say that all is well between their claims; when there is room again it says that.
+func TestTroubleIsToldAgain(t *testing.T) {
+	w := newWorld(t)
+	a := w.worker()
+	var text bytes.Buffer
+	a.Log = slog.New(slog.NewTextHandler(&text, nil))
+	w.limit(budget.Account{Kind: budget.OnChain}, 1, plenty)
+	ids := w.ask(w.request(1), w.request(2), w.request(3))
+	step := func(seconds int) (troubles, ends int) {
+		text.Reset()
+		for range seconds {
+			a.tell(w.turns(a, 1), w.clock.now())
+			w.clock.pass(time.Second)
+		}
+		return strings.Count(text.String(), `"lane is in trouble"`), strings.Count(text.String(), `"lane is out of trouble"`)
+	}
+	if began, ends := step(30); began != 1 || ends != 0 {
+		t.Errorf("in half a minute it is told %d times, and %d times that it is over: %s", began, ends, text.String())
+	}
+	if !strings.Contains(text.String(), "budget-over-limit") {
+		t.Errorf("it does not say why: %s", text.String())
+	}
+	if again, ends := step(180); again < 2 || again > 4 || ends != 0 {
+		t.Errorf("in three minutes it is told %d times again, and %d times that it is over: %s", again, ends, text.String())
+	}
+	w.limit(budget.Account{Kind: budget.OnChain}, plenty, plenty)
+	if again, ends := step(60); again > 1 || ends != 1 {
+		t.Errorf("after that it is told %d times, and %d times that it is over: %s", again, ends, text.String())
+	}
+	w.until(a, "all are done", w.ended(intent.StatusCompleted, ids...))
+	w.judge()
+}
