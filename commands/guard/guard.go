@@ -195,6 +195,14 @@ func (g *Guard) Allow(ctx context.Context, id chain.Sequence, token lane.Token, 
 	return answers, nil
 }
 
+// Check says what Allow would answer for a request by these states, and sets nothing aside.
+func Check(switches safeguard.State, key signer.State, purse budget.State, now time.Time, id chain.Sequence, r intent.Request, c budget.Charge) error {
+	if err := may(switches, key, id, &r); err != nil || !purse.Limited() {
+		return err
+	}
+	return purse.Check(budget.DayOf(now), budget.Lane{Signer: id.Sender, NonceKey: id.Key}, c)
+}
+
 // may refuses what is not to be signed for, whatever it costs.
 func may(switches safeguard.State, key signer.State, id chain.Sequence, r *intent.Request) error {
 	if !key.Signs() {

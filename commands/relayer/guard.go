@@ -30,12 +30,12 @@ func (a *actor) room(ctx context.Context) (int, error) {
 	return min(max(room, 0), claimMax), nil
 }
 
-// chargeOf is the worst that an attempt for an intent can cost, at this fee.
-func (a *actor) chargeOf(j *job, offered chain.Fee) budget.Charge {
-	r := j.intent.State.Requested.Request
+// chargeOf is the worst that an attempt for an intent can cost, at this gas limit and fee.
+func chargeOf(of intent.Requested, gas uint64, offered chain.Fee) budget.Charge {
+	r := of.Request
 	return budget.Charge{
-		Purpose: budget.Purpose{Intent: j.id}, Client: r.Client, Subject: r.Subject,
-		Sum: budget.Sum{Fee: chain.Amount(offered.MaxFee).Times(j.gas), Value: valueOf(r)},
+		Purpose: budget.Purpose{Intent: of.ID}, Client: r.Client, Subject: r.Subject,
+		Sum: budget.Sum{Fee: chain.Amount(offered.MaxFee).Times(gas), Value: valueOf(r)},
 	}
 }
 
@@ -167,7 +167,7 @@ func (a *actor) allowed(ctx context.Context, orders []order) (allowed []order, t
 func (a *actor) asked(o order) (*intent.Request, budget.Charge) {
 	r := o.job.intent.State.Requested.Request
 	if !o.intent.IsZero() {
-		return &r, a.chargeOf(o.job, o.offer.Fee)
+		return &r, chargeOf(o.job.intent.State.Requested, o.job.gas, o.offer.Fee)
 	}
 	fee := chain.Amount(o.offer.Fee.MaxFee).Times(a.noOpGas(o.Nonce))
 	c := budget.Charge{Purpose: purposeOf(o.standing), Sum: budget.Sum{Fee: fee}}

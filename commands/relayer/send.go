@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
@@ -145,26 +146,37 @@ func (a *actor) inspect(ctx context.Context, c intent.Claimed, untimely error) (
 			return nil, untimely
 		}
 	}
-	gas, err := a.Node.Gas(ctx, a.ID, request)
-	if commands.IsRefusal(err) {
-		return nil, a.fail(ctx, j, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	j.gas = gas
-	offer, err := a.Fees.Offer(ctx, a.termsOf(it))
+	q, err := a.Quote(ctx, it)
 	switch {
 	case commands.IsRefusal(err) && !errors.Is(err, fee.ErrMarket):
 		return nil, a.fail(ctx, j, err)
-	case err == nil && offer.Payer != nil && a.Payer == nil:
-		err = fmt.Errorf("%s is to pay, whose key is not here", offer.Payer)
+	case err == nil && q.Payer != nil && a.Payer == nil:
+		err = fmt.Errorf("%s is to pay, whose key is not here", q.Payer)
 	}
 	if err != nil {
 		return nil, err
 	}
-	j.worst = a.chargeOf(j, offer.Fee)
+	j.gas, j.worst = q.Gas, q.Worst
 	return j, nil
+}
+
+// Quote is what an intent's first attempt takes in a lane, as of now.
+type Quote struct {
+	Gas   uint64
+	Worst budget.Charge  // what it may cost
+	Payer *chain.Address // who pays the fee, nil if the sender does
+}
+
+// Quote finds that out before an intent has a nonce. Its refusals are those of [Chain.Gas]
+// and [Fees.Offer], of which [fee.ErrMarket] alone passes; any other error says that it is
+// not known now.
+func (l *Lane) Quote(ctx context.Context, it intent.State) (q Quote, err error) {
+	if q.Gas, err = l.Node.Gas(ctx, l.ID, it.Requested.Request); err != nil {
+		return q, err
+	}
+	offer, err := l.Fees.Offer(ctx, l.termsOf(it))
+	q.Worst, q.Payer = chargeOf(it.Requested, q.Gas, offer.Fee), offer.Payer
+	return q, err
 }
 
 // fail ends an intent that can never be carried out. If that is refused it has come out

@@ -113,12 +113,12 @@ func (a *actor) price(ctx context.Context, o *order) (err error) {
 }
 
 // termsOf are the terms of an intent's first attempt.
-func (a *actor) termsOf(it intent.State) fee.Terms {
+func (l *Lane) termsOf(it intent.State) fee.Terms {
 	gas := it.Requested.Request.Gas
 	return fee.Terms{
-		Legacy: a.Format.Type == 0, Urgency: fee.Urgency(gas.Urgency), Floor: chain.Price(it.Floor),
+		Legacy: l.Format.Type == 0, Urgency: fee.Urgency(gas.Urgency), Floor: chain.Price(it.Floor),
 		MaxFee: chain.Price(gas.MaxFee), MaxPriorityFee: chain.Price(gas.MaxPriorityFee),
-		Sender: a.ID.Sender, Token: gas.FeeToken, Sponsored: gas.Sponsored,
+		Sender: l.ID.Sender, Token: gas.FeeToken, Sponsored: gas.Sponsored,
 	}
 }
 

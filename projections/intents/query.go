@@ -72,6 +72,16 @@ func (q Query) List(ctx context.Context, f Filters, before event.Position, limit
 	return projections.Documents[Row](ctx, q.DB, Name, text, args...)
 }
 
+// Waiting returns at most limit rows of a chain's intents that have no nonce, and are for
+// any of these by [intent.From.Name], oldest first.
+func Waiting(ctx context.Context, db projections.Querier, on chain.ID, from []string, limit int) ([]Row, error) {
+	var where projections.Where
+	where.And("chain = %s", int64(on))
+	where.And("status = %s", string(intent.StatusWaiting))
+	projections.AndIn(&where, "wants", from)
+	return projections.Documents[Row](ctx, db, Name, fmt.Sprintf("SELECT data FROM intents%s ORDER BY position LIMIT %d", &where, limit), where.Args...)
+}
+
 // list is the statement that answers List.
 func list(f Filters, before event.Position, limit int) (text string, args []any) {
 	var where projections.Where

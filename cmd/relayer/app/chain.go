@@ -22,8 +22,7 @@ type served struct {
 
 func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
 	format, on := r.settings.Formats.Of(id), r.settings.On(id)
-	n := node{Estimator: relayer.Estimator{Chain: id, Type: written(format).Type, Policy: on.Fee}, reader: pool.Reader()}
-	n.Trials, n.Market = n.reader, n.reader.Market(on.Fee.History, on.Fee.Percentiles()...)
+	n := nodeOf(r.settings, id, pool)
 	c := &served{relay: r, Relayer: &relayer.Relayer{
 		Chain: id, Lanes: r.lanes, Intents: r.intents, Transactions: r.in.Transactions, Vault: r.in.Vault,
 		Queue: r.queue, Node: n, Blocks: r.in.Ports.Storage.Board, Fees: pricing{n.Estimator, id, on.Fee.Most().MaxFee, r.metrics}, Format: written(format),
@@ -89,6 +88,15 @@ func written(f settings.Format) relayer.Format {
 type node struct {
 	relayer.Estimator
 	reader *rpc.Reader
+}
+
+// nodeOf is a chain as its lanes ask it.
+func nodeOf(s settings.Settings, id chain.ID, pool *rpc.Pool) node {
+	reader, policy := pool.Reader(), s.On(id).Fee
+	return node{reader: reader, Estimator: relayer.Estimator{
+		Chain: id, Type: written(s.Formats.Of(id)).Type, Policy: policy, Trials: reader,
+		Market: reader.Market(policy.History, policy.Percentiles()...),
+	}}
 }
 
 // Next is what nonce the chain wants next, as of a block that as many endpoints as have

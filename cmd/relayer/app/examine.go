@@ -121,7 +121,7 @@ func (e *Examination) Facts(ctx context.Context, id chain.Sequence) (doctor.Fact
 	on := e.settings.On(id.Chain)
 	f := doctor.Facts{ID: id, Rules: doctor.Rules{
 		Policy: on.Fee, Legacy: e.settings.Formats.Of(id.Chain) == settings.Legacy, NoOpGas: on.Lane.NoOpGas, First: written(e.settings.Formats.Of(id.Chain)).First,
-		Budget: on.Lane.Budget, Stall: on.Lane.Stall, Look: on.Lane.Look,
+		Budget: on.Lane.Budget, Stall: on.Lane.Stall, Look: on.Lane.Look, Claim: on.Lane.Claim,
 	}}
 	e.askChain(ctx, &f)
 	in, err := delivery.InspectStores(ctx, e.settings.Delivery, e.log)
@@ -140,10 +140,11 @@ func (e *Examination) Facts(ctx context.Context, id chain.Sequence) (doctor.Fact
 	if f.NodeErr == nil && f.Regressed() { // or it was final before the log was read
 		f.Witness, f.NodeErr = e.node(id.Chain).Next(ctx, id, false)
 	}
-	return f, nil
+	f.Waits, err = e.waits(ctx, in, f)
+	return f, err
 }
 
-func (e *Examination) node(id chain.ID) node { return node{reader: e.pools[id].Reader()} }
+func (e *Examination) node(id chain.ID) node { return nodeOf(e.settings, id, e.pools[id]) }
 
 // askChain asks what the chain says. What it does not is left out, or said why.
 func (e *Examination) askChain(ctx context.Context, f *doctor.Facts) {
@@ -191,7 +192,9 @@ func isKnown(ctx context.Context, pool *rpc.Pool, hash chain.Hash) *bool {
 func (e *Examination) lease(ctx context.Context, in delivery.Inspection, id chain.Sequence, now time.Time) (l doctor.Lease) {
 	name := (&relayer.Lane{ID: id}).LeaseName()
 	var err error
+	l.Where = "Redis"
 	if e.leases == nil {
+		l.Where = "the database " + e.settings.Delivery.Database.String()
 		l.Holder, l.Until, err = in.Work.Lease(ctx, name)
 	} else {
 		var left time.Duration
@@ -199,7 +202,7 @@ func (e *Examination) lease(ctx context.Context, in delivery.Inspection, id chai
 		l.Until = now.Add(left)
 	}
 	if err != nil {
-		return doctor.Lease{Unknown: err.Error()}
+		return doctor.Lease{Where: l.Where, Unknown: err.Error()}
 	}
 	l.Runs = l.Holder != "" && l.Until.After(now)
 	return l

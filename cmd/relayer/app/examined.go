@@ -35,12 +35,7 @@ func readLog(ctx context.Context, log streamed, f *doctor.Facts) error {
 	if err != nil {
 		return err
 	}
-	var b budget.State
-	if err := fold(ctx, log, budget.Stream(id.Chain), budget.Codec(), func(e budget.Event) { b = b.Evolve(e) }); err != nil {
-		return err
-	}
-	f.Exhausted = b.Exhausted(budget.DayOf(f.Now), id.Sender)
-	return nil
+	return fold(ctx, log, budget.Stream(id.Chain), budget.Codec(), func(e budget.Event) { f.Budget = f.Budget.Evolve(e) })
 }
 
 // readFront reads about the nonces that wait: their intents, and the attempts at the first.

@@ -108,7 +108,7 @@ func Diagnose(f Facts) Diagnosis {
 		d.Front = f.waiting(front)
 	}
 	d.Holes = f.holes()
-	for _, look := range []func(Facts) []Finding{chainUnknown, unheld, held, cursor, holes, front, full} {
+	for _, look := range []func(Facts) []Finding{chainUnknown, unheld, held, cursor, holes, front, full, waits} {
 		d.Findings = append(d.Findings, look(f)...)
 	}
 	d.Well = len(d.Findings) == 0

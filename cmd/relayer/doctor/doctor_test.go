@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
@@ -54,10 +56,10 @@ func placed(key string, nonce uint64, change func(*intent.Request)) intent.State
 // facts are those of a lane at cursor 5 that does well, with more events.
 func facts(more ...lane.Event) Facts {
 	f := Facts{
-		ID: chain.Sequence{Chain: 1, Sender: alice}, Now: now, Opened: now.Add(-time.Hour), Lease: Lease{Holder: "process 1", Until: now.Add(time.Second), Runs: true},
+		ID: chain.Sequence{Chain: 1, Sender: alice}, Now: now, Opened: now.Add(-time.Hour), Lease: Lease{Where: "the database", Holder: "process 1", Until: now.Add(time.Second), Runs: true},
 		Market:  chain.Market{Next: new(chain.Price), Suggested: price(1)},
 		Balance: new(chain.Amount), Txs: map[chain.Hash]Tx{}, Intents: map[chain.IntentID]intent.State{},
-		Rules: Rules{Policy: fee.Default(), NoOpGas: 100_000, Budget: 3, Stall: 30 * time.Second, Look: time.Minute},
+		Rules: Rules{Policy: fee.Default(), NoOpGas: 100_000, Budget: 3, Stall: 30 * time.Second, Look: time.Minute, Claim: 10 * time.Second},
 	}
 	*f.Market.Next, *f.Balance = price(10), chain.NewAmount(1_000_000)
 	f.BaseFee = f.Market.Next
@@ -80,6 +82,14 @@ func with(f Facts, change func(*Facts)) Facts {
 }
 
 func yes(b bool) *bool { return &b }
+
+// limited has the chain's fees limited for the day.
+func limited(most uint64) func(*Facts) {
+	return func(f *Facts) {
+		limit := chain.NewAmount(most)
+		f.Budget = f.Budget.Evolve(budget.LimitSet{Account: budget.Account{Kind: budget.OnChain}, Limit: budget.Limit{Fee: &limit}})
+	}
+}
 
 // cases are lanes, each with something about it.
 func cases() map[string]Facts {
@@ -111,7 +121,7 @@ func cases() map[string]Facts {
 			f.Lane, f.Opened, f.Lease = lane.State{}, time.Time{}, Lease{}
 		}),
 		"not-held":             with(facts(), func(f *Facts) { f.Lease.Runs = false }),
-		"lease-unknown":        with(facts(), func(f *Facts) { f.Lease = Lease{Unknown: "no answer"} }),
+		"lease-unknown":        with(facts(), func(f *Facts) { f.Lease = Lease{Where: "Redis", Unknown: "no answer"} }),
 		"chain-unknown":        with(facts(), func(f *Facts) { f.NodeErr, f.MarketErr = errors.New("no\x1b[2J answer"), errors.New("none") }),
 		"external-use":         with(facts(), func(f *Facts) { f.Witness.Nonce = 8 }),
 		"chain-went-back":      with(facts(reserved(first), lane.Landed{Nonce: 5, Final: true}), func(f *Facts) { f.Witness.Nonce = 5 }),
@@ -146,7 +156,22 @@ func cases() map[string]Facts {
 		"halted": with(facts(), func(f *Facts) {
 			f.Switches = f.Switches.Evolve(safeguard.Halted{Scope: safeguard.Scope{Kind: safeguard.Deployment}, Actor: "ann", Reason: "fire", At: now})
 		}),
-		"budget-spent": with(facts(), func(f *Facts) { f.Exhausted = true }),
+		"budget-spent":         with(facts(), limited(0)),
+		"budget-spent, nearly": with(facts(), limited(1)),
+		"waits": with(facts(), func(f *Facts) {
+			limited(1 << 60)(f)
+			f.Waits = []Wait{
+				{ID: first, Since: now.Add(-time.Hour), Why: budget.ErrSpent.Because("it takes 7 in fees")},
+				{ID: request("fits").ID(), Since: now.Add(-time.Minute)},
+				{ID: other, Since: now.Add(-2 * time.Hour), Why: fmt.Errorf("%w", budget.ErrSpent.Because("it takes 8 in fees"))},
+			}
+		}),
+		"waits, for the node": with(facts(), func(f *Facts) {
+			f.Waits = []Wait{{ID: first, Since: now.Add(-time.Hour), Why: errors.New("eth_estimateGas: insufficient\x1b[2J funds")}}
+		}),
+		"waits, for the market": with(facts(), func(f *Facts) {
+			f.Waits = []Wait{{ID: first, Since: now.Add(-time.Hour), Why: fee.ErrMarket}}
+		}),
 	}
 }
 
@@ -187,8 +212,12 @@ func TestDiagnoses(t *testing.T) {
 func TestPageNamesEveryFinding(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/relayer.md")
 	check(t, err)
-	source, err := os.ReadFile("findings.go")
-	check(t, err)
+	var source []byte
+	for _, name := range []string{"findings.go", "waits.go"} {
+		text, err := os.ReadFile(name)
+		check(t, err)
+		source = append(source, text...)
+	}
 	codes := map[string]bool{}
 	for name := range cases() {
 		code, _, _ := strings.Cut(name, ",")

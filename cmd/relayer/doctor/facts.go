@@ -6,6 +6,7 @@ package doctor
 import (
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
@@ -37,9 +38,12 @@ type Facts struct {
 	MarketErr error
 	Balance   *chain.Amount // nil is not known
 
-	Signer    signer.State
-	Switches  safeguard.State
-	Exhausted bool // nothing is left of the day's budget for fees
+	Signer   signer.State
+	Switches safeguard.State
+	Budget   budget.State // the chain's
+
+	// Waits are the oldest of the intents that wait for a nonce, and may get one of this lane.
+	Waits []Wait
 
 	// Txs are the attempts at the first nonce that waits for the chain, and Intents those
 	// that hold nonces which wait for something.
@@ -49,8 +53,16 @@ type Facts struct {
 	Rules Rules
 }
 
+// Wait is an intent that waits for a nonce.
+type Wait struct {
+	ID    chain.IntentID
+	Since time.Time
+	Why   error // what the lane's holder would hear if it asked now; nil is nothing
+}
+
 // Lease is who may work on a lane.
 type Lease struct {
+	Where  string    `json:"where,omitempty"` // it was looked for
 	Holder string    `json:"holder,omitempty"`
 	Until  time.Time `json:"until,omitzero"` // by the clock of who keeps the leases
 	Runs   bool      `json:"runs"`
@@ -75,6 +87,7 @@ type Rules struct {
 	Budget  int
 	Stall   time.Duration
 	Look    time.Duration
+	Claim   time.Duration // after so long an intent that waits is looked at again
 }
 
 // slots are the open nonces.

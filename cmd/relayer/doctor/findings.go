@@ -31,15 +31,15 @@ func unheld(f Facts) []Finding {
 			"A relayer that has the signer's key opens it when it starts; a lane of another nonce key when an intent asks for it.",
 			"Start a relayer with the key, or look at signers.allowed and lane.formats if one runs.")
 	case f.Lease.Unknown != "":
-		return one("lease-unknown", "It is not known who has the lane's lease: "+f.Lease.Unknown+".", "", "")
+		return one("lease-unknown", fmt.Sprintf("It is not known who has the lane's lease, which is in %s: %s.", f.Lease.Where, f.Lease.Unknown), "", "")
 	case f.Lease.Runs:
 		return nil
 	case !f.ID.Key.IsZero() && f.Lane.InFlight() == 0:
 		return nil // it is given up when no intent asks for it
 	}
-	return one("not-held", fmt.Sprintf("Nobody holds the lane: its last holder opened it at %s, and its lease does not run.", stamp(f.Opened)),
+	return one("not-held", fmt.Sprintf("Nobody holds the lane: its last holder opened it at %s, and its lease, which was looked for in %s, does not run.", stamp(f.Opened), f.Lease.Where),
 		"What was signed is delivered all the same by any replica; nothing new is signed, bumped or settled until a relayer with the key runs.",
-		"Start a relayer that has the key of "+f.ID.Sender.String()+".")
+		"Start a relayer that has the key of "+f.ID.Sender.String()+". If one runs, see whether its lane.leases, and what they are kept in, are those of this configuration.")
 }
 
 // held is about what keeps anything from being signed.
@@ -70,11 +70,7 @@ func held(f Facts) (all []Finding) {
 		all = append(all, Finding{"halted", fmt.Sprintf("A switch keeps anything from being signed: %v.", err), "What was signed before is delivered.",
 			fmt.Sprintf("relayer safeguards resume --reason …, or with --chain %s, of the same scope", f.ID.Chain)})
 	}
-	if f.Exhausted {
-		all = append(all, Finding{"budget-spent", "Nothing is left of the day's budget for fees.", "It goes on at midnight UTC, or with what comes back of what was set aside.",
-			fmt.Sprintf("relayer budgets set %s …", f.ID.Chain)})
-	}
-	return all
+	return append(all, f.spent()...)
 }
 
 // cursor is about nonces that somebody else has used, or that were jumped over.

@@ -1,0 +1,73 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/doctor"
+	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
+	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
+	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/commands/guard"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/projections/intents"
+)
+
+// How many intents that wait are looked at for a lane, and how many are read to find as
+// many; since when they wait at least, and how many nodes are asked about at once.
+const (
+	waitsMost   = 20
+	waitsRead   = 200
+	waitsAfter  = 5 * time.Second
+	waitsAtOnce = 4
+)
+
+// waits are the oldest intents that could get a nonce of a lane and have none, and what its
+// holder would hear about each if it asked now. Nothing is asked that writes.
+func (e *Examination) waits(ctx context.Context, in delivery.Inspection, f doctor.Facts) ([]doctor.Wait, error) {
+	of := intent.Claim{Lane: f.ID, Pools: e.settings.Pools.Of(f.ID.Sender)}
+	rows, err := intents.Waiting(ctx, in.Work.View(), f.ID.Chain, of.Names(), waitsRead)
+	if err != nil {
+		return nil, err
+	}
+	var waits []doctor.Wait
+	var states []intent.State
+	for _, row := range rows {
+		key, chosen := row.Request().LaneKey()
+		if chosen && key != f.ID.Key || !chosen && f.ID.Key != protocolKey || len(waits) == waitsMost {
+			continue
+		}
+		id := row.Request().ID()
+		var it intent.State
+		if err := fold(ctx, in.Log, intent.Stream(id), intent.Codec(), func(e intent.Event) { it = it.Evolve(e) }); err != nil {
+			return nil, err
+		}
+		if it.Status() == intent.StatusWaiting && f.Now.Sub(it.Requested.At) >= waitsAfter {
+			waits, states = append(waits, doctor.Wait{ID: id, Since: it.Requested.At}), append(states, it)
+		}
+	}
+	if f.NodeErr != nil {
+		return waits, nil // that is why, for all of them
+	}
+	return waits, commands.Each(len(waits), waitsAtOnce, func(i int) error {
+		waits[i].Why = e.wouldHear(ctx, f, states[i])
+		return nil
+	})
+}
+
+// wouldHear is what keeps a lane's holder from giving an intent a nonce, as of now.
+func (e *Examination) wouldHear(ctx context.Context, f doctor.Facts, it intent.State) error {
+	id, format := f.ID, e.settings.Formats.Of(f.ID.Chain)
+	n := e.node(id.Chain)
+	l := relayer.Lane{Relayer: &relayer.Relayer{Chain: id.Chain, Node: n, Fees: n, Format: written(format)}, ID: id}
+	q, err := l.Quote(ctx, it)
+	if err != nil {
+		return err
+	}
+	if q.Payer != nil && (e.settings.Signers.FeePayer == nil || format != settings.Tempo) {
+		return fmt.Errorf("%s is to pay, who is not signers.fee-payer", q.Payer)
+	}
+	return guard.Check(f.Switches, f.Signer, f.Budget, f.Now, id, it.Requested.Request, q.Worst)
+}
