@@ -93,7 +93,7 @@ func (a *actor) admit(ctx context.Context) error {
 		case lasting(why, *requests[i]):
 			trouble = errors.Join(trouble, a.fail(ctx, j, why))
 		default:
-			if held[row] = row.Order != ""; held[row] && a.putOff(j.id) {
+			if held[row] = row.Order != ""; held[row] && a.putOff(j.id, requests[i].Waiting(0).From) {
 				a.leaves = true
 			} else if held[row] {
 				back = append(back, j)

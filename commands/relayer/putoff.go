@@ -7,13 +7,17 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
 // The queue is claimed from its head. What stands there and cannot be carried on, as its gas
 // is not known, or it may not pay enough or not be signed for now, would be claimed again and
 // again while what stands behind it waits. So it is given back at first, as it may have been a
 // moment's trouble, and keeps its claim until that lapses when it was not one; and while
-// nothing of what is claimed can be carried on, the next claim is for twice as much.
+// nothing of what is claimed can be carried on, the next claim is for twice as much. It may be
+// the trouble of this lane's signer alone, who lacks the value, say: so what others of a pool
+// may carry out is given back again once its claim has lapsed, for as long as they need to
+// come by.
 
 // putOffMax bounds how many intents are kept in mind that could not be carried on.
 const putOffMax = 10 * claimMax
@@ -23,7 +27,7 @@ type delay struct{ first, last time.Time }
 
 // putOff notes that an intent cannot be carried on, and reports whether that has been so for
 // long, by which it is to keep its claim.
-func (a *actor) putOff(id chain.IntentID) bool {
+func (a *actor) putOff(id chain.IntentID, from intent.From) bool {
 	now := a.Now()
 	over := func(_ chain.IntentID, d delay) bool { return now.Sub(d.last) > 2*a.Settings.Claim }
 	if len(a.delayed) >= putOffMax {
@@ -39,7 +43,11 @@ func (a *actor) putOff(id chain.IntentID) bool {
 	}
 	d.last = now
 	a.delayed[id] = d
-	return now.Sub(d.first) >= a.Settings.Poll
+	long := now.Sub(d.first) >= a.Settings.Poll
+	if long && from.Signer == nil {
+		delete(a.delayed, id)
+	}
+	return long
 }
 
 // unclear is what could not be found out about an intent that keeps its claim.

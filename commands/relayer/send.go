@@ -89,7 +89,7 @@ func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
 	var ids []chain.IntentID
 	kept := map[intent.Row]bool{} // rows of which one was given back, or is somewhere else
 	for i, c := range claimed {
-		if elsewhere[i] || back[i] && a.putOff(c.ID) {
+		if elsewhere[i] || back[i] && a.putOff(c.ID, c.From) {
 			kept[c.Row], a.leaves = true, a.leaves || c.Row != intent.Row{}
 			if why[i] != nil {
 				a.waits(why[i])

@@ -183,6 +183,7 @@ func (a *actor) split(claimed []intent.Claimed, mine signer.Share, others []sign
 	mine.Room -= len(claimed) - free
 	share := signer.Claim(free, mine, others)
 	for _, c := range claimed {
+		delete(a.since, c.ID)
 		_, shared := since[c.ID]
 		if shared && share <= 0 {
 			left = append(left, c.ID)
@@ -193,6 +194,11 @@ func (a *actor) split(claimed []intent.Claimed, mine signer.Share, others []sign
 			delete(since, c.ID)
 		}
 		kept = append(kept, c)
+	}
+	for id, first := range a.since { // others have it, and may yet give it back
+		if now.Sub(first) <= 2*a.Settings.Claim && len(since) < putOffMax {
+			since[id] = first
+		}
 	}
 	a.since = since
 	return kept, left

@@ -1,8 +1,10 @@
 package relayer
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -124,5 +126,54 @@ func TestSharesOfMoreThanRoom(t *testing.T) {
 		if w.intent(id).Place == nil {
 			t.Errorf("%d waits", i)
 		}
+	}
+}
+
+// unclearFor are nodes that do not tell what gas a sender's calls need, who lacks their value.
+type unclearFor struct {
+	*world
+	poor chain.Address
+}
+
+func (u unclearFor) Gas(ctx context.Context, s chain.Sequence, r intent.Request) (uint64, error) {
+	if s.Sender == u.poor {
+		return 0, errors.New("insufficient funds for transfer")
+	}
+	return u.world.Gas(ctx, s, r)
+}
+
+// One lane of a pool cannot carry on what the pool is asked for, and has least to do: the
+// other does it, whoever looks first each time.
+func TestSharesOfWhoCannot(t *testing.T) {
+	for name, poorFirst := range map[string]bool{"who cannot looks first": true, "who can looks first": false} {
+		t.Run(name, func(t *testing.T) {
+			w, able, poor := pair(t)
+			r := *able.Relayer
+			r.Node = unclearFor{w, poor.ID.Sender}
+			able.Relayer, poor.Relayer = &r, &r
+			w.ask(w.some(0, 6, &able.ID.Sender)...)
+			must(t, w.turns(able, 1))
+			ids := w.ask(append(w.some(100, 10, nil), w.request(200, inRow), w.request(201, inRow))...)
+			order := []*actor{able, poor}
+			if poorFirst {
+				slices.Reverse(order)
+			}
+			for range 60 {
+				for _, a := range order {
+					for _, at := range []*actor{a, able, poor} {
+						if at == a || at.box.claim { // it is time, or it was woken
+							_ = w.turns(at, 1) // the poor one tells what keeps them
+						}
+					}
+					w.clock.pass(w.settings.Poll / 2)
+				}
+				w.feed()
+			}
+			for i, id := range ids {
+				if w.intent(id).Place == nil {
+					t.Errorf("%d waits", i)
+				}
+			}
+		})
 	}
 }
