@@ -9,11 +9,11 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
 // The doctor says why intents wait: a budget has no room for them, though something is left
-// of it. It sets nothing aside, and when there is
-// room they are carried out, and all is well.
+// of it. It sets nothing aside, and when there is room they are carried out, and all is well.
 func TestDoctorTellsWhyIntentsWait(t *testing.T) {
 	t.Parallel()
 	on(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
@@ -23,7 +23,8 @@ func TestDoctorTellsWhyIntentsWait(t *testing.T) {
 		c, operator := w.client(t, s), w.operator(s)
 		budgets, everybody := fmt.Sprintf("/budgets/%d", w.id), map[string]any{"kind": "chain"}
 		operator.order(t, http.MethodPut, budgets, map[string]any{"account": everybody, "fee": "100"})
-		w.create(t, []client{c}, w.one(0, "first"), w.one(0, "second"), w.one(0, "third"))
+		asked := []intent.Request{w.one(0, "first"), w.one(0, "second"), w.one(0, "third")}
+		w.create(t, []client{c}, asked...)
 		var d diagnosis
 		why := func(what string) bool {
 			return slices.ContainsFunc(d.Findings, func(f struct{ Code, Says, Next, Do string }) bool {
@@ -34,7 +35,8 @@ func TestDoctorTellsWhyIntentsWait(t *testing.T) {
 			d = w.doctor(t, 0)
 			return why("Of 3 intents that wait, which are the oldest, 3 get no nonce of this lane: budget-over-limit") && len(d.Findings) == 2
 		})
-		if !d.has("budget-spent") || !why(w.one(0, "first").ID().String()) {
+		oldest := func(r intent.Request) bool { return why(r.ID().String()) } // any, as they are asked for at once
+		if !d.has("budget-spent") || !slices.ContainsFunc(asked, oldest) {
 			t.Errorf("it is told %+v", d.Findings)
 		}
 		w.says(t, 1, "relayer budgets set "+w.id.String(), nil, "doctor", wallet.Dev(0).Address().String())
