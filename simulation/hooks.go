@@ -198,6 +198,16 @@ func (h *hooks) disabled(id notice.EndpointID) {
 	}
 }
 
+// startOver is told that the queue is lost. Without a relay half nobody waits for it.
+func (h *hooks) startOver() {
+	if h == nil {
+		return
+	}
+	for _, r := range h.receivers {
+		r.startOver()
+	}
+}
+
 // reported is told what came of an attempt. Who answers in time is not told to have failed,
 // unless it is the replica that stood still.
 func (h *hooks) reported(n notice.Report) {

@@ -159,7 +159,8 @@ func (r *receiver) tend() {
 	})
 }
 
-// inTime judges that who is well does not wait for others.
+// inTime judges that who is well does not wait for others. Once the queue was lost what it
+// knew comes first again, however long that takes.
 func (r *receiver) inTime() {
 	most := tellTime(r.hooks.world.plan)
 	if !r.well() || most == 0 {
@@ -167,7 +168,7 @@ func (r *receiver) inTime() {
 	}
 	late := 0
 	for _, since := range r.owed {
-		if time.Since(since) > most {
+		if min(time.Since(since), time.Since(r.again)) > most {
 			late++
 		}
 	}

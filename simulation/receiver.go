@@ -43,6 +43,8 @@ type receiver struct {
 	forgotten map[notice.Ref]bool      // of that, what it knew once
 	failed    map[notice.Ref]bool      // an attempt at it was not answered with success
 	dead      map[notice.Ref]bool      // its owner was shown
+	retold    map[notice.Ref]bool      // it knows, and is told again since the queue was lost
+	again     time.Time                // when it was last told of these
 }
 
 // What a receiver's name means.
@@ -161,6 +163,14 @@ func (r *receiver) forget() {
 	}
 }
 
+// startOver has it told again all that it knows, as the queue is lost.
+func (r *receiver) startOver() {
+	r.retold = map[notice.Ref]bool{}
+	for _, n := range r.known(r.consumer) {
+		r.retold[n] = true
+	}
+}
+
 // known are the notices that a consumer was told.
 func (r *receiver) known(c *intents.Consumer) (all []notice.Ref) {
 	for _, id := range slices.SortedFunc(maps.Keys(r.hooks.of), func(a, b chain.IntentID) int { return bytes.Compare(a[:], b[:]) }) {
@@ -236,6 +246,10 @@ func (r *receiver) take(req *http.Request, body []byte) {
 	ref := notice.Ref{Intent: n.Intent, Seq: n.Sequence}
 	if r.consumer.Came(n.Intent, n.Sequence) {
 		w.some[hookAgain]++
+	}
+	if r.retold[ref] {
+		delete(r.retold, ref)
+		r.again = time.Now()
 	}
 	if r.failed[ref] {
 		w.some[hookRetried]++

@@ -283,6 +283,7 @@ func (w *world) lose(work bool) {
 		w.loseViews()
 		if work {
 			w.store.LoseWork()
+			w.hooks.startOver()
 			w.owners = map[string]*replica{}
 		}
 		w.resting = false
