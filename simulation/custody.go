@@ -16,10 +16,13 @@ import (
 func (r *replica) ring() (*keys.Ring, error) {
 	var signers []*keys.Signer
 	for _, a := range r.world.signers {
-		one, err := keys.InCustody(a.custody.SPKI(), func(ctx context.Context, digest chain.Hash) (signature []byte, err error) {
+		one, err := keys.InCustody(a.custody.SPKI(), func(ctx context.Context, digest chain.Hash) ([]byte, error) {
+			var signature []byte
 			name := fmt.Sprintf("sign %s %s", a.address, digest)
-			err = r.call(ctx, signing, name, func() { signature = a.custody.Sign(digest, keystest.Trouble{}) })
-			return signature, err
+			if err := r.call(ctx, signing, name, func() { signature = a.custody.Sign(digest, keystest.Trouble{}) }); err != nil {
+				return nil, err // signature may yet be written to
+			}
+			return signature, nil
 		})
 		if err != nil {
 			return nil, err

@@ -43,7 +43,7 @@ type replica struct {
 	frozen atomic.Bool // its calls get no turn
 	thaws  time.Duration
 
-	skew   time.Duration // of its clock
+	skew   atomic.Int64  // of its clock, a time.Duration: it reads that while the world turns it
 	behind time.Duration // the store's, when last leased from: what its adapter knows
 	random *rand.ChaCha8
 
@@ -56,8 +56,9 @@ func (w *world) start(seat int) {
 	w.lives++
 	r := &replica{
 		world: w, seat: seat, id: fmt.Sprintf("replica%d.%d", seat, w.lives),
-		parked: map[*call]bool{}, skew: w.agenda.between(-w.plan.Crowd.Skew, w.plan.Crowd.Skew),
+		parked: map[*call]bool{},
 	}
+	r.skew.Store(int64(w.agenda.between(-w.plan.Crowd.Skew, w.plan.Crowd.Skew)))
 	var key [32]byte
 	binary.BigEndian.PutUint64(key[:], w.plan.Seed)
 	binary.BigEndian.PutUint64(key[8:], uint64(w.lives)) //nolint:gosec // small
@@ -90,7 +91,7 @@ func (w *world) gone(r *replica, err error) {
 }
 
 // now is the replica's clock.
-func (r *replica) now() time.Time { return time.Now().Add(r.skew) }
+func (r *replica) now() time.Time { return time.Now().Add(time.Duration(r.skew.Load())) }
 
 // Read draws the replica's random bytes.
 func (r *replica) Read(p []byte) (int, error) {

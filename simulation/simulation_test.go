@@ -137,6 +137,19 @@ func TestRelay(t *testing.T) {
 	several(t, 1, 3, func(seed uint64) Plan { return ExpandRelay(seed, short) })
 }
 
+// TestRestless lives through a small world whose replicas are disturbed without a pause, for
+// the race detector: what the world changes of a replica it changes while that runs, and what
+// is answered late is answered when nobody waits any more.
+func TestRestless(t *testing.T) {
+	several(t, 3, 3, func(seed uint64) Plan {
+		p := ExpandRelay(seed, short/4)
+		p.Crowd.Jump, p.Crowd.Skew = time.Second, 10*time.Second
+		p.Relay.Sign.Slow, p.Relay.Sign.Cut, p.Relay.Hooks.Slow = 0.5, 0.1, 0.5
+		p.Store.Slow, p.Store.Hang, p.Link.Slow = 0.02, 0.01, 0.1
+		return p
+	})
+}
+
 // several lives through the worlds of some seeds, up to the first in which a promise was
 // broken.
 func several(t *testing.T, first, last uint64, expand func(seed uint64) Plan) {

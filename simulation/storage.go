@@ -186,7 +186,7 @@ func (s storage) Lease(ctx context.Context, id chain.ID, holder string, ttl time
 		until time.Duration
 	}
 	a, err := asked(ctx, s, writing, fmt.Sprintf("lease work %s %d %d", id, limit, repeats), func(ctx context.Context) (a answer, err error) {
-		s.replica.behind = s.world.storeSkew - s.replica.skew
+		s.replica.behind = s.world.storeSkew - time.Duration(s.replica.skew.Load())
 		a.work, a.until, err = s.world.store.Lease(ctx, id, holder, ttl, limit, repeats)
 		return a, err
 	})

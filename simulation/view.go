@@ -58,8 +58,10 @@ func (v *views) close() error {
 func (s storage) view() *sql.DB {
 	db := sql.OpenDB(&link{views: func() *views { return s.world.views }, ask: func(ctx context.Context) (fate, error) {
 		var f fate
-		err := s.call(ctx, viewing, "view", func() { f = s.world.viewFate })
-		return f, err
+		if err := s.call(ctx, viewing, "view", func() { f = s.world.viewFate }); err != nil {
+			return fate{}, err // f may yet be written to
+		}
+		return f, nil
 	}})
 	db.SetMaxIdleConns(-1) // so that every transaction and query asks
 	s.replica.view = db

@@ -261,7 +261,7 @@ func (w *world) replicaWeather() {
 	w.often(c.Jump, "clock jumps", func() {
 		if r := anybody(); r != nil {
 			w.faults["replica: clock jumps"]++
-			r.skew = a.between(-c.Skew-time.Second, c.Skew+time.Second)
+			r.skew.Store(int64(a.between(-c.Skew-time.Second, c.Skew+time.Second)))
 		}
 	})
 	w.often(c.Rebuild, "rebuild", func() { w.lose(false) })
