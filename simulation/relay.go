@@ -204,7 +204,7 @@ func sometimesRelayed() []string {
 		givenBack + "an operator wants the nonce filled", givenBack + "the intent may not pay what gas costs",
 		givenBack + "the intent may not be signed for here and now", givenBack + "the intent was stopped",
 		"lane: lane.filled.v1", "lane: lane.unlanded.v1", "lane: lane.lost.v1", "lane: lane.reclaimed.v1",
-		"intent: intent.requeued.v1", "intent: intent.reorged.v1", "intent: intent.failed.v1", "intent: intent.canceled.v1",
+		"intent: intent.requeued.v1", "intent: intent.taken_over.v1", "intent: intent.reorged.v1", "intent: intent.failed.v1", "intent: intent.canceled.v1",
 		hookAgain, hookRetried, hookUnknown, hookGone, hookEnabled, hookRedelivered, hookRecalled, hookTried,
 		"webhook: TxAccepted", "webhook: TxSubmitted", "webhook: TxReceiptUpdated", "webhook: TxConfirmed",
 		"webhook: TxConfirmed of a new fork", "webhook: TxReplaced", "webhook: TxFailed",

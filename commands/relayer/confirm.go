@@ -301,7 +301,7 @@ func (a *actor) ruleOut(ctx context.Context, s standing, by chain.Block) error {
 	}
 	s.stale, s.unread = true, true // whatever comes of it
 	lost := intent.Requeue{
-		Assignment: s.job.intent.State.Assignment, Evidence: intent.Evidence{Kind: intent.Rival, Block: by}, At: a.Now(),
+		Assignment: s.job.intent.State.Assignment, Token: uint64(a.token), Evidence: intent.Evidence{Kind: intent.Rival, Block: by}, At: a.Now(),
 	}
 	s.job.intent, err = a.Intents.HandleOnce(ctx, intent.Stream(s.id), s.job.intent, lost, origin)
 	return err

@@ -122,7 +122,7 @@ func (f *feeding) happen(dice *mathrand.Rand, r intent.Request) {
 		intent.Assign{Assignment: s.Assignment + 1, Place: place, Token: 1, At: at},
 		intent.Assign{Assignment: s.Assignment + 1, Place: place, Token: 1, At: at},
 		intent.Attempt{Assignment: s.Assignment, Kind: intent.First, Hash: chain.Keccak([]byte(r.Key), fmt.Append(nil, dice.Int())), At: at},
-		intent.Requeue{Assignment: s.Assignment, Evidence: intent.Evidence{Kind: intent.Released}, At: at},
+		intent.Requeue{Assignment: s.Assignment, Token: s.Token, Evidence: intent.Evidence{Kind: intent.Released}, At: at},
 		intent.Requeue{Assignment: s.Assignment, Evidence: intent.Evidence{Kind: intent.Rival, Block: block}, At: at},
 		intent.Announce{Hash: last, Receipt: chain.Receipt{Block: block, Status: 1}, Confirmations: []chain.Block{block}, Settled: dice.IntN(2) == 0, At: at},
 		intent.Announce{Hash: last, Receipt: chain.Receipt{Block: block, Status: uint64(dice.IntN(2))}, Confirmations: []chain.Block{block}, Settled: true, At: at},

@@ -26,11 +26,12 @@ const (
 
 // place tells intents which nonces they have, and takes back those for which nothing was
 // signed and that are not wanted. As long as it is not known of whom a lower nonce is, those
-// in a row wait: it may be one before them.
+// in a row wait: it may be one before them. Those of a row that an earlier holder has told
+// hear that the lane is another's: he may not know, and give a nonce back that is to be signed for.
 func (a *actor) place(ctx context.Context) error {
 	var rows [][]standing // each in order; the first that goes elsewhere takes the rest along
 	at, away := map[intent.Row]int{}, map[intent.Row]bool{}
-	var back []standing
+	var back, taken []standing
 	unread := false
 	for _, s := range a.slots() {
 		it := s.job.intent.State
@@ -40,6 +41,9 @@ func (a *actor) place(ctx context.Context) error {
 		case s.stale:
 			unread = true
 		case a.placed(s) && it.Stop.Reason == "":
+			if row.Order != "" && it.Token < uint64(a.token) {
+				taken = append(taken, s)
+			}
 		case it.Place != nil && !a.placed(s) && it.End == nil, row.Order != "" && away[row]:
 			away[row], back = true, append(back, s)
 		case a.placed(s), it.Place != nil, it.End != nil, it.Requested.ID.IsZero(), !a.mayCarryOut(request):
@@ -52,11 +56,14 @@ func (a *actor) place(ctx context.Context) error {
 			rows = append(rows, []standing{s})
 		}
 	}
+	trouble := each(a, taken, func(s standing) error {
+		return unlessRefused(a.tellPlace(ctx, s, s.job.intent.State.Assignment))
+	})
 	refused := make([][]standing, len(rows))
-	trouble := commands.Each(len(rows), a.Settings.AtOnce, func(i int) (err error) {
+	trouble = errors.Join(trouble, commands.Each(len(rows), a.Settings.AtOnce, func(i int) (err error) {
 		refused[i], err = a.assign(ctx, rows[i])
 		return err
-	})
+	}))
 	if len(rows) > 0 {
 		a.crash("intents.assigned")
 	}
@@ -85,9 +92,7 @@ func (a *actor) yield(ctx context.Context) error {
 // that has another place is somebody else's, and so are those after it.
 func (a *actor) assign(ctx context.Context, row []standing) (refused []standing, err error) {
 	for i, s := range row {
-		err := a.tellIntent(ctx, s.job, intent.Assign{
-			Assignment: s.job.intent.State.Assignment + 1, Place: a.placeOf(s.Nonce), Token: uint64(a.token), At: a.Now(),
-		})
+		err := a.tellPlace(ctx, s, s.job.intent.State.Assignment+1)
 		switch {
 		case errors.Is(err, intent.ErrAssigned):
 			return append(refused, row[i:]...), nil
@@ -98,6 +103,12 @@ func (a *actor) assign(ctx context.Context, row []standing) (refused []standing,
 		}
 	}
 	return refused, nil
+}
+
+// tellPlace tells an intent which nonce it has with an assignment: the next one, or the one
+// that it has.
+func (a *actor) tellPlace(ctx context.Context, s standing, assignment int) error {
+	return a.tellIntent(ctx, s.job, intent.Assign{Assignment: assignment, Place: a.placeOf(s.Nonce), Token: uint64(a.token), At: a.Now()})
 }
 
 // release takes nonces back, for that reason from intents that are to be carried out all
@@ -118,7 +129,9 @@ func (a *actor) release(ctx context.Context, why string, back []standing) error 
 			continue
 		}
 		goesOn := s.job.intent.State.Stop.Reason == ""
-		gone := intent.Requeue{Assignment: s.job.intent.State.Assignment, Evidence: intent.Evidence{Kind: intent.Released}, At: a.Now()}
+		gone := intent.Requeue{
+			Assignment: s.job.intent.State.Assignment, Token: uint64(a.token), Evidence: intent.Evidence{Kind: intent.Released}, At: a.Now(),
+		}
 		if err := a.tellIntent(ctx, s.job, gone); err != nil {
 			kept[row], trouble = true, errors.Join(trouble, err)
 			continue

@@ -127,7 +127,7 @@ func TestRowBehindStaleHead(t *testing.T) {
 // The first of a row does have a nonce in the lane, and may lose it still: what is behind it
 // gets a higher one at once, unless it is not known that the first keeps its own.
 func TestRowBehindHeldHead(t *testing.T) {
-	requeue := intent.Requeue{Assignment: 1, Evidence: intent.Evidence{Kind: intent.Released}}
+	requeue := intent.Requeue{Assignment: 1, Token: 1, Evidence: intent.Evidence{Kind: intent.Released}}
 	for name, c := range map[string]struct {
 		becomes func(w *world, a *actor, away *string, head chain.IntentID)
 		waits   bool // for the head
@@ -270,5 +270,37 @@ func TestRowGivenBackInPart(t *testing.T) {
 		w.until(w.worker(), "the row is done", w.ended(intent.StatusCompleted, row...))
 		w.rising(row...)
 		w.judge()
+	}
+}
+
+// Who has lost a lane and does not know it wants to give back what its new holder is to sign
+// for, at whatever moment: the row lands in order, and no nonce is used up for nothing.
+func TestRowGivenBackByFormerHolder(t *testing.T) {
+	for name, after := range map[string]int{"at once": 0, "when the new one has read it": 1, "when the new one has told it": 2, "when it is signed": 3} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			former := w.worker()
+			row := w.ask(w.request(1, inRow), w.request(2, inRow), w.request(3, inRow))
+			w.steps(former, former.poll, former.look, former.take, former.place)
+			a := w.worker()
+			for i, step := range []func(context.Context) error{a.refresh, a.place, a.sign, a.record, a.hand} {
+				if i == after {
+					// Only the intent refuses it: the lane is asked after that.
+					if err := former.release(t.Context(), reasonMarket, former.slots()[:1]); err == nil {
+						t.Error("the lane has taken that")
+					}
+				}
+				w.steps(a, step)
+			}
+			w.until(a, "the row is done", w.ended(intent.StatusCompleted, row...))
+			w.rising(row...)
+			for slot := range w.state().Slots() {
+				t.Errorf("nonce %d is open", slot.Nonce)
+			}
+			if next := w.state().Next; next != uint64(len(row)) {
+				t.Errorf("%d nonces were used", next)
+			}
+			w.judge()
+		})
 	}
 }

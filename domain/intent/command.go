@@ -21,7 +21,8 @@ type Create struct {
 }
 
 // Assign says that a lane has reserved a nonce for the intent. Assignment is one more
-// than the intent has had. Whoever is refused gives the nonce back.
+// than the intent has had. Whoever is refused gives the nonce back. With the place of the
+// last assignment it says that a new holder of the lane goes on with that.
 type Assign struct {
 	Assignment int
 	Place      Place
@@ -31,9 +32,11 @@ type Assign struct {
 
 // Requeue says that the intent has lost the place of an assignment. All attempts of
 // that place have been recorded here before, or there were none: the lane knows, and
-// has decided so.
+// has decided so. What nothing was signed for only its holder gives back: that of a token
+// before the one that the intent has heard of last is refused.
 type Requeue struct {
 	Assignment int
+	Token      uint64 // of the lane's holder
 	Evidence   Evidence
 	At         time.Time
 }
@@ -133,6 +136,7 @@ const (
 const (
 	ErrAssigned       = event.Refusal("intent-assigned")        // it has a place, or had another meanwhile
 	ErrNotAssigned    = event.Refusal("intent-not-assigned")    // it does not have that place
+	ErrFenced         = event.Refusal("intent-fenced")          // another holder of the lane goes on with that place
 	ErrLive           = event.Refusal("intent-attempt-live")    // an attempt may land
 	ErrDeadlineOpen   = event.Refusal("deadline-still-open")    // there is time, or no deadline
 	ErrNotCanceling   = event.Refusal("intent-not-canceling")   // it is to be carried out

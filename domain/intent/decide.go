@@ -33,7 +33,7 @@ func (s State) assign(c Assign) ([]Event, error) {
 	case c.Assignment < 1 || c.Token == 0:
 		panic(fmt.Sprintf("intent: %+v is no assignment", c))
 	case s.Place != nil && c.Assignment == s.Assignment && c.Place == *s.Place:
-		return nil, nil
+		return s.takeOver(c), nil
 	case s.End != nil:
 		return nil, ErrSettled.Because("it is %s", s.End.Status)
 	case s.Place != nil || c.Assignment <= s.Assignment:
@@ -46,12 +46,23 @@ func (s State) assign(c Assign) ([]Event, error) {
 	return []Event{Assigned{s.Sequence + 1, c.Assignment, c.Place, c.Token, c.At}}, nil
 }
 
+// takeOver is only told of while the place may be given back.
+func (s State) takeOver(c Assign) []Event {
+	if c.Token <= s.Token || s.End != nil || s.live() {
+		return nil
+	}
+	return []Event{TakenOver{c.Assignment, c.Token, c.At}}
+}
+
 func (s State) requeue(c Requeue) ([]Event, error) {
 	if c.Assignment < s.Assignment || s.Place == nil && c.Assignment == s.Assignment {
 		return nil, nil // it has lost that place before
 	}
 	if c.Assignment != s.Assignment {
 		return nil, ErrNotAssigned.Because("it has had %d assignments", s.Assignment)
+	}
+	if c.Evidence.Kind == Released && c.Token < s.Token {
+		return nil, ErrFenced.Because("token %d is not that of the holder any more, who has %d", c.Token, s.Token)
 	}
 	if err := s.rulesOut(c.Evidence); err != nil {
 		return nil, err

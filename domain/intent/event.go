@@ -37,6 +37,14 @@ type Assigned struct {
 	At         time.Time `json:"at"`
 }
 
+// TakenOver: the lane has another holder, who has found that the intent has its place there.
+// What the holders before him decide about that place does not hold any more.
+type TakenOver struct {
+	Assignment int       `json:"assignment"`
+	Token      uint64    `json:"token"` // of the lane's new holder
+	At         time.Time `json:"at"`
+}
+
 // Evidence is why an intent has no place any more.
 type Evidence struct {
 	Kind EvidenceKind `json:"kind"`
@@ -185,6 +193,7 @@ type Canceled struct {
 
 func (Requested) fact()        {}
 func (Assigned) fact()         {}
+func (TakenOver) fact()        {}
 func (Requeued) fact()         {}
 func (Attempted) fact()        {}
 func (CancelRequested) fact()  {}
@@ -202,6 +211,7 @@ func Codec() event.Codec[Event] {
 	return event.NewCodec(
 		event.As[Event, Requested]("intent.requested.v1"),
 		event.As[Event, Assigned]("intent.assigned.v1"),
+		event.As[Event, TakenOver]("intent.taken_over.v1"),
 		event.As[Event, Requeued]("intent.requeued.v1"),
 		event.As[Event, Attempted]("intent.attempted.v1"),
 		event.As[Event, CancelRequested]("intent.cancel_requested.v1"),

@@ -20,7 +20,8 @@
 //     one is refused.
 //  2. There is one place at a time. The next is given only after evidence that no
 //     attempt at the one before is in the chain or can ever be: it was released
-//     unsigned, a rival is final there, or all its attempts lapsed.
+//     unsigned, by the holder of the lane that the intent has heard of last, a rival is
+//     final there, or all its attempts lapsed.
 //  3. An end stands until a Reorged takes it back, so at most one Completed stands. An
 //     end without a block is for ever.
 //  4. While an end stands there are only Announced, and Reorged. A no-op is signed only
@@ -69,7 +70,7 @@ type State struct {
 	// Assignment is how many there were, and Place the last one's, nil when it ended.
 	Assignment int
 	Place      *Place
-	Token      uint64
+	Token      uint64 // of the lane's holder, as far as the intent has heard
 	Attempts   []Attempted
 	// Stop is why it is to end without effect; its Reason is empty while it is not.
 	Stop CancelRequested
@@ -173,6 +174,8 @@ func (s State) Evolve(e Event) State {
 		return State{Requested: e}
 	case Assigned:
 		s.Assignment, s.Place, s.Token = e.Assignment, &e.Place, e.Token
+	case TakenOver:
+		s.Token = e.Token
 	case Requeued:
 		s.Place = nil
 	case Attempted:

@@ -43,7 +43,19 @@ func requeue(n int, kind EvidenceKind) Requeue {
 	if kind != Released {
 		e.Block = blockAt(9, "main")
 	}
-	return Requeue{n, e, epoch}
+	return Requeue{n, 1, e, epoch}
+}
+
+// takeOver and fenced are what a holder with another token says of it.
+func takeOver(n int, token uint64) Assign {
+	a := assign(n)
+	a.Token = token
+	return a
+}
+func fenced(n int, token uint64) Requeue {
+	r := requeue(n, Released)
+	r.Token = token
+	return r
 }
 func attempt(n, hash int, kind AttemptKind) Attempt {
 	return Attempt{Assignment: n, Kind: kind, Hash: hashOf(hash), At: epoch}
@@ -101,6 +113,8 @@ func TestLife(t *testing.T) {
 		{"completed elsewhere", then(seen(1, main, 1, true), seen(1, fork, 1, true)), StatusCompleted, "Completed"},
 		{"completed, then reverted elsewhere", then(seen(1, main, 1, true), seen(1, fork, 0, true)), StatusFailed, "Failed"},
 		{"released", []Command{create(), assign(1), requeue(1, Released)}, StatusWaiting, "Requeued"},
+		{"its lane has another holder", []Command{create(), assign(1), takeOver(1, 2)}, StatusAssigned, "TakenOver"},
+		{"released by the lane's next holder", []Command{create(), assign(1), takeOver(1, 2), fenced(1, 2)}, StatusWaiting, "Requeued"},
 		{"assigned again", []Command{create(), assign(1), requeue(1, Released), assign(2)}, StatusAssigned, "Assigned"},
 		{"a rival is final", then(requeue(1, Rival)), StatusWaiting, "Requeued"},
 		{"a rival is final, and again", then(requeue(1, Rival), assign(2), attempt(2, 2, First), seen(2, main, 1, true)), StatusCompleted, "Completed"},
@@ -174,6 +188,7 @@ func TestRefusals(t *testing.T) {
 	done := state(create(), assign(1), attempt(1, 1, First), seen(1, main, 1, true))
 	canceled := state(create(), Cancel{"", epoch})
 	moved := state(create(), assign(1), attempt(1, 1, First), requeue(1, Rival), assign(2))
+	taken := state(create(), assign(1), takeOver(1, 2))
 	own := requeue(1, Rival)
 	own.Evidence.Hash = hashOf(1)
 	broken := seen(1, []chain.Block{main[0], main[2]}, 1, false)
@@ -198,6 +213,7 @@ func TestRefusals(t *testing.T) {
 		{"assigned by one who slept", moved, assign(1), ErrAssigned},
 		{"assigned when canceled", canceled, assign(1), ErrSettled},
 		{"released when it may be anywhere", sent, requeue(1, Released), ErrLive},
+		{"released by who has lost the lane", taken, requeue(1, Released), ErrFenced},
 		{"its own attempt is no rival", sent, own, ErrLive},
 		{"a rival of what a block holds", mined, requeue(1, Rival), ErrLive},
 		{"nothing to lapse", assigned, requeue(1, Lapsed), ErrNotAssigned},
@@ -240,8 +256,8 @@ func TestBrokenCallers(t *testing.T) {
 		"without a token":         Assign{1, Place{}, 0, epoch},
 		"an attempt of nothing":   Attempt{Assignment: 1, Kind: First, At: epoch},
 		"an attempt at what":      Attempt{Assignment: 1, Kind: "hope", Hash: hashOf(2), At: epoch},
-		"evidence of nothing":     Requeue{1, Evidence{Kind: Rival}, epoch},
-		"evidence of what":        Requeue{1, Evidence{"hope", blockAt(9, "main"), chain.Hash{}}, epoch},
+		"evidence of nothing":     Requeue{1, 1, Evidence{Kind: Rival}, epoch},
+		"evidence of what":        Requeue{1, 1, Evidence{"hope", blockAt(9, "main"), chain.Hash{}}, epoch},
 		"lost for no other":       LoseBlock{blockAt(7, "main"), chain.Block{}, epoch},
 		"lost for itself":         LoseBlock{blockAt(7, "main"), blockAt(7, "main"), epoch},
 		"the relay never cancels": Fail{Withdrawn, "", epoch},

@@ -29,10 +29,12 @@ func drawCommand(t *rapid.T, s State) Command {
 		return Create{asked(func(r *Request) { r.Simulate = rapid.Bool().Draw(t, "another") }), at}
 	case 1, 2:
 		a := assign(n)
-		a.Place.Nonce = rapid.Uint64Range(1, 2).Draw(t, "nonce")
+		a.Place.Nonce, a.Token = rapid.Uint64Range(1, 2).Draw(t, "nonce"), rapid.Uint64Range(1, 3).Draw(t, "token")
 		return a
 	case 3:
-		return requeue(n, rapid.SampledFrom([]EvidenceKind{Released, Rival, Lapsed}).Draw(t, "evidence"))
+		r := requeue(n, rapid.SampledFrom([]EvidenceKind{Released, Rival, Lapsed}).Draw(t, "evidence"))
+		r.Token = rapid.Uint64Range(1, 3).Draw(t, "holder's")
+		return r
 	case 4, 5, 6:
 		return attempt(n, hash, drawKind(t, s))
 	case 7, 8, 9, 10:
@@ -131,6 +133,9 @@ func TestInvariants(t *testing.T) {
 					t.Fatalf("%s does not survive the log: %v\n%s", name, err, cmp.Diff(e, back))
 				}
 				h.fact(t, back)
+				if r, is := c.(Requeue); is && r.Evidence.Kind == Released && r.Token < s.Token {
+					t.Fatalf("invariant 2: the holder with token %d has given back what that of token %d goes on with", r.Token, s.Token)
+				}
 				s = s.Evolve(back)
 				if n, ok := Tell(s.Requested.ID, back); ok {
 					told = append(told, n)
@@ -143,7 +148,7 @@ func TestInvariants(t *testing.T) {
 		}
 		equalAsTold(t, s, told)
 	})
-	for _, name := range []string{"assigned", "attempted", "requeued", "announced", "completed", "reorged"} {
+	for _, name := range []string{"assigned", "attempted", "taken_over", "requeued", "announced", "completed", "reorged"} {
 		if reached["intent."+name+".v1"] == 0 {
 			t.Errorf("%s was never recorded: the test does not try it", name)
 		}
@@ -178,6 +183,10 @@ func (h *history) fact(t *rapid.T, e Event) {
 			t.Fatal("invariant 2: two places at a time")
 		}
 		h.placed, h.signed = true, false
+	case TakenOver:
+		if !h.placed || h.signed {
+			t.Fatal("a place was taken over that it has not, or that is signed for")
+		}
 	case Requeued:
 		if !h.placed || h.signed && e.Evidence.Kind == Released || e.Evidence.Kind != Released && e.Evidence.Block.IsZero() || h.receipt != nil {
 			t.Fatalf("invariant 2: requeued by %+v", e.Evidence)

@@ -46,6 +46,7 @@ func samples() []Event {
 	return []Event{
 		Requested{ID: request.ID(), Digest: request.Digest(), Request: request, At: at},
 		Assigned{Sequence: 1, Assignment: 2, Place: Place{chain.Address{1}, chain.NonceKey{31: 5}, 9}, Token: 3, At: at},
+		TakenOver{Assignment: 2, Token: 4, At: at},
 		Requeued{Sequence: 4, Assignment: 2, Evidence: Evidence{Rival, block, other}, Was: hash, At: at},
 		Attempted{Sequence: 2, Assignment: 2, Attempt: 3, Kind: Bump, Hash: hash, Replaces: other, Fee: fee, At: at},
 		CancelRequested{Reason: Withdrawn, Detail: "wrong amount", At: at},
@@ -151,7 +152,7 @@ func TestFrozenNotices(t *testing.T) {
 // Of the rest nothing is told.
 func TestUntold(t *testing.T) {
 	silent := Requeued{Assignment: 1, Evidence: Evidence{Kind: Released}}
-	for _, e := range []Event{samples()[0], CancelRequested{}, SpeedUpRequested{}, YieldRequested{}, Reorged{}, silent} {
+	for _, e := range []Event{samples()[0], CancelRequested{}, SpeedUpRequested{}, YieldRequested{}, Reorged{}, TakenOver{}, silent} {
 		if n, told := Tell(chain.IntentID{1}, e); told {
 			t.Errorf("%T is told: %+v", e, n)
 		}

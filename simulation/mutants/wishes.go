@@ -95,6 +95,13 @@ func wishes() []mutant {
 			},
 		},
 		{
+			Name: "given-back-by-former", Breaks: "P35", Test: &command{"commands/relayer", "^TestRowGivenBackByFormerHolder$"},
+			Is: "Who has lost a lane, and does not know it, gives back a nonce that its new holder is to sign for.",
+			Edits: []edit{{
+				"domain/intent/decide.go", `if c.Evidence.Kind == Released && c.Token < s.Token {`, `if c.Evidence.Kind == Released && c.Token < s.Token && !AWAKE {`,
+			}},
+		},
+		{
 			Name: "cancel-lost", Breaks: "P23", Relay: true,
 			Is: "An intent that has a nonce is carried out, though its client cancels it before anything is signed.",
 			Edits: []edit{

@@ -47,6 +47,7 @@ type life struct {
 	sequence uint64
 	place    *intent.Place
 	times    int // that it got one
+	token    uint64
 	attempts []intent.Attempted
 	view     View
 	block    chain.Block // that the end rests on
@@ -156,7 +157,15 @@ func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
 			j.broken(promise.P10, r, "it gets nonce %d while it has %d, and nothing shows that it cannot land there", e.Place.Nonce, l.place.Nonce)
 		}
 		j.inRow(l, r, e.Place)
-		l.place, l.times = &e.Place, l.times+1
+		l.place, l.times, l.token = &e.Place, l.times+1, e.Token
+	case intent.TakenOver:
+		if _, signed := l.signed(chain.Hash{}); l.place == nil || e.Assignment != l.times || signed {
+			j.broken(promise.P10, r, "assignment %d is taken over, which it does not have, or is signed for", e.Assignment)
+		}
+		if e.Token <= l.token {
+			j.broken(promise.P7, r, "token %d takes over from %d", e.Token, l.token)
+		}
+		l.token = e.Token
 	case intent.Requeued:
 		j.requeued(l, r, e)
 	case intent.Attempted:

@@ -71,7 +71,7 @@ func (w *world) step() {
 			w.do(intent.Cancel{At: epoch})
 		}
 	case "requeue":
-		w.do(intent.Requeue{Assignment: w.state.Assignment, Evidence: intent.Evidence{Kind: intent.Released}, At: epoch})
+		w.do(intent.Requeue{Assignment: w.state.Assignment, Token: w.state.Token, Evidence: intent.Evidence{Kind: intent.Released}, At: epoch})
 	}
 }
 
