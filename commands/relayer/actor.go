@@ -108,7 +108,7 @@ func (a *actor) run(ctx context.Context) error {
 	for {
 		began := a.Now()
 		err := a.turn(ctx)
-		a.report(began)
+		a.report(began, err)
 		if over := (overError{}); errors.As(err, &over) {
 			return over.error
 		}

@@ -96,7 +96,9 @@ type Turn struct {
 	Drift int64
 	// Stalled means that the first nonce that waits for the chain was found to stall.
 	Stalled bool
-	Took    time.Duration
+	// Troubled means that something failed, of which the log is told, and that is tried again.
+	Troubled bool
+	Took     time.Duration
 	// Over means that the lane is not worked on here any more: nothing else is said then.
 	Over bool
 }

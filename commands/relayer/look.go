@@ -140,13 +140,13 @@ func (a *actor) wants(ctx context.Context) (lane.Witness, error) {
 
 // report tells how the lane stands after a turn. What the chain had used before we knew
 // it is no drift any more once we do.
-func (a *actor) report(began time.Time) {
+func (a *actor) report(began time.Time, trouble error) {
 	if a.drift > 0 {
 		a.drift = min(a.drift, max(a.held.State.Drift(a.witness), 0))
 	}
 	a.turned(Turn{
 		Lane: a.ID, State: a.held.State, Budget: a.Settings.Budget, Drift: a.drift,
-		Stalled: a.stalls, Took: a.Now().Sub(began),
+		Stalled: a.stalls, Troubled: trouble != nil, Took: a.Now().Sub(began),
 	})
 	a.stalls = false
 }

@@ -18,8 +18,11 @@ func TestTurnsAreTold(t *testing.T) {
 	turn := func() Turn {
 		t.Helper()
 		began := w.clock.now()
-		must(t, w.turns(a, 1))
-		a.report(began)
+		err := w.turns(a, 1)
+		a.report(began, err)
+		if must(t, err); last.Troubled {
+			t.Error("a turn in which all went well is told as one with trouble")
+		}
 		return last
 	}
 	w.hold = true

@@ -38,7 +38,7 @@ func (r *relay) turned(t relayer.Turn) {
 		r.metrics.NoLane(t.Lane)
 		return
 	}
-	r.metrics.Turn(t.Lane, t.State, t.Budget, t.Drift, t.Stalled, t.Took)
+	r.metrics.Turn(t.Lane, t.State, figures.Turn{Budget: t.Budget, Drift: t.Drift, Stalled: t.Stalled, Troubled: t.Troubled, Took: t.Took})
 }
 
 // fenced counts that somebody else has a lane whose work has ended with an error.

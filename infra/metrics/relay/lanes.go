@@ -36,7 +36,7 @@ type lanes struct {
 	ceiling  *prometheus.GaugeVec
 	refusals *prometheus.CounterVec
 
-	held, inFlight, left, open, holes, oldest, next, drift *prometheus.Desc
+	held, troubled, inFlight, left, open, holes, oldest, next, drift *prometheus.Desc
 
 	mu       sync.Mutex
 	all      map[chain.Sequence]figures
@@ -52,6 +52,7 @@ type owner struct {
 // figures are how a lane stands.
 type figures struct {
 	inFlight, left, open, holes int
+	troubled                    int       // lanes
 	front                       time.Time // when the oldest in flight was signed for; zero is none
 	known                       bool
 	next                        uint64
@@ -84,6 +85,7 @@ func newLanes(of *metrics.Metrics, now func() time.Time, stages *prometheus.Hist
 		refusals: counter("fee_refusals_total", "Offers that could not be made, by the refusal's code, and by whose ceiling is the lower one: the operator's or the intent's.", "chain", "reason", "ceiling"),
 
 		held:     desc("lanes_held", "Lanes that this process works on: the one of nonce key 0 (protocol), and those of other keys (other).", "key"),
+		troubled: desc("lanes_in_trouble", "Lanes that this process works on, and in whose last turn something failed that is tried again: the log of the process says what."),
 		inFlight: desc("lane_in_flight_nonces", "Nonces handed out, and in no block yet, of the lanes that this process works on."),
 		left:     desc("lane_budget_left_nonces", "Nonces that may still be handed out before one lands, of the lane that has least left."),
 		open:     desc("lane_open_nonces", "Nonces handed out, or free again, and not closed by a final block."),
@@ -131,15 +133,27 @@ const (
 	ceilingIntent   = "intent"
 )
 
-// Turn notes how a lane stands after a turn, of which a budget of nonces may be in flight.
-func (m *Metrics) Turn(id chain.Sequence, s lane.State, budget int, drift int64, stalled bool, took time.Duration) {
+// Turn is what came of one turn of a lane's holder.
+type Turn struct {
+	Budget   int   // nonces in flight at most
+	Drift    int64 // above 0, nonces that the chain has used and the lane has not
+	Stalled  bool  // the first nonce that waits for the chain was found to stall
+	Troubled bool  // something failed, and is tried again
+	Took     time.Duration
+}
+
+// Turn notes how a lane stands after a turn.
+func (m *Metrics) Turn(id chain.Sequence, s lane.State, t Turn) {
 	l, on := m.lanes, id.Chain.String()
-	l.turns.WithLabelValues(on).Observe(took.Seconds())
-	if stalled {
+	l.turns.WithLabelValues(on).Observe(t.Took.Seconds())
+	if t.Stalled {
 		l.stalls.WithLabelValues(on, id.Sender.String()).Inc()
 	}
-	f := figures{inFlight: s.InFlight(), open: s.Open(), holes: len(s.Holes()), known: s.Known, next: s.Next, drift: drift}
-	f.left = max(budget-f.inFlight, 0)
+	f := figures{inFlight: s.InFlight(), open: s.Open(), holes: len(s.Holes()), known: s.Known, next: s.Next, drift: t.Drift}
+	f.left = max(t.Budget-f.inFlight, 0)
+	if t.Troubled {
+		f.troubled = 1
+	}
 	if first, waits := s.Front(); waits {
 		f.front = first.Attempts[0].At
 	}
@@ -238,7 +252,7 @@ func (m *Metrics) NoOffer(on chain.ID, own bool, err error) {
 
 // Describe implements prometheus.Collector.
 func (l *lanes) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{l.held, l.inFlight, l.left, l.open, l.holes, l.oldest, l.next, l.drift} {
+	for _, d := range []*prometheus.Desc{l.held, l.troubled, l.inFlight, l.left, l.open, l.holes, l.oldest, l.next, l.drift} {
 		descs <- d
 	}
 }
@@ -264,6 +278,7 @@ func (l *lanes) Collect(found chan<- prometheus.Metric) {
 		if s.protocol+s.others == 0 {
 			continue
 		}
+		gauge(l.troubled, float64(s.troubled))
 		gauge(l.inFlight, float64(s.inFlight))
 		gauge(l.left, float64(s.left))
 		gauge(l.open, float64(s.open))
@@ -300,7 +315,7 @@ func (l *lanes) sum() map[owner]summed {
 		} else {
 			s.others++
 		}
-		s.inFlight, s.open, s.holes = s.inFlight+f.inFlight, s.open+f.open, s.holes+f.holes
+		s.inFlight, s.open, s.holes, s.troubled = s.inFlight+f.inFlight, s.open+f.open, s.holes+f.holes, s.troubled+f.troubled
 		if !f.front.IsZero() && (s.front.IsZero() || f.front.Before(s.front)) {
 			s.front = f.front
 		}

@@ -147,8 +147,8 @@ func TestLanes(t *testing.T) {
 	run(lane.Reserve{Token: 3, Intents: []chain.IntentID{one, two}, Budget: 10, At: epoch}, sign(5, two, 1, 3))
 	run(lane.Fill{Token: 3, Nonces: []uint64{4}, At: epoch.Add(4 * time.Second)})
 	run(sign(4, chain.IntentID{}, 1, 10), sign(5, two, 2, 30), lane.Advance{Token: 3, Witness: witness(9)}, lane.Reclaim{Token: 3, Count: 2, Witness: witness(7)})
-	m.Turn(id, s, 10, -2, true, 250*time.Millisecond)
-	m.Turn(other, lane.State{}, 3, 1, false, 0)
+	m.Turn(id, s, relay.Turn{Budget: 10, Drift: -2, Stalled: true, Took: 250 * time.Millisecond})
+	m.Turn(other, lane.State{}, relay.Turn{Budget: 3, Drift: 1, Troubled: true})
 	m.Lease("won")
 	m.Fenced("1")
 	m.Serve(1, chain.PriceOf(5000))
@@ -158,7 +158,7 @@ func TestLanes(t *testing.T) {
 	m.want(t,
 		`lanes_held{chain="1",key="protocol",signer="`+alice.String()+`"} 1`, `lanes_held{chain="1",key="other",signer="`+alice.String()+`"} 1`,
 		`lanes_held{chain="1",key="protocol",signer="`+bob.String()+`"} 0`,
-		`lane_in_flight_nonces{`+of+`} 2`, `lane_budget_left_nonces{`+of+`} 3`, `lane_open_nonces{`+of+`} 4`, `lane_hole_nonces{`+of+`} 0`,
+		`lanes_in_trouble{`+of+`} 1`, `lane_in_flight_nonces{`+of+`} 2`, `lane_budget_left_nonces{`+of+`} 3`, `lane_open_nonces{`+of+`} 4`, `lane_hole_nonces{`+of+`} 0`,
 		`lane_oldest_in_flight_seconds{`+of+`} 30`, `lane_next_nonce{`+of+`} 9`, `lane_drift_nonces{`+of+`} -2`, `lane_stalls_total{`+of+`} 1`,
 		`lane_turn_seconds_sum{chain="1"} 0.25`, `lane_leases_total{outcome="won"} 1`, `lane_fenced_total{chain="1"} 1`,
 		`lane_opened_total{chain="1",from="nobody"} 1`, `lane_opened_total{chain="1",from="another"} 1`, `lane_opened_total{chain="1",from="self"} 1`,
