@@ -206,6 +206,19 @@ func TestWishes(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		s.problem(s.do(http.MethodPost, at+"/speed-up", `{"feePerGas": "20000000000"}`), 409, "intent-canceling")
+		// The no-op is in a block: that is not what the client wanted mined.
+		noOp := attempted(2).(intent.Attempt)
+		noOp.Kind = intent.NoOp
+		s.command(made.ID, noOp, seen(2, false))
+		got := into[shown](t, s.do(http.MethodGet, at+"?wait=mined&timeout=0", ""), http.StatusAccepted)
+		if got.Status != intent.StatusCanceling || got.Waited.Reached || *got.TxHash != txHash(2) {
+			t.Errorf("%+v %+v", got, got.Waited)
+		}
+		s.command(made.ID, seen(2, true))
+		got = into[shown](t, s.do(http.MethodGet, at+"?wait=mined", ""), http.StatusOK)
+		if got.Status != intent.StatusCanceled || got.Waited.Reached || got.Waited.Because != "ended" {
+			t.Errorf("%+v %+v", got, got.Waited)
+		}
 		nobody := "/v1/intents/" + chain.IntentID{1}.String()
 		s.problem(s.do(http.MethodPost, nobody+"/cancel", ""), 404, "unknown-intent")
 		s.problem(s.do(http.MethodGet, nobody, ""), 404, "unknown-intent")

@@ -24,7 +24,7 @@ type milestone struct {
 func milestones() []milestone {
 	return []milestone{
 		{"assigned", func(s intent.State) bool { return s.Place != nil }},
-		{"mined", func(s intent.State) bool { return s.Receipt != nil }},
+		{"mined", intent.State.Landed},
 		{"completed", func(s intent.State) bool { return s.End != nil && s.End.Status == intent.StatusCompleted }},
 	}
 }

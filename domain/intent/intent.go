@@ -3,7 +3,8 @@
 //	Requested → waiting ⇄ assigned → submitted → mined → completed
 //	               │         │           │          └──→ failed (reverted: never tried again)
 //	               │         └─ canceling (a cancel, the deadline, a refusal: a no-op takes the nonce)
-//	               │                └──→ canceled | failed, or completed all the same, marked
+//	               │                └──→ canceled | failed when the no-op is final;
+//	               │                     or mined and completed all the same, marked
 //	               └──→ canceled | failed (nothing is signed: at once)
 //	completed, failed, canceled by a block that leaves the chain → Reorged: back to where it was
 //
@@ -103,7 +104,7 @@ func (s State) Status() Status {
 		return StatusAbsent
 	case s.End != nil:
 		return s.End.Status
-	case s.Receipt != nil:
+	case s.Landed():
 		return StatusMined
 	case s.Stop.Reason != "":
 		return StatusCanceling
@@ -113,6 +114,14 @@ func (s State) Status() Status {
 		return StatusAssigned
 	}
 	return StatusWaiting
+}
+
+// Landed reports whether a block holds an attempt that does what is wanted, be it that it
+// reverted there. The no-op of an intent that is to end is none: who has asked for a payment
+// and its cancel must not take that for the payment.
+func (s State) Landed() bool {
+	made, _ := s.attempt(s.Mined)
+	return s.Receipt != nil && made.Kind != NoOp
 }
 
 // Yields reports whether the intent is to give its nonce back.

@@ -12,7 +12,7 @@ import (
 )
 
 // version is of what rows are made of: see [projections.Model].
-const version = 1
+const version = 2
 
 // Model is this read model, for those who make it anew.
 func Model(codec event.Codec[intent.Event]) projections.Model {
