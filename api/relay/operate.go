@@ -76,6 +76,7 @@ func (Operators) Kinds() []api.Kind {
 		api.Kind{Code: lane.ErrNoHole, Status: http.StatusConflict, Title: "This nonce needs no filling"},
 		api.Kind{Code: intent.ErrNotAssigned, Status: http.StatusConflict, Title: "The intent does not have this nonce"},
 		api.Kind{Code: intent.ErrLive, Status: http.StatusConflict, Title: "Something was signed for the intent"},
+		api.Kind{Code: signer.ErrUnknown, Status: http.StatusUnprocessableEntity, Title: "The signer is not known"},
 		api.Kind{Code: signer.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "A signer cannot be told this"},
 	)
 }

@@ -32,7 +32,6 @@ func kinds() []api.Kind {
 		{Code: safeguard.ErrTarget, Status: http.StatusForbidden, Title: "This may not be called"},
 		{Code: budget.ErrSpent, Status: http.StatusTooManyRequests, Title: "Today's budget is spent"},
 		{Code: budget.ErrOverLimit, Status: http.StatusUnprocessableEntity, Title: "More than the budget ever allows"},
-		{Code: signer.ErrUnknown, Status: http.StatusUnprocessableEntity, Title: "The signer is not known"},
 		{Code: signer.ErrPool, Status: http.StatusUnprocessableEntity, Title: "The signer is not one of the pool"},
 		{Code: signer.ErrTarget, Status: http.StatusForbidden, Title: "The signer may not call this"},
 		{Code: intake.ErrNotServed, Status: http.StatusUnprocessableEntity, Title: "Nobody here would carry this out"},

@@ -33,6 +33,16 @@ func readRequests(body []byte, most int) (all []intent.Request, batch bool, err 
 	return all, batch, nil
 }
 
+// ReadRequest reads one intent, as POST /v1/intents takes it. Whose it is it does not say.
+func ReadRequest(body []byte) (r intent.Request, err error) {
+	d := reading{api.NewDocument(body)}
+	err = d.Whole(func() error {
+		r, err = d.request()
+		return err
+	})
+	return r, err
+}
+
 // reading reads what an intent is made of.
 type reading struct{ *api.Document }
 

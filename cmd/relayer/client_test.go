@@ -60,7 +60,12 @@ type shown struct {
 // wish is the body that asks for an intent.
 func wish(r intent.Request) any {
 	type gas struct {
-		Limit uint64 `json:"limit,omitempty"`
+		Limit  uint64        `json:"limit,omitempty"`
+		MaxFee intent.Amount `json:"maxFeePerGas,omitzero"`
+	}
+	var hooks []string
+	for _, h := range r.Webhooks {
+		hooks = append(hooks, h.URL)
 	}
 	var key *intent.NoncePolicy
 	if r.NonceKey.Mode != intent.NonceAny {
@@ -72,8 +77,10 @@ func wish(r intent.Request) any {
 		intent.From
 		Calls    []intent.Call       `json:"calls"`
 		Gas      gas                 `json:"gas"`
+		Order    string              `json:"orderingKey,omitempty"`
 		NonceKey *intent.NoncePolicy `json:"nonceKey,omitempty"`
-	}{r.Chain, r.Key, r.From, r.Calls, gas{r.Gas.Limit}, key}
+		Webhooks []string            `json:"webhooks,omitempty"`
+	}{r.Chain, r.Key, r.From, r.Calls, gas{r.Gas.Limit, r.Gas.MaxFee}, r.Order, key, hooks}
 }
 
 // do sends a request and reads the answer; body may be nil.

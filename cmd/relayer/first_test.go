@@ -39,6 +39,10 @@ func TestHoleAtAnAccountsFirstNonce(t *testing.T) {
 	check(t, s.Start(w.ctx))
 	w.done(t, s)
 	check(t, s.Stop(w.ctx))
+	var took struct{ Took time.Duration }
+	if !s.Said("stopping", &took) || !s.Said("stopped", &took) || took.Took <= 0 {
+		t.Errorf("it has not said that it stopped, or how long that took: %+v", took)
+	}
 	w.canceled[first.ID()] = true
 	w.judge(t)
 

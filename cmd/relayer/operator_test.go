@@ -2,13 +2,17 @@ package main_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
+	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -81,4 +85,45 @@ func (w *world) asks(t *testing.T, args ...string) string {
 	defer func() { w.flags = flags }()
 	w.flags = nil
 	return w.says(t, 0, "", nil, args...)
+}
+
+// Intents are put into the log in the words of the API, for the client that is named; what it
+// would refuse is refused.
+func TestRequestSpeaksAsTheAPI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds()[1], inFiles)
+	request := func(text string, args ...string) rig.Command {
+		c, err := rig.Run(w.ctx, strings.NewReader(text), nil, program, append(append([]string{"request"}, args...), w.flags...)...)
+		check(t, err)
+		return c
+	}
+	r := w.one(0, "first")
+	r.Client, r.Order, r.Gas.MaxFee = "shop", "row", intent.NewAmount(20_000_000_000)
+	text, err := json.Marshal(wish(r))
+	check(t, err)
+	want := r.ID().String() + " waiting\n"
+	if c := request(string(text)+string(text), "--client=shop"); c.Status != 0 || c.Stdout != want+want {
+		t.Errorf("it ends with %d: %s", c.Status, c.Says())
+	}
+	var got intent.State
+	for _, e := range w.events(t) {
+		if e.Stream != intent.Stream(r.ID()) {
+			continue
+		}
+		fact, err := intent.Codec().Decode(e.Name, e.Data)
+		check(t, err)
+		got = got.Evolve(fact)
+	}
+	if d := cmp.Diff(r, got.Requested.Request, cmp.Comparer(func(a, b intent.Amount) bool { return a == b })); d != "" {
+		t.Errorf("asked for (-) and taken on (+):\n%s", d)
+	}
+	for what, text := range map[string]string{
+		"the chain's name in the log": strings.Replace(string(text), `"chainId"`, `"chain"`, 1),
+		"a client in the body":        strings.Replace(string(text), `{"chainId"`, `{"client":"shop","chainId"`, 1),
+		"one member twice":            strings.Replace(string(text), `"key":`, `"key":"x","key":`, 1),
+	} {
+		if c := request(text); c.Status == 0 || !strings.Contains(c.Stderr, "intent 1: ") {
+			t.Errorf("%s: it ends with %d: %s", what, c.Status, c.Says())
+		}
+	}
 }

@@ -211,7 +211,7 @@ func (w *world) ask(t *testing.T, requests ...intent.Request) {
 	t.Helper()
 	var in bytes.Buffer
 	for _, r := range requests {
-		check(t, json.NewEncoder(&in).Encode(r))
+		check(t, json.NewEncoder(&in).Encode(wish(r)))
 		w.asked[r.ID()] = r
 	}
 	c, err := rig.Run(w.ctx, &in, nil, program, append([]string{"request"}, w.flags...)...)

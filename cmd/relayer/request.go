@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tempo-watchtower/watchtower/api/relay"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/app"
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
 	delivery "github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
@@ -23,25 +24,28 @@ import (
 const requestsMax = 512 << 10
 
 func request(stderr io.Writer) *cobra.Command {
+	var client string
 	cmd := &cobra.Command{
 		Use: "request", Short: "Put intents into the log, for a relayer to carry out", Args: cobra.NoArgs,
-		Long: "Read intents from the standard input, one JSON object after the other, put them into the log,\n" +
-			"and print each one's id and status. The same intent again is the same one, and changes nothing.\n" +
+		Long: "Read intents from the standard input, one JSON object after the other, each as POST /v1/intents\n" +
+			"takes it, put them into the log, and print each one's id and status. The same intent again is the\n" +
+			"same one, and changes nothing.\n" +
 			"With a store in files no relayer may run meanwhile; with a Postgres it carries them out at once.",
-		Example: `  echo '{"key":"order-1","chain":42431,"pool":"hot","calls":[{"to":"0x…","data":"0x…"}]}' | relayer request --config relayer.yaml`,
+		Example: `  echo '{"key":"order-1","chainId":42431,"pool":"hot","to":"0x…","data":"0x…"}' | relayer request --config relayer.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, _, err := resolve(cmd)
 			if err != nil {
 				return err
 			}
-			return put(cmd.Context(), s, delivery.StorageOptions{Log: delivery.Logger(s.Delivery.Log.Format, stderr, s.Delivery.Log.Level)}, cmd.InOrStdin(), cmd.OutOrStdout())
+			return put(cmd.Context(), s, client, delivery.StorageOptions{Log: delivery.Logger(s.Delivery.Log.Format, stderr, s.Delivery.Log.Level)}, cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 	withSettings(cmd)
+	cmd.Flags().StringVar(&client, "client", "", "whose intents they are: the `id` of an API key (default: of those who need none)")
 	return cmd
 }
 
-func put(ctx context.Context, s settings.Settings, o delivery.StorageOptions, in io.Reader, out io.Writer) (err error) {
+func put(ctx context.Context, s settings.Settings, client string, o delivery.StorageOptions, in io.Reader, out io.Writer) (err error) {
 	storage, err := delivery.OpenStorage(ctx, s.Delivery, o)
 	if err != nil {
 		return err
@@ -59,15 +63,19 @@ func put(ctx context.Context, s settings.Settings, o delivery.StorageOptions, in
 	desk.Allow = app.Guard(s, storage.Log, nil, nil, time.Now, rand.Reader, o.Log).Accept
 	limited := &io.LimitedReader{R: in}
 	decoder := json.NewDecoder(limited)
-	decoder.DisallowUnknownFields()
 	for n := 1; ; n++ {
 		limited.N = requestsMax
-		var r intent.Request
-		if err := decoder.Decode(&r); errors.Is(err, io.EOF) && limited.N > 0 {
+		var text json.RawMessage
+		if err := decoder.Decode(&text); errors.Is(err, io.EOF) && limited.N > 0 {
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("intent %d: %w", n, err)
 		}
+		r, err := relay.ReadRequest(text)
+		if err != nil {
+			return fmt.Errorf("intent %d: %w", n, err)
+		}
+		r.Client = client
 		taken := desk.Create(ctx, []intent.Request{r}, operator.Meta())[0]
 		if taken.Err != nil {
 			return fmt.Errorf("intent %d, %s: %w", n, r.Key, taken.Err)

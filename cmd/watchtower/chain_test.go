@@ -49,6 +49,10 @@ func TestEviction(t *testing.T) {
 		w.delivered(t, s.URL, payments, rig.Sealed)
 		w.paidOnce(t, to, len(payments))
 		check(t, s.Stop(w.ctx))
+		var took struct{ Took time.Duration }
+		if !s.Said("stopping", &took) || !s.Said("stopped", &took) || took.Took <= 0 {
+			t.Errorf("it has not said that it stopped, or how long that took: %+v", took)
+		}
 	})
 }
 

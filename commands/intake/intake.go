@@ -67,17 +67,36 @@ type Answer struct {
 
 // Create answers each request in its place; one bad one does not touch the others. The
 // same request again gets the intent as it stands, for the life of the intent, whatever
-// would be refused now; another one under the same key is [intent.ErrDiffers].
+// would be refused now; another one under the same key is [intent.ErrDiffers]. Of those
+// under one key the first is taken on, and known to the others.
 func (d *Desk) Create(ctx context.Context, requests []intent.Request, meta event.Meta) []Answer {
 	answers := make([]Answer, len(requests))
-	_ = commands.Each(len(requests), d.AtOnce, func(i int) error { // each answer has its own
-		answers[i] = d.create(ctx, requests[i], meta)
-		if d.Told != nil {
-			d.Told(answers[i])
+	alike := byIntent(requests)
+	_ = commands.Each(len(alike), d.AtOnce, func(n int) error { // each answer has its own
+		for _, i := range alike[n] {
+			answers[i] = d.create(ctx, requests[i], meta)
+			if d.Told != nil {
+				d.Told(answers[i])
+			}
 		}
 		return nil
 	})
 	return answers
+}
+
+// byIntent are the places of the requests that are about one intent, in their order.
+func byIntent(requests []intent.Request) (alike [][]int) {
+	known := make(map[chain.IntentID]int, len(requests))
+	for i, r := range requests {
+		id := r.ID()
+		n, again := known[id]
+		if !again {
+			n = len(alike)
+			known[id], alike = n, append(alike, nil)
+		}
+		alike[n] = append(alike[n], i)
+	}
+	return alike
 }
 
 func (d *Desk) create(ctx context.Context, r intent.Request, meta event.Meta) Answer {

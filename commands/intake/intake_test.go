@@ -253,6 +253,25 @@ func TestBatch(t *testing.T) {
 	}
 }
 
+// Of wishes under one key in a batch the first is taken on, and the others know it, or differ
+// from it.
+func TestBatchOfOneKey(t *testing.T) {
+	d := newDesk(t)
+	var all []intent.Request
+	for i := range 50 {
+		one := asked(func(r *intent.Request) { r.Key = fmt.Sprint("order-", i) })
+		other := one
+		other.Subject = "another"
+		all = append(all, one, one, other)
+	}
+	for i, a := range d.Create(t.Context(), all, event.Meta{Actor: "test"}) {
+		switch {
+		case i%3 == 2 && !errors.Is(a.Err, intent.ErrDiffers), i%3 < 2 && (a.Err != nil || a.Known != (i%3 == 1)):
+			t.Errorf("%d: known %v, %v", i, a.Known, a.Err)
+		}
+	}
+}
+
 // A client has its wishes about its own intents; of another's it is told nothing.
 func TestWishes(t *testing.T) {
 	d := newDesk(t)

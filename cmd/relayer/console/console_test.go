@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
 // The page for operators names every command that there is, in the row of its parent.
@@ -53,5 +55,27 @@ func TestTargets(t *testing.T) {
 	}
 	if _, err := parseTargets([]string{one, "any"}); err == nil {
 		t.Error("any beside another is taken")
+	}
+}
+
+// Each cause for which nothing was delivered is told in words, and by whom it was.
+func TestWhatCameOfATry(t *testing.T) {
+	said := map[string]bool{}
+	for _, c := range []notice.Cause{
+		notice.Forbidden, notice.Name, notice.Connect, notice.TLS, notice.Timeout, notice.Cut, notice.Protocol, notice.Unfit, notice.Off,
+	} {
+		text := came(c, 0)
+		if said[text] || !strings.Contains(text, " ") {
+			t.Errorf("%s is told as %q", c, text)
+		}
+		said[text] = true
+	}
+	for status, want := range map[int]string{500: "the endpoint answered 500 internal server error", 410: "the endpoint answered 410 gone", 599: "the endpoint answered 599"} {
+		if got := came(notice.Status, status); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got, want := (errNotDelivered{triedShown{Cause: notice.Name}}).Error(), "not delivered: the name of the host did not resolve"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -166,14 +166,11 @@ func tellDead(to io.Writer, a deadShown) error {
 	name := ""
 	for _, n := range a.Notices {
 		name = fmt.Sprintf("%s/%d", n.Intent, n.Sequence)
-		why, last := string(n.Cause), ""
-		if n.Status != 0 {
-			why += " " + strconv.Itoa(n.Status)
-		}
+		last := ""
 		if n.LastAt != 0 {
 			last = stamp(n.LastAt)
 		}
-		rows = append(rows, []string{name, n.Event.Type, strconv.Itoa(n.Attempts), last, why})
+		rows = append(rows, []string{name, n.Event.Type, strconv.Itoa(n.Attempts), last, came(n.Cause, n.Status)})
 	}
 	if err := table(to, "NOTICE\tTYPE\tATTEMPTS\tLAST\tWHY", rows); err != nil || !a.HasMore {
 		return err
@@ -226,18 +223,45 @@ type triedShown struct {
 // errNotDelivered ends a try that came to nothing.
 type errNotDelivered struct{ triedShown }
 
-func (e errNotDelivered) Error() string {
-	if e.Status != 0 {
-		return fmt.Sprintf("the endpoint answered %d: %s", e.Status, e.Cause)
+func (e errNotDelivered) Error() string { return "not delivered: " + came(e.Cause, e.Status) }
+
+// came says in words what came of an attempt that did not deliver.
+func came(c notice.Cause, status int) string {
+	switch c {
+	case notice.Status:
+		return "the endpoint answered " + statusText(status)
+	case notice.Forbidden:
+		return "the URL, or the address of its host, may not be called"
+	case notice.Name:
+		return "the name of the host did not resolve"
+	case notice.Connect:
+		return "the host could not be connected to"
+	case notice.TLS:
+		return "there was no trusted connection (TLS) to the host"
+	case notice.Timeout:
+		return "the endpoint took too long to answer"
+	case notice.Cut:
+		return "the connection broke before the endpoint had answered"
+	case notice.Protocol:
+		return "what the endpoint answered was no HTTP, or too large a header"
+	case notice.Unfit:
+		return "the message cannot be sent: it is too large, or the endpoint has no secrets"
+	case notice.Off:
+		return "the endpoint is disabled"
 	}
-	return "nothing was delivered: " + string(e.Cause)
+	return string(c)
+}
+
+// statusText is a status of HTTP with what it means, if that is agreed upon.
+func statusText(status int) string {
+	return strings.TrimSpace(strconv.Itoa(status) + " " + strings.ToLower(http.StatusText(status)))
 }
 
 func tellTried(to io.Writer, t triedShown) error {
 	if !t.Delivered {
 		return errNotDelivered{t}
 	}
-	_, err := fmt.Fprintf(to, "%s has taken it: %d\n", t.ID, t.Status)
+	_, err := fmt.Fprintf(to, "%s has taken it, and answered %s\n", t.ID, statusText(t.Status))
 	return err
 }
 

@@ -67,6 +67,8 @@ type Options struct {
 	// operator's routes.
 	Level *slog.LevelVar
 	Crash func(point string)
+	// Now is the clock; nil is the machine's.
+	Now func() time.Time
 	// Listening, when set, is told the addresses once the service listens.
 	Listening func(api, metrics net.Addr)
 	// Beside, when set, makes what runs in this process beside delivery, as a customer of
@@ -75,9 +77,24 @@ type Options struct {
 }
 
 // Serve is the whole program: it opens what the configuration names, serves until
-// ctx ends, and closes everything. Being stopped while it opens is no error.
+// ctx ends, and closes everything. Being stopped while it opens is no error. The log is
+// told when it begins to stop, and when all is closed.
 func Serve(ctx context.Context, c config.Config, o Options) error {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	var began time.Time
+	told := make(chan struct{})
+	goesOn := context.AfterFunc(ctx, func() {
+		defer close(told)
+		began = o.Now()
+		o.Log.Info("stopping", "grace", c.ShutdownGrace)
+	})
 	err := serve(ctx, c, o)
+	if !goesOn() {
+		<-told
+		o.Log.Info("stopped", "took", o.Now().Sub(began))
+	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -201,7 +218,7 @@ func openPorts(ctx context.Context, c config.Config, o Options, storage Storage)
 		return opened{}, err
 	}
 	ports := opened{Ports: Ports{
-		Storage: storage, Master: master, Signer: signer, Now: time.Now, Random: rand.Reader,
+		Storage: storage, Master: master, Signer: signer, Now: o.Now, Random: rand.Reader,
 		Log: o.Log, Metrics: metrics.New(o.Build.Version), Crash: o.Crash,
 	}}
 	for _, chainConfig := range c.Chains {

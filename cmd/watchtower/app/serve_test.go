@@ -2,10 +2,15 @@ package app_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -43,6 +48,59 @@ func TestStopped(t *testing.T) {
 	if err := app.Serve(running, c, options); err != nil {
 		t.Errorf("stopped as it began to listen: %v", err)
 	}
+}
+
+// When the service is told to stop its log says so, and when all is closed it says so again,
+// with how long that took.
+func TestStopIsLogged(t *testing.T) {
+	var moved atomic.Int64 // of the clock
+	log := new(said)
+	log.each = func(line string) {
+		if strings.Contains(line, `"msg":"stopping"`) {
+			moved.Store(int64(7 * time.Second))
+		}
+	}
+	began := time.Unix(1_800_000_000, 0)
+	running, stop := context.WithCancel(t.Context())
+	err := app.Serve(running, settings(t, "--chains", "1=http://127.0.0.1:9", "--shutdown-grace", "11s"), app.Options{
+		Log: slog.New(slog.NewJSONHandler(log, nil)), Listening: func(net.Addr, net.Addr) { stop() },
+		Now: func() time.Time { return began.Add(time.Duration(moved.Load())) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type line struct {
+		Msg         string
+		Grace, Took time.Duration
+	}
+	var last []line
+	for _, text := range log.lines {
+		var l line
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Msg == "stopping" || len(last) > 0 {
+			last = append(last, l)
+		}
+	}
+	if len(last) < 2 || last[0].Grace != 11*time.Second || last[len(last)-1] != (line{Msg: "stopped", Took: 7 * time.Second}) {
+		t.Errorf("the log ends with %+v", last)
+	}
+}
+
+// said is a log, line by line.
+type said struct {
+	mu    sync.Mutex
+	each  func(line string)
+	lines []string
+}
+
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.each(string(b))
+	s.lines = append(s.lines, string(b))
+	return len(b), nil
 }
 
 // A service whose nodes are all away still serves: it takes on what it is given.

@@ -1,11 +1,17 @@
 package rpc
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
@@ -36,6 +42,67 @@ func TestForeignEndpointsAreEjected(t *testing.T) {
 		}
 	}
 }
+
+// What serves another chain from the first is told as what it is, with both ids; only what
+// served ours, or comes to, has changed its chain.
+func TestForeignEndpointsAreTold(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	node := c.Node("a")
+	node.Set(chaintest.Faults{ChainID: 1})
+	var mu sync.Mutex
+	var told bytes.Buffer
+	lines := func() (all []string) {
+		mu.Lock()
+		defer mu.Unlock()
+		for line := range strings.Lines(told.String()) {
+			if strings.Contains(line, "endpoint=a") {
+				all = append(all, strings.TrimSpace(line))
+			}
+		}
+		return all
+	}
+	plain := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}
+	clock := newTimer()
+	p := open(t, func(c *Config) {
+		c.Now = clock.now
+		c.Log = slog.New(slog.NewTextHandler(writer(func(b []byte) { mu.Lock(); defer mu.Unlock(); told.Write(b) }), &slog.HandlerOptions{ReplaceAttr: plain}))
+	}, serve(t, node), serve(t, c.Node("b")))
+	first := `level=WARN msg="endpoint serves another chain than it is configured for" chain=42431 endpoint=a serves=1 ejected="chain id is 1, not 42431"`
+	if d := cmp.Diff([]string{first}, lines()); d != "" {
+		t.Fatal(d)
+	}
+	again := func() {
+		e := p.endpoints[0]
+		e.mu.Lock()
+		e.identity.doubted = true
+		e.mu.Unlock()
+		clock.advance(recheckAfter)
+		_ = p.verify(t.Context(), e)
+	}
+	again()
+	node.Set(chaintest.Faults{})
+	again()
+	node.Set(chaintest.Faults{ChainID: 7})
+	again()
+	want := []string{
+		first,
+		`level=WARN msg="endpoint changed its chain" chain=42431 endpoint=a served=1 serves=42431 ejected=""`,
+		`level=WARN msg="endpoint changed its chain" chain=42431 endpoint=a served=42431 serves=7 ejected="chain id is 7, not 42431"`,
+	}
+	if d := cmp.Diff(want, lines()); d != "" {
+		t.Error(d)
+	}
+}
+
+// writer has each write handed over.
+type writer func([]byte)
+
+func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
 
 func TestGenesisFromTheConfigurationRules(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})

@@ -136,8 +136,12 @@ func (p *Pool) admit(e *endpoint, id identity) error {
 	before := e.identity
 	e.identity = id
 	e.mu.Unlock()
-	if id.ejected != before.ejected {
-		p.config.Log.Warn("endpoint changed its chain", "chain", p.config.Chain, "endpoint", e.name, "ejected", id.ejected)
+	switch {
+	case id.ejected == before.ejected:
+	case !before.known:
+		p.config.Log.Warn("endpoint serves another chain than it is configured for", "chain", p.config.Chain, "endpoint", e.name, "serves", id.chain, "ejected", id.ejected)
+	default:
+		p.config.Log.Warn("endpoint changed its chain", "chain", p.config.Chain, "endpoint", e.name, "served", before.chain, "serves", id.chain, "ejected", id.ejected)
 	}
 	if id.ejected != "" {
 		return &Ejected{e.name, id.ejected}
