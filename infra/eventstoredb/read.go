@@ -104,11 +104,7 @@ func (l *Log) head(ctx context.Context) (event.Position, error) {
 	var top event.Position
 	var from esdb.AllPosition = esdb.End{}
 	for most := uint64(tailFirst); ; most = min(4*most, pageMost) {
-		page, err := retry(ctx, func() ([]*esdb.ResolvedEvent, error) {
-			return call(ctx, l.server, callLimit, func(ctx context.Context, c *esdb.Client) ([]*esdb.ResolvedEvent, error) {
-				return tail(ctx, c, from, most)
-			})
-		})
+		page, err := l.back(ctx, from, most)
 		if err != nil {
 			return 0, err
 		}
@@ -131,6 +127,37 @@ func (l *Log) head(ctx context.Context) (event.Position, error) {
 		}
 		from = page[len(page)-1].Event.Position
 	}
+}
+
+// Ago is a position before the last so many events of the log, whosesoever; 0 if it has no
+// more. They are read for that, as no position can be calculated.
+func (l *Log) Ago(ctx context.Context, events int) (event.Position, error) {
+	return during(l, func() (event.Position, error) { return l.ago(ctx, events) })
+}
+
+func (l *Log) ago(ctx context.Context, events int) (event.Position, error) {
+	var from esdb.AllPosition = esdb.End{}
+	for left := events + 1; ; { // a read goes on after its position
+		most := uint64(min(max(left, 1), pageMost))
+		page, err := l.back(ctx, from, most)
+		if err != nil || uint64(len(page)) < most {
+			return 0, err
+		}
+		last := page[len(page)-1].Event.Position
+		if left -= len(page); left <= 0 {
+			return event.Position(last.Commit), nil
+		}
+		from = last
+	}
+}
+
+// back is a page of the log, backwards.
+func (l *Log) back(ctx context.Context, from esdb.AllPosition, most uint64) ([]*esdb.ResolvedEvent, error) {
+	return retry(ctx, func() ([]*esdb.ResolvedEvent, error) {
+		return call(ctx, l.server, callLimit, func(ctx context.Context, c *esdb.Client) ([]*esdb.ResolvedEvent, error) {
+			return tail(ctx, c, from, most)
+		})
+	})
 }
 
 // ours reports whether an event is one of this log's: not the server's, nor another's

@@ -39,7 +39,7 @@ func (r *relay) follow(ctx context.Context, c *served) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	var look time.Time // for lanes that nothing asks for, not before that
-	kept := leftovers{lanes: map[chain.Sequence]bool{}}
+	kept := leftovers{lanes: map[chain.Sequence]bool{}, ago: r.in.Ports.Storage.Ago}
 	for next := r.settings.Lane.Poll; commands.Pause(ctx, next) == nil; {
 		began := r.in.Ports.Now()
 		demand, err := r.queue.Demand(ctx, c.Chain)

@@ -1,7 +1,10 @@
 package app
 
 import (
+	"context"
 	"crypto/rand"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,17 +16,39 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
 )
 
 // A lane whose holder died with a nonce handed out is held again, though no intent asks for
 // it: the one that was to have the nonce may have been canceled since. So it is until the nonce
 // is given back.
 func TestLeft(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) {
+		db, err := embedded.Open("", embedded.Options{Window: 16})
+		must(t, err)
+		defer func() { must(t, db.Close()) }()
+		looksForLeft(t, db.Log(), nil)
+	})
+	t.Run("eventstoredb", func(t *testing.T) {
+		server, err := esdbtest.New(esdbtest.Options{})
+		must(t, err)
+		defer server.Stop()
+		log, err := eventstoredb.Open(t.Context(), server.URL(), eventstoredb.Options{})
+		must(t, err)
+		defer func() { must(t, log.Close(context.WithoutCancel(t.Context()))) }()
+		looksForLeft(t, log, log.Ago)
+	})
+}
+
+// looksForLeft has lanes leave nonces in a log whose positions go far beyond its last events.
+func looksForLeft(t *testing.T, log commands.Store, ago func(context.Context, int) (event.Position, error)) {
 	alice, bob := wallet.Dev(0).Address(), wallet.Dev(1).Address()
-	db, err := embedded.Open("", embedded.Options{Window: 16})
-	must(t, err)
-	defer func() { must(t, db.Close()) }()
-	lanes := relayer.Lanes{Store: db.Log(), Codec: lane.Codec()}
+	lanes := relayer.Lanes{Store: log, Codec: lane.Codec()}
+	for n := range 4 {
+		_, err := log.Append(t.Context(), "other", event.Version(n), event.Event{ID: event.ID{byte(n + 1)}, Name: "other.happened.v1", Data: fmt.Appendf(nil, "%q", strings.Repeat("x", leftMax/3))})
+		must(t, err)
+	}
 	do := func(id chain.Sequence, all ...lane.Command) {
 		t.Helper()
 		handle(t, lanes, id, all...)
@@ -45,10 +70,10 @@ func TestLeft(t *testing.T) {
 	giveBack := lane.Release{Token: 1, Intents: one, Reason: "it was canceled"}
 	do(done, giveBack)
 	c := &served{Relayer: &relayer.Relayer{Chain: onTempo, Lanes: lanes}, signers: []chain.Address{alice}}
-	kept := leftovers{lanes: map[chain.Sequence]bool{}}
+	kept := leftovers{lanes: map[chain.Sequence]bool{}, ago: ago}
 	holds := func(want ...chain.Sequence) {
 		t.Helper()
-		got, err := c.left(t.Context(), db.Log(), &kept, func(id chain.Sequence) bool { return id == here })
+		got, err := c.left(t.Context(), log, &kept, func(id chain.Sequence) bool { return id == here })
 		must(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
@@ -62,6 +87,27 @@ func TestLeft(t *testing.T) {
 	holds()
 	if len(kept.lanes) != 1 || !kept.lanes[here] {
 		t.Errorf("%v are kept in mind", kept.lanes)
+	}
+}
+
+// However many lanes were used lately, few are read before lanes that intents ask for are
+// opened, and all in the end.
+func TestLeftOfMany(t *testing.T) {
+	alice := wallet.Dev(0).Address()
+	db, err := embedded.Open("", embedded.Options{Window: 16})
+	must(t, err)
+	defer func() { must(t, db.Close()) }()
+	kept := leftovers{begun: true, lanes: map[chain.Sequence]bool{}}
+	for n := range 2*leftLooks + 1 {
+		kept.lanes[chain.Sequence{Chain: onTempo, Sender: alice, Key: chain.NonceKey{0: 1, 30: byte(n >> 8), 31: byte(n)}}] = true
+	}
+	c := &served{Relayer: &relayer.Relayer{Chain: onTempo, Lanes: relayer.Lanes{Store: db.Log(), Codec: lane.Codec()}}, signers: []chain.Address{alice}}
+	for _, rest := range []int{leftLooks + 1, 1, 0} {
+		_, err := c.left(t.Context(), db.Log(), &kept, func(chain.Sequence) bool { return false })
+		must(t, err)
+		if len(kept.lanes) != rest {
+			t.Errorf("%d lanes are still to be read, not %d", len(kept.lanes), rest)
+		}
 	}
 }
 

@@ -41,7 +41,10 @@ import (
 // Storage is where things are kept. Log and payloads may lie in another database
 // than work and views.
 type Storage struct {
-	Log         commands.Store
+	Log commands.Store
+	// Ago is a position of the log before so many of its last events; the log's beginning if
+	// there are no more. It is nil where each event takes one position.
+	Ago         func(ctx context.Context, events int) (event.Position, error)
 	Payloads    commands.PayloadRows
 	Checkpoints commands.Checkpoints
 	Leases      commands.Leases

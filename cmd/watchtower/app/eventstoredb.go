@@ -16,7 +16,7 @@ import (
 // work and views stay there; they and the log are never written in one transaction.
 func withLog(log *eventstoredb.Log, work Storage) Storage {
 	joined := work
-	joined.Log = log
+	joined.Log, joined.Ago = log, log.Ago
 	joined.Archived, joined.Archive = nil, nil // it is the log of the Postgres that has an archive
 	joined.Transient = func(err error) bool { return eventstoredb.Transient(err) || work.Transient(err) }
 	joined.Ping = func(ctx context.Context) error { return errors.Join(log.Ping(ctx), work.Ping(ctx)) }
