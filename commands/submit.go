@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +23,21 @@ type Transactions = Handler[tx.State, tx.Command, tx.Event]
 
 // ErrUnsupportedChain refuses a chain that is not configured.
 const ErrUnsupportedChain = event.Refusal("unsupported-chain")
+
+// Unserved is [ErrUnsupportedChain] for a chain that is not among those that are served,
+// and says which are.
+func Unserved[T any](id chain.ID, served map[chain.ID]T) error {
+	return ErrUnsupportedChain.Because("chain %s is not served here; served: %s", id, Listed(maps.Keys(served)))
+}
+
+// Listed are the ids of chains that are served, for people.
+func Listed(served iter.Seq[chain.ID]) string {
+	var ids []string
+	for _, id := range slices.Sorted(served) {
+		ids = append(ids, id.String())
+	}
+	return strings.Join(ids, ", ")
+}
 
 // Grouping says which transactions have a group.
 type Grouping string
@@ -62,7 +81,7 @@ type Submission struct {
 func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, meta event.Meta) ([]Submission, error) {
 	decode := s.Decoders[id]
 	if decode == nil {
-		return nil, ErrUnsupportedChain.Because("chain %s is not served here", id)
+		return nil, Unserved(id, s.Decoders)
 	}
 	answers := make([]Submission, len(raws))
 	signed := s.decodeAll(decode, id, raws, answers)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -167,7 +168,7 @@ func TestSubmitBatch(t *testing.T) {
 	if n := len(d.recorded(t)); n != 2 || d.kept(t, elsewhere) || d.kept(t, past) {
 		t.Errorf("%d events, kept of the refused: %v, %v", n, d.kept(t, elsewhere), d.kept(t, past))
 	}
-	if _, err := d.Batch(t.Context(), 5, [][]byte{a}, event.Meta{}); !errors.Is(err, commands.ErrUnsupportedChain) {
+	if _, err := d.Batch(t.Context(), 5, [][]byte{a}, event.Meta{}); !errors.Is(err, commands.ErrUnsupportedChain) || !strings.HasSuffix(err.Error(), "chain 5 is not served here; served: 42431") {
 		t.Errorf("a chain that is not served: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 func (s *Submit) Validate(ctx context.Context, id chain.ID, raws [][]byte) ([]Submission, error) {
 	decode := s.Decoders[id]
 	if decode == nil {
-		return nil, ErrUnsupportedChain.Because("chain %s is not served here", id)
+		return nil, Unserved(id, s.Decoders)
 	}
 	answers := make([]Submission, len(raws))
 	signed := s.decodeAll(decode, id, raws, answers)

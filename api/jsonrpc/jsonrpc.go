@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -177,15 +176,11 @@ func (s *server) chain(name string) (chain.ID, error) {
 			return id, nil
 		}
 	}
-	names := make([]string, len(ids))
-	for i, id := range ids {
-		names[i] = id.String()
-	}
-	all := strings.Join(names, ", ")
+	all := commands.Listed(maps.Keys(s.Proxies))
 	if name == "" {
 		return 0, commands.ErrUnsupportedChain.Because("several chains are served here: post to /rpc/{chainId}, which is one of %s", all)
 	}
-	return 0, commands.ErrUnsupportedChain.Because("the chain of this path is not served here; %s is", all)
+	return 0, commands.ErrUnsupportedChain.Because("the chain of this path is not served here; served: %s", all)
 }
 
 // inParallel calls do for 0 to n-1, at most so many at once. A panic in one is

@@ -228,7 +228,7 @@ func (o Operators) on(r api.Request) (chain.ID, error) {
 	}
 	id, err := chain.ParseID(text)
 	if err != nil || !slices.Contains(o.Chains, id) {
-		return 0, commands.ErrUnsupportedChain.Because("chain %.80q is not served here", text)
+		return 0, commands.ErrUnsupportedChain.Because("chain %.80q is not served here; served: %s", text, commands.Listed(slices.Values(o.Chains)))
 	}
 	return id, nil
 }

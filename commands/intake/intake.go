@@ -156,7 +156,7 @@ func (d *Desk) check(ctx context.Context, r intent.Request) error {
 	}
 	able, served := d.Chains[r.Chain]
 	if !served {
-		return commands.ErrUnsupportedChain.Because("chain %s is not served here", r.Chain)
+		return commands.Unserved(r.Chain, d.Chains)
 	}
 	if able != nil {
 		if err := able(r); err != nil {

@@ -63,8 +63,32 @@ func (i *IntentID) UnmarshalText(b []byte) error { return unhex(i[:], string(b),
 // ParseHash reads 0x and 64 hex digits of either case.
 func ParseHash(s string) (h Hash, err error) { return h, unhex(h[:], s, "hash") }
 
-// ParseAddress reads 0x and 40 hex digits of either case; an EIP-55 checksum is not checked.
-func ParseAddress(s string) (a Address, err error) { return a, unhex(a[:], s, "address") }
+// ParseAddress reads what people write: 0x and 40 hex digits, all of one case, or of both
+// with the checksum of EIP-55, which finds nearly every slip in copying one.
+func ParseAddress(s string) (a Address, err error) {
+	if err := unhex(a[:], s, "address"); err != nil {
+		return Address{}, err
+	}
+	digits := s[2:]
+	if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && digits != a.checksummed() {
+		return Address{}, fmt.Errorf("the capitals of address %s do not fit its digits (EIP-55): it was copied with a slip, or is to be in lower case", s)
+	}
+	return a, nil
+}
+
+// checksummed is 40 hex digits, in capitals where the hash of the small ones has a high bit.
+// Source: EIP-55.
+func (a Address) checksummed() string {
+	digits := []byte(hex.EncodeToString(a[:]))
+	hash := Keccak(digits)
+	for i, d := range digits {
+		nibble := hash[i/2] >> (4 * (1 - i%2)) & 0xf
+		if d >= 'a' && nibble >= 8 {
+			digits[i] = d - 'a' + 'A'
+		}
+	}
+	return string(digits)
+}
 
 // ParseGroupID reads 0x and 32 hex digits of either case.
 func ParseGroupID(s string) (g GroupID, err error) { return g, unhex(g[:], s, "group id") }

@@ -89,6 +89,30 @@ func TestIntentID(t *testing.T) {
 
 func hexOnly(s string) string { return strings.ReplaceAll(s, `0x`, `0X`) }
 
+// The addresses are those of EIP-55.
+func TestParseAddress(t *testing.T) {
+	for _, good := range []string{
+		"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359",
+		"0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB", "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb",
+		"0x52908400098527886E0F7030069857D2E4169EE7", "0x8617E340B3D01FA5F11F306F4090FD50E238070D", // capitals alone
+		"0xde709f2102306220921060314715629080e2fb77", "0x27b1fdb04752bbc536007a920d24acb045561c26", // none
+		"0x5AAEB6053F3E94C9B9A09F33669435E7EF1BEAED", "0x1234567890123456789012345678901234567890",
+	} {
+		if a, err := ParseAddress(good); err != nil || a.String() != strings.ToLower(good) {
+			t.Errorf("%s: %s, %v", good, a, err)
+		}
+	}
+	for _, bad := range []string{
+		"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1Beaed", // another case
+		"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAee", // another digit
+		"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeA", "5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "",
+	} {
+		if a, err := ParseAddress(bad); err == nil || a != (Address{}) {
+			t.Errorf("%s was taken as %s", bad, a)
+		}
+	}
+}
+
 func TestParseID(t *testing.T) {
 	if id, err := ParseID("42431"); err != nil || id != 42431 {
 		t.Errorf("%v, %v", id, err)

@@ -15,7 +15,7 @@ func (s State) create(c Create) ([]Event, error) {
 	id, digest := c.Request.ID(), c.Request.Digest()
 	if was := s.Requested; !was.ID.IsZero() {
 		if was.ID != id || was.Digest != digest {
-			return nil, ErrDiffers.Because("the idempotency key was given to another request")
+			return nil, ErrDiffers.Because("the key %s was given to another request, which is intent %s", was.Request.Key, was.ID)
 		}
 		return nil, nil
 	}

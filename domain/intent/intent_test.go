@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -199,6 +200,9 @@ func TestRefusals(t *testing.T) {
 	other := create()
 	other.Request.Deadline++
 	past := Create{asked(func(r *Request) { r.Deadline = uint64(epoch.Unix()) }), epoch}
+	if _, err := waiting.Decide(other); err == nil || !strings.Contains(err.Error(), asked().Key) || !strings.Contains(err.Error(), waiting.Requested.ID.String()) {
+		t.Errorf("of whom the key is, is not told: %v", err)
+	}
 	for _, c := range []struct {
 		name  string
 		state State

@@ -93,10 +93,13 @@ func TestDesk(t *testing.T) {
 		"a value, in a batch": {onTempo, func(r *intent.Request) {
 			r.Calls = append(r.Calls, intent.Call{To: &bob, Value: intent.NewAmount(1)})
 		}, intake.ErrNotServed},
-		"a fee token, of none":    {onTempo, func(r *intent.Request) { r.Gas.FeeToken = &chain.Address{1} }, intake.ErrNotServed},
-		"no call":                 {onTempo, func(r *intent.Request) { r.Calls = nil }, intent.ErrInvalid},
-		"a nonce key without one": {onTempo, func(r *intent.Request) { r.NonceKey.Mode = intent.NonceFixed }, intent.ErrInvalid},
-		"a webhook":               {onTempo, func(r *intent.Request) { r.Webhooks = []intent.Webhook{{URL: "https://example.org/"}} }, intent.ErrWebhookURL},
+		"gas for nothing":           {onOther, func(r *intent.Request) { r.Gas.Limit = 20_999 }, intake.ErrNotServed},
+		"gas for nothing, on Tempo": {onTempo, func(r *intent.Request) { r.Gas.Limit = 1 }, intake.ErrNotServed},
+		"gas above the ceiling":     {onOther, func(r *intent.Request) { r.Gas.Limit = 1<<24 + 1 }, intake.ErrNotServed},
+		"a fee token, of none":      {onTempo, func(r *intent.Request) { r.Gas.FeeToken = &chain.Address{1} }, intake.ErrNotServed},
+		"no call":                   {onTempo, func(r *intent.Request) { r.Calls = nil }, intent.ErrInvalid},
+		"a nonce key without one":   {onTempo, func(r *intent.Request) { r.NonceKey.Mode = intent.NonceFixed }, intent.ErrInvalid},
+		"a webhook":                 {onTempo, func(r *intent.Request) { r.Webhooks = []intent.Webhook{{URL: "https://example.org/"}} }, intent.ErrWebhookURL},
 	} {
 		r := good(c.chain)
 		c.change(&r)

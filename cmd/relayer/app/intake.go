@@ -9,6 +9,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/intake"
 	"github.com/tempo-watchtower/watchtower/commands/relayer"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
@@ -45,6 +46,10 @@ func serves(s settings.Settings, r intent.Request) error {
 		// Its nodes take no such transaction, and estimate none: the intent would wait for ever.
 		// Source: tempoxyz/tempo, crates/revm, TempoInvalidTransaction::ValueTransferNotAllowed.
 		return intake.ErrNotServed.Because("chain %s has no money of its own that calls could move: a value has to be 0, and tokens move by their contracts", r.Chain)
+	case r.Gas.Limit != 0 && r.Gas.Limit < fee.GasMin:
+		return intake.ErrNotServed.Because("a gas limit of %d pays for no transaction: each takes %d at least", r.Gas.Limit, fee.GasMin)
+	case r.Gas.Limit > s.On(r.Chain).Fee.GasCeiling:
+		return intake.ErrNotServed.Because("a gas limit on chain %s is at most %d here, not %d", r.Chain, s.On(r.Chain).Fee.GasCeiling, r.Gas.Limit)
 	case r.Gas.FeeToken != nil && !slices.Contains(s.On(r.Chain).Fee.Tokens, *r.Gas.FeeToken):
 		return intake.ErrNotServed.Because("fees are not paid in %s here", r.Gas.FeeToken)
 	case r.Gas.Sponsored && s.Signers.FeePayer == nil:
