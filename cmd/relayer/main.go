@@ -65,6 +65,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root.AddCommand(serve(stderr), request(stderr), forward(p), p.Migrate(), p.Keys(), p.Consumers(), p.Verify(), p.Projections(), p.Archive(), p.Audit(), p.Tail(), p.Configuration(), versionCommand())
 	root.AddCommand(examine(stderr))
 	root.AddCommand(console.Commands()...)
+	operator.Called(root)
 	return root
 }
 

@@ -63,6 +63,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	root.SetErr(stderr)
 	p := program(stderr)
 	root.AddCommand(serve(stderr), p.Migrate(), p.Keys(), forward(p), p.Consumers(), p.Verify(), p.Archive(), p.Projections(), p.Audit(), p.Tail(), p.Configuration(), versionCommand())
+	operator.Called(root)
 	return root
 }
 

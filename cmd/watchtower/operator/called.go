@@ -1,0 +1,28 @@
+package operator
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// Called has what is wrong with the arguments or flags of a command, or of those below it,
+// answered with how it is called.
+func Called(root *cobra.Command) {
+	root.SetFlagErrorFunc(called)
+	for _, below := range root.Commands() {
+		Called(below)
+	}
+	if fits := root.Args; fits != nil {
+		root.Args = func(cmd *cobra.Command, args []string) error {
+			if err := fits(cmd, args); err != nil {
+				return called(cmd, err)
+			}
+			return nil
+		}
+	}
+}
+
+func called(cmd *cobra.Command, err error) error {
+	return fmt.Errorf("%w\nusage: %s\n%s --help says more", err, cmd.UseLine(), cmd.CommandPath())
+}
