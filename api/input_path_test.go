@@ -92,7 +92,7 @@ func parameterInputs() (list []input) {
 		{21, "/v1/transactions/" + injected, ErrInvalidHash, "hash"},
 		{21, "/v1/senders/" + injected + "/groups", ErrInvalidAddress, "address"},
 		{21, "/v1/events?hash=" + injected, ErrInvalidFilter, "hash"},
-		{22, of("status=queued&status=foo"), ErrInvalidFilter, `"foo"`},
+		{22, of("status=queued&status=foo"), ErrInvalidFilter, `"foo", only: queued `},
 		{22, of("status=QUEUED"), ErrInvalidFilter, `"QUEUED"`},
 		{22, of("status="), ErrInvalidFilter, `""`},
 		{22, of("status=" + strings.Repeat("x", 1000)), ErrInvalidFilter, "…"},

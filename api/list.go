@@ -157,7 +157,7 @@ func (p parameters) statuses() ([]tx.Status, error) {
 	var statuses []tx.Status
 	for _, text := range given {
 		if !slices.Contains(tx.Statuses(), tx.Status(text)) {
-			return nil, ErrInvalidFilter.Because("there is no status %s", quote(text))
+			return nil, ErrInvalidFilter.Because("there is no status %s, only: %s", quote(text), strings.Trim(fmt.Sprint(tx.Statuses()), "[]"))
 		}
 		statuses = append(statuses, tx.Status(text))
 	}

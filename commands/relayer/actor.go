@@ -80,7 +80,8 @@ type job struct {
 type delivered struct {
 	tx.State
 	was, now chain.Block
-	lacks    bool // nodes have refused it last for want of funds
+	lacks    bool   // nodes have refused it last for want of funds
+	why      string // in a node's words, if they have refused it for good
 }
 
 // front is the first nonce that waits for the chain.
@@ -333,6 +334,9 @@ func (a *actor) readTx(ctx context.Context, hash chain.Hash) (d delivered, err e
 			d.was, d.now = e.Was, e.Now
 		case tx.Rejected:
 			d.lacks = e.Cause == tx.Funds
+			if d.why = ""; e.Permanent {
+				d.why = e.Reason
+			}
 		case tx.Broadcast:
 			d.lacks = false
 		}

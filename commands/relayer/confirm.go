@@ -307,6 +307,14 @@ func (a *actor) ruleOut(ctx context.Context, s standing, by chain.Block) error {
 	return err
 }
 
+// refusalOf says why delivery will not go on with a transaction.
+func refusalOf(d delivered) string {
+	if d.why == "" {
+		return "delivery: " + string(d.Status)
+	}
+	return fmt.Sprintf("delivery: %s: %s", d.Status, d.why)
+}
+
 // refuse ends intents that delivery will not go on with. A no-op takes their nonce then.
 func (a *actor) refuse(ctx context.Context, refused []standing) error {
 	return each(a, refused, func(s standing) error {
@@ -314,6 +322,6 @@ func (a *actor) refuse(ctx context.Context, refused []standing) error {
 		if err := a.readIntent(ctx, s); err != nil || !a.isRefused(s) {
 			return err
 		}
-		return a.tellIntent(ctx, s.job, intent.Fail{Reason: intent.Refused, Detail: "delivery: " + string(d.Status), At: a.Now()})
+		return a.tellIntent(ctx, s.job, intent.Fail{Reason: intent.Refused, Detail: refusalOf(d), At: a.Now()})
 	})
 }
