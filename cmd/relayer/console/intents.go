@@ -42,9 +42,12 @@ type intentShown struct {
 		MaxFee         string `json:"maxFeePerGas"`
 		MaxPriorityFee string `json:"maxPriorityFeePerGas"`
 	}
-	LeastFee      string `json:"leastFeePerGas"`
-	TxHash        *chain.Hash
-	Receipt       *struct{ Block shownBlock }
+	LeastFee string `json:"leastFeePerGas"`
+	TxHash   *chain.Hash
+	Receipt  *struct {
+		Block  shownBlock
+		Status uint64
+	}
 	Confirmations []shownBlock
 	Stopping      *struct{ Reason, Detail string }
 	Outcome       *struct {
@@ -63,6 +66,19 @@ type intentShown struct {
 type shownBlock struct {
 	Number uint64
 	Hash   chain.Hash
+}
+
+// landed is what to know of what a block holds, beyond that it does.
+func (i intentShown) landed() string {
+	for _, a := range i.Attempts {
+		if a.TxHash == *i.TxHash && a.Kind == intent.NoOp {
+			return ": the no-op, and not what was asked for"
+		}
+	}
+	if i.Receipt.Status == 0 {
+		return ": reverted"
+	}
+	return ""
 }
 
 // from is who was asked to sign.
@@ -119,7 +135,7 @@ func tellIntent(to io.Writer, i intentShown) error {
 		say("the next pays at least", "%s", i.LeastFee)
 	}
 	if r := i.Receipt; r != nil && i.TxHash != nil {
-		say("mined", "%s, in block %d, %d confirmations", i.TxHash, r.Block.Number, len(i.Confirmations))
+		say("mined", "%s, in block %d, %d confirmations%s", i.TxHash, r.Block.Number, len(i.Confirmations), i.landed())
 	}
 	if s := i.Stopping; s != nil {
 		say("is to end", "%s %s", s.Reason, s.Detail)
