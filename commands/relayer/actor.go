@@ -37,6 +37,7 @@ type actor struct {
 	delayed map[chain.IntentID]delay     // what could not be carried on lately
 	unclear unclear                      // why some of that waits
 	wider   int                          // for how many intents to claim next; 0 is as many as there is room for
+	sweep   sweep                        // through what stands behind that
 	looked  time.Time                    // when the chain was last asked for the nonce it wants
 	polled  time.Time
 	blocks  []chain.Block // as of polled

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
@@ -14,7 +15,8 @@ import (
 // is not known, or it may not pay enough or not be signed for now, would be claimed again and
 // again while what stands behind it waits. So it is given back at first, as it may have been a
 // moment's trouble, and keeps its claim until that lapses when it was not one; and while
-// nothing of what is claimed can be carried on, the next claim is for twice as much. It may be
+// nothing of what is claimed can be carried on, the next claim is for twice as much, and in the
+// end every other one for what stands behind it, and so on to the queue's end. It may be
 // the trouble of this lane's signer alone, who lacks the value, say: so what others of a pool
 // may carry out is given back again once its claim has lapsed, for as long as they need to
 // come by.
@@ -75,17 +77,42 @@ func (a *actor) remind(context.Context) error {
 	return fmt.Errorf("intents have to wait, one because %w", a.unclear.why)
 }
 
+// sweep is a way through what stands in the queue behind what cannot be carried on.
+type sweep struct {
+	at  event.Position // what stands up to there was claimed; 0: it begins with the next
+	due bool           // the next claim goes on with it, and not at the queue's head
+}
+
+// after is where the next claim begins.
+func (a *actor) after() event.Position {
+	if a.sweep.due {
+		return a.sweep.at
+	}
+	return 0
+}
+
 // reach is for how many intents the next claim is.
 func (a *actor) reach(room int) int { return min(max(room, a.wider), claimMax) }
 
 // widen has the next claim reach further if this one was for as many as there may be, and
 // none of them can be carried on.
-func (a *actor) widen(room, claimed int) {
-	if claimed < a.reach(room) || len(a.ready) > 0 {
-		a.wider = 0
-		return
+func (a *actor) widen(room int, claimed []intent.Claimed) {
+	n := len(claimed)
+	switch full, vain := n >= a.reach(room), len(a.ready) == 0; {
+	case a.sweep.due:
+		if a.sweep.due = false; !full {
+			a.sweep.at = 0
+		} else if vain {
+			a.sweep.at = claimed[n-1].Position
+		}
+	case !full || !vain:
+		a.wider, a.sweep = 0, sweep{}
+	default:
+		if a.sweep.due = n == claimMax; a.sweep.due && a.sweep.at == 0 {
+			a.sweep.at = claimed[n-1].Position
+		}
+		a.wider = 2 * n
 	}
-	a.wider = 2 * claimed
 }
 
 // fit gives back what is ready and beyond the room that there is.

@@ -62,3 +62,45 @@ func TestPutOff(t *testing.T) {
 		})
 	}
 }
+
+// Nor do they when they are more than are claimed before the first claims of them lapse,
+// wherever the others stand.
+func TestPutOffByMany(t *testing.T) {
+	for name, row := range map[string]func(n int) string{
+		"alone":   func(int) string { return "" },
+		"in rows": func(n int) string { return fmt.Sprintf("row-%d", n) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.settings.Budget, w.settings.Claim = 2, w.settings.Poll
+			a := w.worker()
+			var requests []intent.Request
+			for n := range claimMax + 100 {
+				if n == claimMax+50 {
+					requests = append(requests, w.request(5000))
+				}
+				requests = append(requests, w.request(n, func(r *intent.Request) { r.Order, r.Gas.MaxFee = row(n), intent.Amount(chain.PriceOf(1)) }))
+			}
+			requests = append(requests, w.request(5001), w.request(5002), w.request(5003))
+			ids := w.ask(requests...)
+			others := append(ids[len(ids)-3:], requests[claimMax+50].ID())
+			done := w.ended(intent.StatusCompleted, others...)
+			for n := 0; n < 60 && !done(); n++ {
+				_ = w.turns(a, 1) // which tells what keeps them
+				w.block()
+			}
+			if !done() {
+				t.Error("others wait")
+			}
+			w.fee = chain.Fee{MaxFee: chain.PriceOf(1), MaxPriorityFee: chain.PriceOf(1)}
+			for n := 0; n < 20 && w.intent(ids[0]).Status() != intent.StatusCompleted; n++ {
+				w.block()
+				must(t, w.turns(a, 1))
+			}
+			if s := w.intent(ids[0]).Status(); s != intent.StatusCompleted {
+				t.Errorf("the first one is %s when it can be carried out", s)
+			}
+			w.judge()
+		})
+	}
+}

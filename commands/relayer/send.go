@@ -37,11 +37,10 @@ func (a *actor) take(ctx context.Context) error {
 	}
 	defer a.leave()
 	claimed, trouble := a.claimShare(ctx, room)
-	n := len(claimed)
-	claimed, err = a.inTurn(ctx, claimed)
-	trouble = errors.Join(trouble, err, a.prepare(ctx, claimed), a.fit(ctx, room))
+	turn, err := a.inTurn(ctx, claimed)
+	trouble = errors.Join(trouble, err, a.prepare(ctx, turn), a.fit(ctx, room))
 	err = a.admit(ctx)
-	a.widen(room, n)
+	a.widen(room, claimed)
 	if over := (overError{}); errors.As(err, &over) {
 		return err
 	}

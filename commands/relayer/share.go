@@ -136,7 +136,7 @@ func (a *actor) tellPart() {
 func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, error) {
 	mine, others := signer.Share{InFlight: a.held.State.InFlight(), Room: room}, a.News.others(a.box)
 	pools, now := a.Pools, a.Now()
-	if len(others) > 0 && signer.Claim(1, mine, others) == 0 && now.Sub(a.shared) < a.Settings.Poll && !a.hasRows() {
+	if len(others) > 0 && signer.Claim(1, mine, others) == 0 && now.Sub(a.shared) < a.Settings.Poll && !a.hasRows() && a.wider == 0 {
 		pools = nil // others have less to do
 		if a.called {
 			defer a.News.wakeOthers(a.box)
@@ -144,7 +144,7 @@ func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, err
 	} else {
 		a.shared = now
 	}
-	claimed, err := a.Queue.Claim(ctx, intent.Claim{Lane: a.ID, Pools: pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: a.reach(room)})
+	claimed, err := a.Queue.Claim(ctx, intent.Claim{Lane: a.ID, Pools: pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: a.reach(room), After: a.after()})
 	if err != nil {
 		a.claims++
 		return nil, fmt.Errorf("claim intents: %w", err)

@@ -40,6 +40,8 @@ type Claim struct {
 	Holder string
 	TTL    time.Duration // the claim lapses after so long
 	Limit  int           // at least 1
+	// After has what stands up to there passed over, and of a row what stands behind that.
+	After event.Position
 }
 
 // Claimed is an intent that is its claimant's alone until the claim lapses.

@@ -193,8 +193,8 @@ const elsewhere = `EXISTS (SELECT 1 FROM intents o INDEXED BY intents_pinned WHE
 func (l *intentClaim) heads() (heads []intent.Claimed, err error) {
 	for _, wants := range l.Names() {
 		for _, key := range [][]byte{{}, l.Lane.Key[:]} {
-			some, err := l.ask("intents_heads", `chain = ?1 AND wants = ?4 AND nonce_key = ?5 AND head = 1 AND lane IS NULL AND (in_row IS NULL OR NOT `+elsewhere+`)
-				ORDER BY pos LIMIT ?6`, int64(l.Lane.Chain), l.lane, l.Holder, wants, key, int64(l.Limit))
+			some, err := l.ask("intents_heads", `chain = ?1 AND wants = ?4 AND nonce_key = ?5 AND head = 1 AND lane IS NULL AND pos > ?7 AND (in_row IS NULL OR NOT `+elsewhere+`)
+				ORDER BY pos LIMIT ?6`, int64(l.Lane.Chain), l.lane, l.Holder, wants, key, int64(l.Limit), int64(l.After))
 			if err != nil {
 				return nil, err
 			}
@@ -219,7 +219,7 @@ func (l *intentClaim) follow(row string) error {
 	}
 	names := l.Names()
 	for _, c := range waiting {
-		if !slices.Contains(names, c.From.Name()) || c.Key != nil && *c.Key != l.Lane.Key {
+		if c.Position <= l.After || !slices.Contains(names, c.From.Name()) || c.Key != nil && *c.Key != l.Lane.Key {
 			break
 		}
 		l.found = append(l.found, c)

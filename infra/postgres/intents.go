@@ -223,7 +223,7 @@ WHERE holder IS NOT NULL AND (claimed_until <= (SELECT clock_timestamp()) OR cla
 WITH found AS MATERIALIZED (
   SELECT c.* FROM unnest($3::text[]) w (wants) CROSS JOIN unnest($4::bytea[]) k (nonce_key) CROSS JOIN LATERAL (
     SELECT intent, pos, in_row FROM work.intents i
-    WHERE chain = $1 AND i.wants = w.wants AND i.nonce_key = k.nonce_key AND head AND lane IS NULL
+    WHERE chain = $1 AND i.wants = w.wants AND i.nonce_key = k.nonce_key AND head AND lane IS NULL AND pos > $8
       AND (in_row IS NULL OR NOT ` + elsewhere + `)
     ORDER BY pos LIMIT $6
   ) c ORDER BY c.pos LIMIT $6
@@ -238,7 +238,7 @@ WITH found AS MATERIALIZED (
     SELECT intent, pos FROM found WHERE in_row IS NULL
     UNION ALL
     SELECT r.intent, r.pos FROM mine CROSS JOIN LATERAL (
-      SELECT intent, pos, bool_and(wants = ANY ($3::text[]) AND nonce_key = ANY ($4::bytea[])) OVER (ORDER BY pos) AS fits FROM (
+      SELECT intent, pos, bool_and(wants = ANY ($3::text[]) AND nonce_key = ANY ($4::bytea[]) AND pos > $8) OVER (ORDER BY pos) AS fits FROM (
         SELECT intent, pos, wants, nonce_key FROM work.intents
         WHERE chain = $1 AND in_row = mine.in_row AND lane IS NULL ORDER BY pos LIMIT $6
       ) waiting
@@ -266,7 +266,7 @@ func (s *Intents) Claim(ctx context.Context, c intent.Claim) (claimed []intent.C
 		q := &pgx.Batch{} // one implicit transaction
 		q.Queue(lockIntents)
 		q.Queue(lapseClaims, c.TTL+leaseSlack)
-		q.Queue(claimIntents, int64(c.Lane.Chain), lane, c.Names(), keys, c.Holder, c.Limit, c.TTL).Query(func(rows pgx.Rows) error {
+		q.Queue(claimIntents, int64(c.Lane.Chain), lane, c.Names(), keys, c.Holder, c.Limit, c.TTL, clamp(uint64(c.After))).Query(func(rows pgx.Rows) error {
 			claimed, err = pgx.CollectRows(rows, scanClaimed)
 			return err
 		})

@@ -83,6 +83,9 @@ func (m *modelIntents) lane(r *rapid.T) intent.Claim {
 		c.Pools = nil
 	}
 	c.Holder += fmt.Sprint(" run ", rapid.IntRange(0, 1).Draw(r, "run"))
+	if n := rapid.IntRange(-modelIntentsMax, modelIntentsMax).Draw(r, "after"); n > 0 {
+		c.After = event.Position(int(m.chain)*1000 + n)
+	}
 	return c
 }
 
@@ -137,7 +140,7 @@ func (m *modelIntents) draw(r *rapid.T, n int) intent.Waiting {
 func (m *modelIntents) claim(c intent.Claim) (claimed []intent.Claimed) {
 	for at, row := range m.rows {
 		fits := row.From.Pool != "" && slices.Contains(c.Pools, row.From.Pool) || row.From.Signer != nil && *row.From.Signer == c.Lane.Sender
-		fits = fits && (row.Key == nil || *row.Key == c.Lane.Key)
+		fits = fits && (row.Key == nil || *row.Key == c.Lane.Key) && row.Position > c.After
 		var behind chain.IntentID
 		for i, o := range m.rows {
 			if o == row || row.Row.Order == "" || o.Row != row.Row {
