@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -54,26 +55,34 @@ func (a *actor) time() uint64 {
 
 // timely makes sure that the chain's time is known, and asks nodes for it if it has to,
 // but once in a turn if they do not say.
-func (a *actor) timely(ctx context.Context) error {
+func (a *actor) timely(ask func() error) error {
 	switch {
 	case a.isCurrent():
 		return nil
 	case a.silent != nil:
 		return a.silent
 	}
-	_, err := a.wants(ctx)
-	return err
+	return ask()
+}
+
+// askOnce asks nodes for the chain's time, once however often it is called. Who looks at many
+// nonces goes by what they said: they may take longer for it than it is taken for known.
+func (a *actor) askOnce(ctx context.Context) func() error {
+	return sync.OnceValue(func() error {
+		_, err := a.wants(ctx)
+		return err
+	})
 }
 
 // isLate reports whether the deadline of an intent is over, before anything is signed for it,
 // or handed over for the first time. An error says that nobody knows. A no-op is of no intent
 // any more.
-func (a *actor) isLate(ctx context.Context, s standing, noop bool) (bool, error) {
+func (a *actor) isLate(s standing, noop bool, ask func() error) (bool, error) {
 	deadline := s.job.intent.State.Requested.Request.Deadline
 	if noop || deadline == 0 {
 		return false, nil
 	}
-	if err := a.timely(ctx); err != nil {
+	if err := a.timely(ask); err != nil {
 		return false, fmt.Errorf("nonce %d has a deadline: %w", s.Nonce, err)
 	}
 	return a.time() >= deadline, nil

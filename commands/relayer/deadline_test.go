@@ -190,3 +190,29 @@ func TestTrustsNoOldBranch(t *testing.T) {
 	w.until(a, "the lane is empty", w.ended(intent.StatusCompleted, id))
 	w.judge()
 }
+
+// Nodes that take longer to say what time it is than that is known for are not asked for each
+// nonce anew: the lane would stand still meanwhile, for those without a deadline too.
+func TestDeadlinesWhenNodesAreSlow(t *testing.T) {
+	const many = 30
+	w := newWorld(t)
+	a := w.worker()
+	must(t, w.turns(a, 1))
+	var requests []intent.Request
+	for n := range many {
+		requests = append(requests, w.request(n, w.within(time.Hour)))
+	}
+	ids := w.ask(requests...)
+	w.slow = currentFor + time.Second
+	for range 3 {
+		w.clock.pass(currentFor)
+		w.asked = 0
+		must(t, w.turns(a, 1))
+		if w.asked > 5 {
+			t.Errorf("nodes were asked %d times in a turn", w.asked)
+		}
+	}
+	w.slow = 0
+	w.until(a, "all are done", w.ended(intent.StatusCompleted, ids...))
+	w.judge()
+}

@@ -220,6 +220,7 @@ func (a *actor) hand(ctx context.Context) error {
 	var missing []chain.Hash
 	var raws [][]byte
 	var trouble error
+	ask := a.askOnce(ctx)
 	for _, s := range a.slots() {
 		if _, _, executed := s.executed(); s.stale || s.halted != "" || executed {
 			continue
@@ -228,7 +229,7 @@ func (a *actor) hand(ctx context.Context) error {
 			if s.txs[made.Hash].Status != tx.StatusAbsent || a.unsent(s, made) {
 				continue
 			}
-			if late, err := a.isLate(ctx, s, made.Intent.IsZero()); late || err != nil {
+			if late, err := a.isLate(s, made.Intent.IsZero(), ask); late || err != nil {
 				trouble = errors.Join(trouble, err)
 				continue
 			}

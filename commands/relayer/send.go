@@ -68,7 +68,7 @@ func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
 	back, elsewhere, why := make([]bool, len(claimed)), make([]bool, len(claimed)), make([]error, len(claimed))
 	var untimely error
 	if slices.ContainsFunc(claimed, func(c intent.Claimed) bool { return c.Deadline != 0 }) {
-		untimely = a.timely(ctx)
+		untimely = a.timely(a.askOnce(ctx))
 	}
 	trouble := commands.Each(len(claimed), a.Settings.AtOnce, func(i int) (err error) {
 		if _, holds := a.held.State.Held(claimed[i].ID); holds {
@@ -250,12 +250,13 @@ func (a *actor) orders(ctx context.Context) ([]order, error) {
 		return nil, err
 	}
 	trouble = errors.Join(trouble, err)
+	ask := a.askOnce(ctx)
 	for _, s := range a.slots() {
 		o, wanted := a.wanted(s, stalled != nil && *stalled == s.Nonce)
 		if !wanted {
 			continue
 		}
-		late, err := a.isLate(ctx, s, o.intent.IsZero())
+		late, err := a.isLate(s, o.intent.IsZero(), ask)
 		if over := (overError{}); errors.As(err, &over) {
 			return nil, err
 		}

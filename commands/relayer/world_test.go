@@ -76,6 +76,7 @@ type world struct {
 	may      error         // what the guard says when it is asked anything
 	away     error         // of the chain, when it is asked
 	asked    int           // how often the chain was asked for the nonce that it wants
+	slow     time.Duration // that it takes for that
 	lied     *lane.Witness
 	board    []chain.Block // that delivery remembers, when it has not seen the newest
 	reverts  map[chain.IntentID]error
@@ -241,6 +242,7 @@ func (w *world) live(effects int, after bool) (*life, *Lane) {
 // Next is the chain's own word, which two endpoints bear out.
 func (w *world) Next(_ context.Context, s chain.Sequence, final bool) (lane.Witness, error) {
 	w.asked++
+	w.clock.pass(w.slow)
 	if w.away != nil {
 		return lane.Witness{}, w.away
 	}
