@@ -164,6 +164,9 @@ func index(names []string, name string) int {
 func (f *file) unknown(key ast.Node, path, name string, names []string) {
 	line, column := position(key)
 	text := fmt.Sprintf("unknown setting %s; the nearest is %s", quote(name), nearest(name, names))
+	if strings.Contains(name, "://") { // its colon is taken for that between name and value, within braces
+		text = "a URL is read as the name of a setting: put it into quotes"
+	}
 	f.problem(Problem{f.at(line, column), path, text + f.quote(line, column, utf8.RuneCountInString(name))})
 }
 

@@ -78,6 +78,7 @@ func TestRefusedFiles(t *testing.T) {
 		{"empty text", "listen: ''\n", "w.yaml:1: listen: has no value"},
 		{"two documents", "listen: 127.0.0.1:1\n---\nlisten: 127.0.0.1:2\n", "w.yaml:3: a second document"},
 		{"directive", "%YAML 1.2\n---\nlisten: 127.0.0.1:1\n", "w.yaml:"},
+		{"a URL within braces", "chains: [{id: 1, endpoints: [http://user:secret@127.0.0.1:1]}]\n", "chains[0].endpoints[0]: a URL is read as the name of a setting: put it into quotes"},
 		{"wrong case", "Listen: 127.0.0.1:1\n", `unknown setting "Listen"; the nearest is listen`},
 		{"dotted", "scheduler.window: 3\n", `unknown setting "scheduler.window"`},
 		{"deeper", "listen: {on: x}\n", "w.yaml:1: listen: must be text"},
