@@ -1,0 +1,78 @@
+package intents
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/promise"
+)
+
+// Finish judges a history that has ended. Chains are the truth about each chain, nil
+// where it is not known; quiet says that all trouble is over, so that all is told.
+func (j *Judge) Finish(chains func(chain.ID) promise.Chain, quiet bool) []promise.Violation {
+	for _, id := range slices.SortedFunc(maps.Keys(j.asked), byID) {
+		l, of := j.lives[id], event.Recorded{Stream: intent.Stream(id)}
+		j.cases.Add(promise.P1)
+		switch {
+		case l == nil || l.request.ID.IsZero():
+			j.broken(promise.P1, of, "a client was told of it, and the log does not have it")
+		case l.request.Digest != j.asked[id]:
+			j.broken(promise.P3, of, "a client was told that another request was taken")
+		}
+	}
+	for _, l := range j.sorted() {
+		if c := chains(l.request.Request.Chain); c != nil {
+			j.against(l, c, quiet)
+		}
+	}
+	return j.tell()
+}
+
+// against holds an intent against the chain: it was done once (P10), and what was told
+// is so (P22).
+func (j *Judge) against(l *life, c promise.Chain, quiet bool) {
+	of := event.Recorded{Stream: intent.Stream(l.id), Position: l.position}
+	var in []chain.Hash
+	var receipt chain.Receipt
+	done := 0
+	for _, a := range l.attempts {
+		r, mined := c.Receipt(a.Hash)
+		if !mined {
+			continue
+		}
+		in, receipt = append(in, a.Hash), r
+		if a.Kind != intent.NoOp && r.Status == 1 {
+			done++
+		}
+	}
+	if done > 1 {
+		j.broken(promise.P10, of, "the chain has executed %d of its attempts: %v", done, in)
+	}
+	if !quiet {
+		return
+	}
+	told := l.view.Receipt
+	switch {
+	case len(in) == 0 && told != nil:
+		j.broken(promise.P22, of, "block %d is told to hold it, and the chain does not", told.Block.Number)
+	case len(in) > 0 && (told == nil || told.Block.Hash != receipt.Block.Hash || told.Status != receipt.Status):
+		j.broken(promise.P22, of, "block %d holds %s, and that is not what was told", receipt.Block.Number, in[0])
+	}
+	for _, b := range l.view.Confirmations {
+		if at, ok := c.At(b.Number); !ok || at.Hash != b.Hash {
+			j.broken(promise.P22, of, "block %d, %s, is told as a confirmation, and the chain has another", b.Number, b.Hash)
+		}
+	}
+}
+
+func byID(a, b chain.IntentID) int { return bytes.Compare(a[:], b[:]) }
+
+// sorted lists the lives in the order in which they began.
+func (j *Judge) sorted() []*life {
+	return slices.SortedFunc(maps.Values(j.lives), func(a, b *life) int { return cmp.Compare(a.position, b.position) })
+}
