@@ -48,6 +48,16 @@ func (d *desk) intent(r api.Request) error {
 	}
 	out := shownOf(row)
 	out.Waited = waited
+	if d.WaitsFor != nil {
+		again, done := r.Work()
+		defer done()
+		switch w, err := d.WaitsFor(again, row); {
+		case err != nil: // the intent stands as it does
+			r.Note(fmt.Errorf("what it waits for: %w", err))
+		case w != nil:
+			out.WaitingFor, out.WaitingSince = &waitingFor{w.Code, w.Detail}, unix(w.Since)
+		}
+	}
 	status := http.StatusOK
 	if waited != nil {
 		status = statusOf(waited)

@@ -7,6 +7,7 @@
 package relay
 
 import (
+	"context"
 	_ "embed"
 	"net/http"
 
@@ -32,6 +33,9 @@ type Config struct {
 	Client func(access.Key) string
 	// Webhooks is nil where none are called.
 	Webhooks *Webhooks
+	// WaitsFor, when set, tells what keeps an intent from being signed for; nil when nothing
+	// is known.
+	WaitsFor func(ctx context.Context, row intents.Row) (*WaitsFor, error)
 }
 
 // contractYAML is the contract as it is written.

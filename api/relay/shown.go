@@ -38,6 +38,8 @@ type shown struct {
 	Receipt       *receipt    `json:"receipt,omitempty"`
 	Confirmations []block     `json:"confirmations,omitempty"`
 	Stopping      *stopping   `json:"stopping,omitempty"`
+	WaitingFor    *waitingFor `json:"waitingFor,omitempty"`
+	WaitingSince  int64       `json:"waitingSince,omitempty"`
 	Outcome       *outcome    `json:"outcome,omitempty"`
 
 	RequestedAt  int64       `json:"requestedAt"`

@@ -52,6 +52,8 @@ type shown struct {
 		MaxFee chain.Amount `json:"maxFeePerGas"`
 	}
 	Confirmations []struct{ Number uint64 }
+	WaitingFor    *struct{ Code, Detail string }
+	WaitingSince  int64
 
 	Outcome *struct{ TxHash *chain.Hash }
 	Waited  *struct{ Reached bool }

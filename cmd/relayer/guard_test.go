@@ -97,10 +97,9 @@ func (w *world) status(t *testing.T, c client, r intent.Request) intent.Status {
 	return c.must(t, http.StatusOK, http.MethodGet, at(r), nil).Status
 }
 
-// heeds leaves a signer paused, another one low and a third that drains.
-func (w *world) heeds(t *testing.T, s *rig.Service) {
+// registered waits until operators can see all signers, and what they have.
+func (w *world) registered(t *testing.T, s *rig.Service) {
 	t.Helper()
-	c, operator := w.client(t, s), w.operator(s)
 	for n := range keys {
 		w.becomes(t, "it is registered, and its balance is seen", func() bool {
 			var shown signerShown
@@ -108,6 +107,13 @@ func (w *world) heeds(t *testing.T, s *rig.Service) {
 			return err == nil && status == http.StatusOK && shown.Balance != nil
 		})
 	}
+}
+
+// heeds leaves a signer paused, another one low and a third that drains.
+func (w *world) heeds(t *testing.T, s *rig.Service) {
+	t.Helper()
+	c, operator := w.client(t, s), w.operator(s)
+	w.registered(t, s)
 	operator.order(t, http.MethodPost, w.key(0)+"/pause", map[string]any{})
 	operator.order(t, http.MethodPut, w.key(1)+"/threshold", map[string]any{"threshold": w.signer(t, s, 1).Balance.Times(2)})
 	w.becomes(t, "the second is low", func() bool { return w.signer(t, s, 1).Status == signer.StatusLow })

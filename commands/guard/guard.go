@@ -206,11 +206,7 @@ func Check(switches safeguard.State, key signer.State, purse budget.State, now t
 // may refuses what is not to be signed for, whatever it costs.
 func may(switches safeguard.State, key signer.State, id chain.Sequence, r *intent.Request) error {
 	if !key.Signs() {
-		status := string(key.Status())
-		if !key.Known {
-			status = "not registered"
-		}
-		return ErrStopped.Because("%s is %s", id.Sender, status)
+		return stopped(key, id.Sender)
 	}
 	if r == nil {
 		return switches.CheckNoOp(id.Chain)
@@ -220,6 +216,15 @@ func may(switches safeguard.State, key signer.State, id chain.Sequence, r *inten
 		return err
 	}
 	return key.Serves(r.Pool, calls)
+}
+
+// stopped tells how a signer stands that does not serve.
+func stopped(key signer.State, address chain.Address) error {
+	status := string(key.Status())
+	if !key.Known {
+		status = "not registered"
+	}
+	return ErrStopped.Because("%s is %s", address, status)
 }
 
 func callsOf(r intent.Request) []chain.Call {

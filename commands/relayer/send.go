@@ -178,6 +178,13 @@ func (l *Lane) Quote(ctx context.Context, it intent.State) (q Quote, err error) 
 	return q, err
 }
 
+// Least is what an intent's first attempt costs at least in a lane, as of now: nodes are not
+// asked for the gas that it needs, if it does not say. Errors are those of [Fees.Offer].
+func (l *Lane) Least(ctx context.Context, it intent.State) (budget.Charge, error) {
+	offer, err := l.Fees.Offer(ctx, l.termsOf(it))
+	return chargeOf(it.Requested, max(it.Requested.Request.Gas.Limit, fee.GasMin), offer.Fee), err
+}
+
 // fail ends an intent that can never be carried out. If that is refused it has come out
 // otherwise.
 func (a *actor) fail(ctx context.Context, j *job, why error) error {

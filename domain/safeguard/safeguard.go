@@ -97,14 +97,30 @@ type Request struct {
 	Calls  []chain.Call
 }
 
+// switches are the scopes whose halts keep the request.
+func (r Request) switches() []Scope {
+	return []Scope{
+		{Kind: Deployment}, {Kind: OnChain, Chain: r.Chain}, {Kind: OfClient, Client: r.Client}, {Kind: OfClient, Client: r.Client, Chain: r.Chain},
+	}
+}
+
+// HaltedSince is when the first was thrown of the switches that keep a request; zero when
+// none does.
+func (s State) HaltedSince(r Request) (since time.Time) {
+	for _, scope := range r.switches() {
+		if h, thrown := s.Halts[scope]; thrown && (since.IsZero() || h.Since.Before(since)) {
+			since = h.Since
+		}
+	}
+	return since
+}
+
 // Check refuses what may not be accepted now, or not be signed.
 func (s State) Check(r Request) error {
-	client := Scope{Kind: OfClient, Client: r.Client}
-	here := Scope{Kind: OfClient, Client: r.Client, Chain: r.Chain}
-	if err := s.halted(Scope{Kind: Deployment}, Scope{Kind: OnChain, Chain: r.Chain}, client, here); err != nil {
+	if err := s.halted(r.switches()...); err != nil {
 		return err
 	}
-	for _, scope := range []Scope{{Kind: OnChain, Chain: r.Chain}, here} {
+	for _, scope := range []Scope{{Kind: OnChain, Chain: r.Chain}, {Kind: OfClient, Client: r.Client, Chain: r.Chain}} {
 		for i, c := range r.Calls {
 			if !s.Lists[scope].Allows(c.To, c.Input) {
 				return ErrTarget.Because("call %d is none that is allowed to the %s", i, scope)

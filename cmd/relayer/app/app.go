@@ -90,6 +90,7 @@ type relay struct {
 	notices  *notices // nil when no webhooks are called
 	close    func() error
 	feeds    atomic.Bool // the queue of intents
+	crowds   crowds
 	metrics  *figures.Metrics
 	log      *slog.Logger
 }

@@ -39,7 +39,7 @@ func (r *relay) handler() (http.Handler, error) {
 		return nil, err
 	}
 	return rest.New(rest.Config{
-		API: common, Intake: desk, Query: intents.Query{DB: r.in.Ports.Storage.View}, Tail: r.in.Tail, Webhooks: r.notices.routes(),
+		API: common, Intake: desk, Query: intents.Query{DB: r.in.Ports.Storage.View}, Tail: r.in.Tail, Webhooks: r.notices.routes(), WaitsFor: r.waitsFor,
 	}), nil
 }
 

@@ -34,6 +34,7 @@ func (r *relay) observe() {
 
 // turned notes how a lane stands.
 func (r *relay) turned(t relayer.Turn) {
+	r.crowds.turned(t, r.in.Ports.Now())
 	if t.Over {
 		r.metrics.NoLane(t.Lane)
 		return

@@ -50,6 +50,8 @@ type intentShown struct {
 	}
 	Confirmations []shownBlock
 	Stopping      *struct{ Reason, Detail string }
+	WaitingFor    *struct{ Code, Detail string }
+	WaitingSince  int64
 	Outcome       *struct {
 		Reason, Detail string
 		TxHash         *chain.Hash
@@ -136,6 +138,13 @@ func tellIntent(to io.Writer, i intentShown) error {
 	}
 	if r := i.Receipt; r != nil && i.TxHash != nil {
 		say("mined", "%s, in block %d, %d confirmations%s", i.TxHash, r.Block.Number, len(i.Confirmations), i.landed())
+	}
+	if f := i.WaitingFor; f != nil {
+		since := ""
+		if i.WaitingSince != 0 {
+			since = ", since " + stamp(i.WaitingSince)
+		}
+		say("waits for", "%s %s%s", f.Code, f.Detail, since)
 	}
 	if s := i.Stopping; s != nil {
 		say("is to end", "%s %s", s.Reason, s.Detail)

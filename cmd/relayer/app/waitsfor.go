@@ -1,0 +1,214 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	rest "github.com/tempo-watchtower/watchtower/api/relay"
+	"github.com/tempo-watchtower/watchtower/commands/guard"
+	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/projections/intents"
+)
+
+const (
+	behindMost  = 100                    // intents that wait, among which the one before in a row is looked for: the newest
+	pricingTime = 250 * time.Millisecond // that is waited for what gas costs, which mostly is known
+)
+
+// waitsFor is what keeps an intent from being signed for, as far as this process knows; nil
+// if it knows of nothing, or the intent waits no more. Others than those that it tells of may
+// keep it too. Lanes tell of themselves alone where they are held.
+func (r *relay) waitsFor(ctx context.Context, row intents.Row) (*rest.WaitsFor, error) {
+	it := row.State
+	if status := it.Status(); status != intent.StatusWaiting && status != intent.StatusAssigned {
+		return nil, nil
+	}
+	var c *served
+	for _, one := range r.chains {
+		if one.Chain == it.Requested.Request.Chain {
+			c = one
+		}
+	}
+	if c == nil {
+		return nil, nil
+	}
+	lanes := c.carriers(it)
+	if len(lanes) == 0 {
+		return nil, nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, pricingTime)
+	defer cancel()
+	least, market := (&relayer.Lane{Relayer: c.Relayer, ID: lanes[0]}).Least(bounded, it)
+	if least.Fee.IsZero() { // what the fee will be nobody knows yet; it will not be nothing
+		least.Fee = chain.NewAmount(1)
+	}
+	var free []chain.Sequence
+	var holds []*guard.Hold
+	for _, id := range lanes {
+		hold, err := r.guard.Holds(ctx, id, it, least)
+		switch {
+		case err != nil:
+			return nil, err
+		case hold == nil:
+			free = append(free, id)
+		default:
+			holds = append(holds, hold)
+		}
+	}
+	switch {
+	case len(free) == 0:
+		return waits(it, together(holds)), nil
+	case it.Place == nil:
+		if hold, err := r.behind(ctx, row); err != nil || hold != nil {
+			return waits(it, hold), err
+		}
+		if hold := r.crowds.hold(free); hold != nil {
+			return waits(it, hold), nil
+		}
+	}
+	if errors.Is(market, fee.ErrMarket) {
+		return waits(it, &guard.Hold{Why: market}), nil
+	}
+	return nil, nil
+}
+
+// carriers are the lanes that an intent may be carried out in: of the one that it has a nonce
+// of, that one.
+func (c *served) carriers(it intent.State) (lanes []chain.Sequence) {
+	r := it.Requested.Request
+	if p := it.Place; p != nil {
+		return []chain.Sequence{{Chain: c.Chain, Sender: p.Signer, Key: p.NonceKey}}
+	}
+	key, chosen := r.LaneKey()
+	signers := c.relay.settings.Pools.Named(r.Pool)
+	switch {
+	case r.Signer != nil:
+		signers = []chain.Address{*r.Signer}
+	case chosen && key != protocolKey:
+		a, here := c.chosen(r.From, key)
+		if !here {
+			return nil
+		}
+		signers = []chain.Address{a}
+	}
+	for _, a := range signers {
+		lanes = append(lanes, chain.Sequence{Chain: c.Chain, Sender: a, Key: key})
+	}
+	return lanes
+}
+
+// behind is that another intent has to get a nonce first, the one before it in its row.
+func (r *relay) behind(ctx context.Context, row intents.Row) (*guard.Hold, error) {
+	of := row.Request()
+	if of.Order == "" {
+		return nil, nil
+	}
+	query := intents.Query{DB: r.in.Ports.Storage.View}
+	before, err := query.List(ctx, intents.Filters{
+		Client: &of.Client, Chain: of.Chain, From: &of.From, Statuses: []intent.Status{intent.StatusWaiting},
+	}, row.Position, behindMost)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range before {
+		if other.Request().Order == of.Order {
+			return &guard.Hold{Why: rest.ErrBehind.Because("%s, which is before it in its row, has no nonce yet", other.State.Requested.ID), Since: row.State.Requested.At}, nil
+		}
+	}
+	return nil, nil
+}
+
+// together is what keeps an intent that each of several lanes could carry out, but for what
+// keeps it from that: since the last of them does.
+func together(holds []*guard.Hold) *guard.Hold {
+	var code event.Refusal
+	errors.As(holds[0].Why, &code)
+	var details []string
+	all := *holds[0]
+	for _, h := range holds {
+		if text := detailOf(code, h.Why); !slices.Contains(details, text) {
+			details = append(details, text)
+		}
+		switch {
+		case h.Since.IsZero() || all.Since.IsZero():
+			all.Since = time.Time{}
+		case h.Since.After(all.Since):
+			all.Since = h.Since
+		}
+	}
+	all.Why = code.Because("%s", strings.Join(details, "; "))
+	return &all
+}
+
+func detailOf(code event.Refusal, why error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(why.Error(), string(code)), ": ")
+}
+
+// waits tells a client of it.
+func waits(it intent.State, h *guard.Hold) *rest.WaitsFor {
+	if h == nil {
+		return nil
+	}
+	w := &rest.WaitsFor{Since: h.Since}
+	errors.As(h.Why, &w.Code)
+	w.Detail = detailOf(w.Code, h.Why)
+	if asked := it.Requested.At; !w.Since.IsZero() && w.Since.Before(asked) {
+		w.Since = asked
+	}
+	return w
+}
+
+// crowds are the lanes held by this process that take no more intents. It is safe for
+// concurrent use.
+type crowds struct {
+	mu  sync.Mutex
+	all map[chain.Sequence]guard.Hold // no Why: it takes more
+}
+
+// turned notes how a lane stands at a time.
+func (c *crowds) turned(t relayer.Turn, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.Over {
+		delete(c.all, t.Lane)
+		return
+	}
+	if c.all == nil {
+		c.all = map[chain.Sequence]guard.Hold{}
+	}
+	next := guard.Hold{Since: now}
+	switch inFlight := t.State.InFlight(); {
+	case t.Stalled:
+		next.Why = rest.ErrStalled.Because("what is signed by %s before it has waited for a block for long", t.Lane.Sender)
+	case inFlight >= t.Budget:
+		next.Why = rest.ErrFull.Because("%s has %d nonces in flight, as many as it may", t.Lane.Sender, inFlight)
+	}
+	if was := c.all[t.Lane]; next.Why != nil && was.Why != nil {
+		next.Since = was.Since
+	}
+	c.all[t.Lane] = next
+}
+
+// hold is what keeps an intent that any of these lanes could carry out; nil if one of them
+// could, or it is not known here how one stands.
+func (c *crowds) hold(lanes []chain.Sequence) *guard.Hold {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []*guard.Hold
+	for _, id := range lanes {
+		h := c.all[id]
+		if h.Why == nil {
+			return nil
+		}
+		all = append(all, &h)
+	}
+	return together(all)
+}
