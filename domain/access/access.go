@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -147,7 +148,7 @@ func (k Key) check(now time.Time) error {
 	}
 	for _, s := range k.Scopes {
 		if !slices.Contains(Scopes(), s) {
-			return ErrInvalidKey.Because("there is no scope %q", s)
+			return ErrInvalidKey.Because("there is no scope %q, only: %s", s, strings.Trim(fmt.Sprint(Scopes()), "[]"))
 		}
 	}
 	return nil

@@ -54,6 +54,9 @@ func TestCreate(t *testing.T) {
 		if !errors.Is(err, tt.want) || (err == nil) != (len(events) == 1) {
 			t.Errorf("%s: %d events, %v", name, len(events), err)
 		}
+		if name == "unknown scope" && !strings.HasSuffix(err.Error(), `"everything", only: submit read cancel rpc admin`) {
+			t.Errorf("which scopes there are, is not told: %v", err)
+		}
 	}
 }
 
