@@ -65,8 +65,8 @@ func lasting(why error, r intent.Request) bool {
 
 // admit leaves those ready that may be signed for, once what they may cost is set aside.
 // What never may ends. What may not now is looked at again when its claim lapses, and
-// keeps nobody from being claimed meanwhile; in a row it is given back at first, and so is
-// what stands behind it.
+// keeps nobody from being claimed meanwhile. In a row it is given back at first, and so is
+// what stands behind it; and so is what another signer of a pool may have the budget for.
 func (a *actor) admit(ctx context.Context) error {
 	if a.Guard == nil || len(a.ready) == 0 {
 		return nil
@@ -93,9 +93,12 @@ func (a *actor) admit(ctx context.Context) error {
 		case lasting(why, *requests[i]):
 			trouble = errors.Join(trouble, a.fail(ctx, j, why))
 		default:
-			if held[row] = row.Order != ""; held[row] && a.putOff(j.id, requests[i].Waiting(0).From) {
-				a.leaves = true
-			} else if held[row] {
+			from := requests[i].Waiting(0).From
+			switch held[row] = row.Order != ""; {
+			case !held[row] && from.Signer != nil: // nobody else could carry it out
+			case a.putOff(j.id, from):
+				a.leaves = a.leaves || held[row]
+			default:
 				back = append(back, j)
 			}
 			if why != nil {

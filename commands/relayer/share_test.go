@@ -7,8 +7,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/infra/keys"
 )
 
@@ -142,20 +144,45 @@ func (u unclearFor) Gas(ctx context.Context, s chain.Sequence, r intent.Request)
 	return u.world.Gas(ctx, s, r)
 }
 
+// spentFor is a guard by which nothing is left of a signer's budget for what is asked.
+type spentFor struct {
+	Guard
+	poor chain.Address
+}
+
+func (g spentFor) Allow(ctx context.Context, id chain.Sequence, token lane.Token, requests []*intent.Request, charges []budget.Charge) ([]error, error) {
+	answers, err := g.Guard.Allow(ctx, id, token, requests, charges)
+	if id.Sender == g.poor {
+		for i := range answers {
+			answers[i] = budget.ErrSpent
+		}
+	}
+	return answers, err
+}
+
 // One lane of a pool cannot carry on what the pool is asked for, and has least to do: the
 // other does it, whoever looks first each time.
 func TestSharesOfWhoCannot(t *testing.T) {
-	for name, poorFirst := range map[string]bool{"who cannot looks first": true, "who can looks first": false} {
+	for name, c := range map[string]struct{ spent, poorFirst bool }{
+		"who lacks the value looks first":  {false, true},
+		"who has it looks first":           {false, false},
+		"who lacks the budget looks first": {true, true},
+		"who has that looks first":         {true, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			w, able, poor := pair(t)
 			r := *able.Relayer
-			r.Node = unclearFor{w, poor.ID.Sender}
+			if c.spent {
+				r.Guard = spentFor{r.Guard, poor.ID.Sender}
+			} else {
+				r.Node = unclearFor{w, poor.ID.Sender}
+			}
 			able.Relayer, poor.Relayer = &r, &r
 			w.ask(w.some(0, 6, &able.ID.Sender)...)
 			must(t, w.turns(able, 1))
 			ids := w.ask(append(w.some(100, 10, nil), w.request(200, inRow), w.request(201, inRow))...)
 			order := []*actor{able, poor}
-			if poorFirst {
+			if c.poorFirst {
 				slices.Reverse(order)
 			}
 			for range 60 {
