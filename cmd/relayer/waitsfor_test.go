@@ -19,6 +19,7 @@ func TestClientsAreToldWhatIntentsWaitFor(t *testing.T) {
 	t.Parallel()
 	on(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
 		w := newWorld(t, kinds()[1], store, "--lane-claim=1s", "--lane-budget=1", "--lane-stall=10m")
+		w.dearer(t, 1_000_000_000) // than it would become with blocks that are empty
 		s := w.relayer(t)
 		check(t, s.Start(w.ctx))
 		c, operator := w.client(t, s), w.operator(s)
@@ -71,12 +72,10 @@ func TestClientsAreToldWhatIntentsWaitFor(t *testing.T) {
 		operator.order(t, http.MethodPut, budgets, map[string]any{"account": everybody, "fee": chain.NewAmount(1 << 62).Times(1 << 62)})
 		comesOut(broke)
 
-		release := w.dearer(t, 100_000_000_000)
 		poor := w.one(0, "poor")
-		poor.Gas = intent.Gas{Limit: gasEnough, MaxFee: intent.NewAmount(20_000_000_000)}
+		poor.Gas = intent.Gas{Limit: gasEnough, MaxFee: intent.NewAmount(100_000_000)}
 		w.create(t, []client{c}, poor)
-		waits(poor, "market-above-ceiling", "may cost 20000000000", false)
-		release()
+		waits(poor, "market-above-ceiling", "may cost 100000000", false)
 		c.must(t, http.StatusOK, http.MethodPost, at(poor)+"/cancel", map[string]any{"reason": "it is poor"})
 		w.canceled[poor.ID()] = true
 
