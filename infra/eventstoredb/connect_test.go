@@ -87,7 +87,7 @@ func TestSecure(t *testing.T) {
 		"wrong password": {u("wrong", "tlsCaFile="+url.QueryEscape(ca)), "authentication"},
 		"unknown CA":     {u(password, ""), "certificate"},
 	} {
-		_, err := eventstoredb.Open(t.Context(), c.url, eventstoredb.Options{Patience: 300 * time.Millisecond})
+		_, err := eventstoredb.Open(t.Context(), c.url, eventstoredb.Options{Patience: 3 * time.Second})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "wrong") {
 			t.Errorf("%s: %v", name, err)
 		}
