@@ -94,7 +94,7 @@ func fits(w *wanted, c intent.Claim) bool {
 	if w.From.Signer != nil {
 		by = *w.From.Signer == c.Lane.Sender
 	}
-	return by && w.Chain == c.Lane.Chain && (w.Key == nil || *w.Key == c.Lane.Key)
+	return by && w.Chain == c.Lane.Chain && (w.Key == nil || *w.Key == c.Lane.Key) && w.Position > c.After
 }
 
 // turnOf reports whether an intent is not kept waiting by others of its row, and what
