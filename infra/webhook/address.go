@@ -5,20 +5,6 @@ import (
 	"slices"
 )
 
-// never are addresses that no setting opens: nobody, everybody, and where clouds keep
-// the credentials of their machines.
-var never = []netip.Prefix{ //nolint:gochecknoglobals // a table
-	netip.MustParsePrefix("0.0.0.0/8"),
-	netip.MustParsePrefix("169.254.0.0/16"),
-	netip.MustParsePrefix("168.63.129.16/32"), // Azure's machines ask it for their settings
-	netip.MustParsePrefix("224.0.0.0/3"),      // multicast, reserved, broadcast
-	netip.MustParsePrefix("::/128"),
-	netip.MustParsePrefix("fe80::/10"),
-	netip.MustParsePrefix("fec0::/10"),
-	netip.MustParsePrefix("ff00::/8"),
-	netip.MustParsePrefix("fd00:ec2::/32"), // AWS's machines ask it for their credentials
-}
-
 // inside are networks that are not the public Internet.
 // Source: IANA's special-purpose address registries for IPv4 and IPv6.
 var inside = []netip.Prefix{ //nolint:gochecknoglobals // a table
@@ -48,14 +34,14 @@ func public(a netip.Addr) bool {
 	if a.Is6() && !unicast.Contains(a) {
 		return false
 	}
-	return !contains(never, a) && !contains(inside, a)
+	return !neverCalled(a) && !contains(inside, a)
 }
 
 // allows reports whether a connection may be made to an address. It has no zone and
 // is no IPv4 address in IPv6.
 func (g *Guard) allows(a netip.Addr) bool {
 	switch {
-	case !a.IsValid() || a.Zone() != "" || a.Is4In6() || contains(never, a):
+	case !a.IsValid() || a.Zone() != "" || a.Is4In6() || neverCalled(a):
 		return false
 	case g.rules.Development && a.IsLoopback():
 		return true
