@@ -69,6 +69,7 @@ func withoutBrowsers(e endpoint) endpoint {
 type keyShown struct {
 	ID        access.KeyID    `json:"id"`
 	Name      string          `json:"name"`
+	Client    string          `json:"client"`
 	Scopes    []access.Scope  `json:"scopes"`
 	Senders   []chain.Address `json:"senders,omitempty"`
 	Rate      *access.Rate    `json:"rate,omitempty"`
@@ -80,7 +81,7 @@ type keyShown struct {
 }
 
 func keyShownOf(k access.Key) keyShown {
-	return keyShown{ID: k.ID, Name: k.Name, Scopes: k.Scopes, Senders: k.Senders, Rate: k.Rate, ExpiresAt: k.ExpiresAt}
+	return keyShown{ID: k.ID, Name: k.Name, Client: k.Owner(), Scopes: k.Scopes, Senders: k.Senders, Rate: k.Rate, ExpiresAt: k.ExpiresAt}
 }
 
 // listKeys answers GET /admin/keys, the oldest first.
@@ -102,8 +103,8 @@ func (a *api) listKeys(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, map[string]any{"keys": shown})
 }
 
-// createKey answers POST /admin/keys. Every member must be there; an empty list of
-// senders is all of them, and 0 for the rate or the expiry is none.
+// createKey answers POST /admin/keys. Every member but client is required; an empty
+// list of senders allows every sender, 0 for the rate or the expiry means none.
 func (a *api) createKey(w http.ResponseWriter, r *http.Request) error {
 	body, err := a.readBody(w, r)
 	if err != nil {
@@ -137,16 +138,17 @@ func readKey(body []byte) (key access.Key, err error) {
 			return err
 		}
 	}
-	err = r.readDocument(
-		member{"name", func() error { text, err := r.string(); key.Name = string(text); return err }},
-		member{"scopes", func() error {
+	members := []member{
+		{"client", func() error { text, err := r.string(); key.Client = string(text); return err }},
+		{"name", func() error { text, err := r.string(); key.Name = string(text); return err }},
+		{"scopes", func() error {
 			return r.list(func(int) error {
 				text, err := r.string()
 				key.Scopes = append(key.Scopes, access.Scope(text))
 				return err
 			})
 		}},
-		member{"senders", func() error {
+		{"senders", func() error {
 			return r.list(func(int) error {
 				text, err := r.string()
 				if err != nil {
@@ -160,10 +162,15 @@ func readKey(body []byte) (key access.Key, err error) {
 				return nil
 			})
 		}},
-		member{"ratePerSecond", number(&rate.PerSecond)},
-		member{"rateBurst", number(&rate.Burst)},
-		member{"expiresAt", func() (err error) { key.ExpiresAt, err = r.uint64(); return err }},
-	)
+		{"ratePerSecond", number(&rate.PerSecond)},
+		{"rateBurst", number(&rate.Burst)},
+		{"expiresAt", func() (err error) { key.ExpiresAt, err = r.uint64(); return err }},
+	}
+	needed := make([]bool, len(members))
+	for i, m := range members {
+		needed[i] = m.name != "client" // a release without clients did not have it
+	}
+	err = r.whole(func() error { return r.members(members, needed) })
 	if rate != (access.Rate{}) {
 		key.Rate = &rate
 	}

@@ -146,6 +146,15 @@ func (on *exchange) actor() string {
 	return "api key " + on.key.ID.String()
 }
 
+// client returns the client that sent the request. All requests without a key come
+// from one client.
+func (on *exchange) client() string {
+	if on.key == nil {
+		return ""
+	}
+	return on.key.Owner()
+}
+
 // correlation is the request's id itself when it is a UUID, else one made of it by
 // name: the same request id always gives the same correlation.
 func correlation(requestID string) (id event.ID) {

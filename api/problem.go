@@ -108,6 +108,7 @@ var kinds = [...]kind{
 	{ErrForbidden, http.StatusForbidden, "The API key is not good for this"},
 	{ErrForeignSender, http.StatusForbidden, "The API key is not good for this sender"},
 	{ErrRateLimited, http.StatusTooManyRequests, "Too many requests"},
+	{access.ErrQuotaExceeded, http.StatusTooManyRequests, "A quota of the client is used up"},
 	{tx.ErrUnknown, http.StatusNotFound, "The transaction is not known"},
 	{tx.ErrNonceCurrent, http.StatusBadRequest, "The chain can still take this nonce"},
 	{tx.ErrSettled, http.StatusConflict, "The transaction has ended already"},

@@ -28,6 +28,8 @@ type RPCRequest struct {
 	Chain string // as the path names it; empty when it does not
 	Body  []byte
 	Meta  event.Meta // for the events that it causes
+	// Client is the client that sent the request.
+	Client string
 	// Submit takes on what the client may submit.
 	Submit *commands.Submit
 	// Sees reports whether the client may see a sender's transactions.
@@ -61,7 +63,7 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 	on := exchangeOf(r)
 	answer, err := a.RPC.Answer(ctx, RPCRequest{
 		Chain: mux.Vars(r)["chainId"], Body: body, Meta: on.meta(),
-		Submit: a.submitter(on),
+		Client: on.client(), Submit: a.submitter(on),
 		Sees:   func(sender chain.Address) bool { return on.key == nil || on.key.Sees(sender) },
 		Charge: func(n int) error { return a.charge(w, on, n) },
 		Rest:   func() (func(), bool) { return a.waiting.rest(on.payer, a.Limits.Connections) },

@@ -91,9 +91,9 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request) error {
 	}
 	var answers []commands.Submission
 	if look {
-		answers, err = a.submitter(on).Validate(ctx, in.chain, raws)
+		answers, err = a.submitter(on).Validate(ctx, in.chain, raws, commands.From(on.client()))
 	} else {
-		answers, err = a.submitter(on).Batch(ctx, in.chain, raws, on.meta())
+		answers, err = a.submitter(on).Batch(ctx, in.chain, raws, commands.From(on.client()), on.meta())
 	}
 	if err != nil {
 		return err

@@ -70,22 +70,29 @@ type Submit struct {
 // Submission is the answer to one raw transaction: a state, or why not.
 type Submission struct {
 	State tx.State
-	// Known means that the hash had been accepted before this request.
+	// Known means that the same client had submitted the hash before this request.
+	// Another client's submission is not revealed.
 	Known bool
 	// Err is a *chain.Malformed, an event.Refusal, or bad luck.
 	Err error
 }
 
+// Clients returns the client that submits the transaction at a place of a batch.
+type Clients func(place int) string
+
+// From is the Clients of a batch that one client submits.
+func From(client string) Clients { return func(int) string { return client } }
+
 // Batch answers each raw transaction in its place; one bad one does not touch
 // the others. The error is bad luck, or [ErrUnsupportedChain], of the whole.
-func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, meta event.Meta) ([]Submission, error) {
+func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, clients Clients, meta event.Meta) ([]Submission, error) {
 	decode := s.Decoders[id]
 	if decode == nil {
 		return nil, Unserved(id, s.Decoders)
 	}
 	answers := make([]Submission, len(raws))
 	signed := s.decodeAll(decode, id, raws, answers)
-	s.expired(ctx, signed, answers)
+	s.expired(ctx, signed, clients, answers)
 
 	first := map[chain.Hash]int{} // the first place of each hash in the batch
 	var keep []Payload
@@ -108,7 +115,7 @@ func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, meta eve
 	var accepting sync.WaitGroup
 	for _, kept := range keep {
 		i := first[kept.Hash]
-		accepting.Go(func() { answers[i] = s.accept(ctx, signed[i], raws[i], meta) })
+		accepting.Go(func() { answers[i] = s.accept(ctx, signed[i], raws[i], clients(i), meta) })
 	}
 	accepting.Wait()
 	for i, t := range signed {
@@ -122,7 +129,7 @@ func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, meta eve
 
 // expired answers anew what comes too late to be taken on: it may be the repetition
 // of what was taken on in time, and whoever had no answer then is to have it now.
-func (s *Submit) expired(ctx context.Context, signed []chain.Signed, answers []Submission) {
+func (s *Submit) expired(ctx context.Context, signed []chain.Signed, clients Clients, answers []Submission) {
 	for i, t := range signed {
 		if !errors.Is(answers[i].Err, tx.ErrAlreadyExpired) {
 			continue
@@ -136,7 +143,7 @@ func (s *Submit) expired(ctx context.Context, signed []chain.Signed, answers []S
 		switch r, err := s.Transactions.Load(ctx, tx.Stream(t.Chain, t.Hash)); {
 		case err != nil:
 			answers[i].Err = err
-		case r.State.Status != tx.StatusAbsent:
+		case r.State.OwnedBy(clients(i)):
 			answers[i] = Submission{State: r.State, Known: true}
 		}
 	}
@@ -175,13 +182,13 @@ func check(t chain.Signed, id chain.ID, now time.Time) error {
 	return err
 }
 
-func (s *Submit) accept(ctx context.Context, t chain.Signed, raw []byte, meta event.Meta) Submission {
+func (s *Submit) accept(ctx context.Context, t chain.Signed, raw []byte, client string, meta event.Meta) Submission {
 	origin, err := Begin(s.Random, meta)
 	if err != nil {
 		return Submission{Err: err}
 	}
 	stream := tx.Stream(t.Chain, t.Hash)
-	r, err := s.Transactions.HandleFrom(ctx, stream, Result[tx.State]{}, tx.Accept{Accepted: s.accepted(t, raw)}, origin)
+	r, err := s.Transactions.HandleFrom(ctx, stream, Result[tx.State]{}, tx.Accept{Accepted: s.accepted(t, raw, client)}, origin)
 	if err != nil {
 		return Submission{State: r.State, Err: err}
 	}
@@ -192,14 +199,14 @@ func (s *Submit) accept(ctx context.Context, t chain.Signed, raw []byte, meta ev
 	return Submission{State: r.State, Known: r.Added == 0, Err: err}
 }
 
-func (s *Submit) accepted(t chain.Signed, raw []byte) tx.Accepted {
+func (s *Submit) accepted(t chain.Signed, raw []byte, client string) tx.Accepted {
 	now := s.Now()
 	a := tx.Accepted{
 		Chain: t.Chain, Hash: t.Hash, Type: t.Type,
 		Sender: t.Sender, Signature: t.Signature, AccessKey: t.AccessKey, FeePayer: t.FeePayer,
 		NonceKey: t.NonceKey, Nonce: t.Nonce, Window: t.Window,
 		EligibleAt: max(t.Window.After, uint64(now.Unix())),
-		Bytes:      len(raw), RawHash: chain.Keccak(raw), At: now,
+		Bytes:      len(raw), RawHash: chain.Keccak(raw), Client: client, At: now,
 	}
 	if window := uint64(s.ExpiringWindow / time.Second); t.NonceKey.IsExpiring() && t.Window.Before > window {
 		a.EligibleAt = max(a.EligibleAt, t.Window.Before-window)

@@ -65,7 +65,7 @@ func plain(n uint64, change ...func(*chain.Signed)) (raw []byte, hash chain.Hash
 // submit expects the batch as a whole to be answered.
 func (d desk) submit(t *testing.T, raws ...[]byte) []commands.Submission {
 	t.Helper()
-	answers, err := d.Batch(t.Context(), moderato, raws, event.Meta{})
+	answers, err := d.Batch(t.Context(), moderato, raws, commands.From(""), event.Meta{})
 	check(t, err)
 	return answers
 }
@@ -114,7 +114,7 @@ func TestSubmitTogether(t *testing.T) {
 	var posting sync.WaitGroup
 	for i := range answers {
 		posting.Go(func() {
-			batch, err := d.Batch(context.Background(), moderato, [][]byte{raw}, event.Meta{})
+			batch, err := d.Batch(context.Background(), moderato, [][]byte{raw}, commands.From(""), event.Meta{})
 			if err != nil {
 				t.Error(err)
 				return
@@ -168,7 +168,7 @@ func TestSubmitBatch(t *testing.T) {
 	if n := len(d.recorded(t)); n != 2 || d.kept(t, elsewhere) || d.kept(t, past) {
 		t.Errorf("%d events, kept of the refused: %v, %v", n, d.kept(t, elsewhere), d.kept(t, past))
 	}
-	if _, err := d.Batch(t.Context(), 5, [][]byte{a}, event.Meta{}); !errors.Is(err, commands.ErrUnsupportedChain) || !strings.HasSuffix(err.Error(), "chain 5 is not served here; served: 42431") {
+	if _, err := d.Batch(t.Context(), 5, [][]byte{a}, commands.From(""), event.Meta{}); !errors.Is(err, commands.ErrUnsupportedChain) || !strings.HasSuffix(err.Error(), "chain 5 is not served here; served: 42431") {
 		t.Errorf("a chain that is not served: %v", err)
 	}
 }
@@ -325,7 +325,7 @@ func TestSubmitWithoutVault(t *testing.T) {
 	d := newDesk(t)
 	d.Vault.Rows = full{d.db.Payloads()}
 	raw, _ := plain(0)
-	if _, err := d.Batch(t.Context(), moderato, [][]byte{raw}, event.Meta{}); !errors.Is(err, errFullDisk) || commands.IsRefusal(err) {
+	if _, err := d.Batch(t.Context(), moderato, [][]byte{raw}, commands.From(""), event.Meta{}); !errors.Is(err, errFullDisk) || commands.IsRefusal(err) {
 		t.Errorf("answered %v", err)
 	}
 	if names := d.recorded(t); len(names) != 0 {

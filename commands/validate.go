@@ -10,14 +10,14 @@ import (
 // Validate answers as [Submit.Batch] would, and leaves no trace: nothing is kept,
 // nothing recorded, no node asked. The state of a transaction that would be taken
 // on has no status.
-func (s *Submit) Validate(ctx context.Context, id chain.ID, raws [][]byte) ([]Submission, error) {
+func (s *Submit) Validate(ctx context.Context, id chain.ID, raws [][]byte, clients Clients) ([]Submission, error) {
 	decode := s.Decoders[id]
 	if decode == nil {
 		return nil, Unserved(id, s.Decoders)
 	}
 	answers := make([]Submission, len(raws))
 	signed := s.decodeAll(decode, id, raws, answers)
-	s.expired(ctx, signed, answers)
+	s.expired(ctx, signed, clients, answers)
 	first := map[chain.Hash]int{} // the first place of each hash in the batch
 	for i, t := range signed {
 		if answers[i].Err != nil || answers[i].Known {
@@ -33,9 +33,11 @@ func (s *Submit) Validate(ctx context.Context, id chain.ID, raws [][]byte) ([]Su
 		if err != nil {
 			return nil, err
 		}
-		if answers[i] = (Submission{State: there.State, Known: there.Version > 0}); !answers[i].Known {
-			answers[i].State.Accepted = s.accepted(t, raws[i])
+		if there.State.OwnedBy(clients(i)) {
+			answers[i] = Submission{State: there.State, Known: true}
+			continue
 		}
+		answers[i].State.Accepted = s.accepted(t, raws[i], clients(i))
 	}
 	return answers, nil
 }

@@ -99,7 +99,8 @@ type server struct {
 type exchange struct {
 	chain   chain.ID
 	proxy   Proxy
-	err     error // why there is no such chain here
+	err     error  // why there is no such chain here
+	client  string // that sent the request
 	submit  *commands.Submit
 	sees    func(chain.Address) bool
 	rest    func() (leave func(), ok bool)
@@ -119,7 +120,7 @@ func (s *server) answer(ctx context.Context, r api.RPCRequest) ([]byte, error) {
 	if err := r.Charge(len(calls) - 1); err != nil {
 		return nil, err
 	}
-	x := &exchange{submit: r.Submit, sees: r.Sees, rest: r.Rest, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: &holding{of: s.held}}
+	x := &exchange{client: r.Client, submit: r.Submit, sees: r.Sees, rest: r.Rest, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: &holding{of: s.held}}
 	context.AfterFunc(ctx, x.held.release)
 	x.chain, x.err = s.chain(r.Chain)
 	x.proxy = s.Proxies[x.chain]

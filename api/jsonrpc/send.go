@@ -40,7 +40,7 @@ func (s *server) submit(ctx context.Context, x *exchange, param json.RawMessage)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.CallTimeout)
 	defer cancel()
-	answers, err := x.submit.Batch(ctx, x.chain, [][]byte{raw}, x.meta)
+	answers, err := x.submit.Batch(ctx, x.chain, [][]byte{raw}, commands.From(x.client), x.meta)
 	if err == nil {
 		err = answers[0].Err
 	}

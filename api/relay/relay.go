@@ -27,9 +27,8 @@ type Config struct {
 	Query intents.Query
 	// Tail is where requests wait for what is recorded.
 	Tail *tail.Tail
-	// Client names whose intents those are that are asked for with a key; nil takes the
-	// key's id. Whoever gets a new key and is to find the intents of the old one, and to
-	// repeat none of them, needs one name for both.
+	// Client names whose intents those are that are asked for with a key; nil means
+	// [access.Key.Owner].
 	Client func(access.Key) string
 	// Webhooks is nil where none are called.
 	Webhooks *Webhooks
@@ -56,7 +55,7 @@ func New(c Config) http.Handler {
 		panic("relay: there is nobody to serve clients, or nothing to wait with")
 	}
 	if c.Client == nil {
-		c.Client = func(k access.Key) string { return k.ID.String() }
+		c.Client = access.Key.Owner
 	}
 	return api.NewFront(c.API, kinds()...).Handler((&desk{Config: c}).routes())
 }

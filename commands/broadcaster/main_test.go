@@ -96,7 +96,7 @@ func plain(nonce uint64) chain.Signed {
 func (w *world) accept(t chain.Signed) ([]byte, tx.Work) {
 	w.t.Helper()
 	raw := chaintest.EncodePlain(t)
-	answers, err := w.submit.Batch(w.t.Context(), id, [][]byte{raw}, event.Meta{Actor: "test"})
+	answers, err := w.submit.Batch(w.t.Context(), id, [][]byte{raw}, commands.From(""), event.Meta{Actor: "test"})
 	check(w.t, err)
 	check(w.t, answers[0].Err)
 	accepted := answers[0].State.Accepted

@@ -107,7 +107,7 @@ func (p *place) accept(n uint64, change ...func(*chain.Signed)) chain.Hash {
 		c(&s)
 	}
 	raw := chaintest.EncodePlain(s)
-	answers, err := p.submit.Batch(context.Background(), s.Chain, [][]byte{raw}, event.Meta{})
+	answers, err := p.submit.Batch(context.Background(), s.Chain, [][]byte{raw}, commands.From(""), event.Meta{})
 	check(p.T, err)
 	check(p.T, answers[0].Err)
 	return chain.Keccak(raw)

@@ -103,7 +103,7 @@ func (w *world) accept(change ...func(*chain.Signed)) chain.Hash {
 		c(&s)
 	}
 	raw := chaintest.EncodePlain(s)
-	answers, err := w.submit.Batch(w.t.Context(), id, [][]byte{raw}, event.Meta{Actor: "test"})
+	answers, err := w.submit.Batch(w.t.Context(), id, [][]byte{raw}, commands.From(""), event.Meta{Actor: "test"})
 	check(w.t, err)
 	check(w.t, answers[0].Err)
 	return chain.Keccak(raw)

@@ -141,5 +141,5 @@ type Fees interface {
 
 // Delivery takes signed transactions on, and keeps at it: *commands.Submit does.
 type Delivery interface {
-	Batch(ctx context.Context, id chain.ID, raws [][]byte, meta event.Meta) ([]commands.Submission, error)
+	Batch(ctx context.Context, id chain.ID, raws [][]byte, clients commands.Clients, meta event.Meta) ([]commands.Submission, error)
 }

@@ -219,6 +219,7 @@ func (a *actor) hand(ctx context.Context) error {
 	var of []standing
 	var missing []chain.Hash
 	var raws [][]byte
+	var clients []string
 	var trouble error
 	ask := a.askOnce(ctx)
 	for _, s := range a.slots() {
@@ -243,12 +244,13 @@ func (a *actor) hand(ctx context.Context) error {
 				return errors.Join(trouble, fmt.Errorf("attempt %s: %w", made.Hash, err))
 			}
 			of, missing, raws = append(of, s), append(missing, made.Hash), append(raws, raw)
+			clients = append(clients, s.clientOf(made))
 		}
 	}
 	if len(missing) == 0 {
 		return trouble
 	}
-	answers, err := a.Delivery.Batch(ctx, a.Chain, raws, event.Meta{Actor: lane.Actor})
+	answers, err := a.Delivery.Batch(ctx, a.Chain, raws, func(i int) string { return clients[i] }, event.Meta{Actor: lane.Actor})
 	if err != nil {
 		return errors.Join(trouble, fmt.Errorf("hand %d attempts to delivery: %w", len(raws), err))
 	}
@@ -262,6 +264,15 @@ func (a *actor) hand(ctx context.Context) error {
 		delete(a.fresh, missing[i])
 	}
 	return trouble
+}
+
+// clientOf returns the client that an attempt belongs to in delivery: its intent's. A
+// no-op belongs to no client.
+func (s standing) clientOf(made lane.Made) string {
+	if made.Intent.IsZero() {
+		return ""
+	}
+	return s.job.intent.State.Requested.Request.Client
 }
 
 // bytes are those of an attempt: just signed, or kept by whoever signed it.

@@ -50,7 +50,7 @@ func TestSweepSparesWhatIsSubmittedMeanwhile(t *testing.T) {
 
 	rows := &late{PayloadRows: db.Payloads()}
 	rows.client = func() {
-		answers, err := submit.Batch(t.Context(), id, [][]byte{raw}, event.Meta{})
+		answers, err := submit.Batch(t.Context(), id, [][]byte{raw}, commands.From(""), event.Meta{})
 		check(t, err)
 		check(t, answers[0].Err)
 	}

@@ -151,7 +151,7 @@ func (d *delivery) accept(signed ...chain.Signed) (hashes []chain.Hash) {
 	for _, s := range signed {
 		raws = append(raws, chaintest.EncodePlain(s))
 	}
-	answers, err := d.submit.Batch(d.t.Context(), id, raws, event.Meta{Actor: "test"})
+	answers, err := d.submit.Batch(d.t.Context(), id, raws, commands.From(""), event.Meta{Actor: "test"})
 	check(d.t, err)
 	for _, a := range answers {
 		check(d.t, a.Err)

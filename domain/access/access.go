@@ -65,6 +65,9 @@ const (
 	ErrUnknownKey  = event.Refusal("unknown-key")
 	ErrInvalidKey  = event.Refusal("invalid-key")
 	ErrTooManyKeys = event.Refusal("too-many-keys")
+	// ErrQuotaExceeded refuses a request that would exceed a quota of its client. The
+	// detail names the quota, its limit and the present use.
+	ErrQuotaExceeded = event.Refusal("quota-exceeded")
 )
 
 // Bounds of what can be kept.
@@ -137,6 +140,8 @@ func (k Key) check(now time.Time) error {
 	switch {
 	case k.Name == "" || !isText(k.Name):
 		return ErrInvalidKey.Because("a name has 1 to %d bytes of printable text", textMax)
+	case !isText(k.Client):
+		return ErrInvalidKey.Because("a client's name has at most %d bytes of printable text", textMax)
 	case len(k.Scopes) == 0:
 		return ErrInvalidKey.Because("a key without a scope is good for nothing")
 	case len(k.Senders) > SendersMax:

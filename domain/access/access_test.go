@@ -24,7 +24,7 @@ var (
 // sound is a wish that is granted.
 func sound() Create {
 	return Create{Key: Key{
-		ID: KeyID{1}, Name: "payroll", Digest: Digest{2}, Scopes: []Scope{Read, Submit},
+		ID: KeyID{1}, Name: "payroll", Client: "shop", Digest: Digest{2}, Scopes: []Scope{Read, Submit},
 		Senders: []chain.Address{{3}}, Rate: &Rate{10, 100}, ExpiresAt: uint64(now.Unix()) + 60,
 	}, At: now}
 }
@@ -40,6 +40,9 @@ func TestCreate(t *testing.T) {
 		"long name":        {func(c *Create) { c.Name = strings.Repeat("n", 129) }, ErrInvalidKey},
 		"newline in name":  {func(c *Create) { c.Name = "a\nb" }, ErrInvalidKey},
 		"name not text":    {func(c *Create) { c.Name = "\xff" }, ErrInvalidKey},
+		"client":           {func(c *Create) { c.Client = "shop" }, nil},
+		"client not text":  {func(c *Create) { c.Client = "a\nb" }, ErrInvalidKey},
+		"long client":      {func(c *Create) { c.Client = strings.Repeat("n", 129) }, ErrInvalidKey},
 		"no scope":         {func(c *Create) { c.Scopes = nil }, ErrInvalidKey},
 		"unknown scope":    {func(c *Create) { c.Scopes = []Scope{"everything"} }, ErrInvalidKey},
 		"many senders":     {func(c *Create) { c.Senders = make([]chain.Address, SendersMax+1) }, ErrInvalidKey},
@@ -54,7 +57,7 @@ func TestCreate(t *testing.T) {
 		if !errors.Is(err, tt.want) || (err == nil) != (len(events) == 1) {
 			t.Errorf("%s: %d events, %v", name, len(events), err)
 		}
-		if name == "unknown scope" && !strings.HasSuffix(err.Error(), `"everything", only: submit read cancel rpc admin`) {
+		if name == "unknown scope" && !strings.HasSuffix(err.Error(), `"everything", only: submit read cancel rpc audit admin`) {
 			t.Errorf("which scopes there are, is not told: %v", err)
 		}
 	}
@@ -147,6 +150,38 @@ func TestTokensAreWholeOrNot(t *testing.T) {
 	for n := range 40 {
 		if token, _, _, err := NewToken(bytes.NewReader(make([]byte, n))); err == nil || token != "" {
 			t.Errorf("%d random bytes made the key %q", n, token)
+		}
+	}
+}
+
+// Owns is the one rule of whose transactions a key may see and change.
+func TestOwns(t *testing.T) {
+	alice, bob := chain.Address{1}, chain.Address{2}
+	loose := Key{ID: KeyID{7}}
+	named := Key{ID: KeyID{8}, Client: "shop"}
+	bound := Key{ID: KeyID{9}, Client: "shop", Senders: []chain.Address{alice}}
+	heir := Key{ID: KeyID{10}, Client: loose.ID.String()}
+	for name, tt := range map[string]struct {
+		key     Key
+		owners  []string
+		sender  chain.Address
+		claimed bool
+		want    bool
+	}{
+		"its client submitted it":                {named, []string{"bank", "shop"}, bob, false, true},
+		"its client claims another's account":    {named, []string{"shop"}, bob, true, true},
+		"another client submitted it":            {named, []string{"bank"}, bob, false, false},
+		"nobody with a key submitted it":         {named, []string{""}, bob, false, false},
+		"its name is no client":                  {Key{ID: KeyID{8}, Name: "shop"}, []string{"shop"}, bob, false, false},
+		"the key itself submitted it":            {loose, []string{loose.ID.String()}, bob, false, true},
+		"an older key of the same client did":    {heir, []string{loose.ID.String()}, bob, false, true},
+		"bound to the sender":                    {bound, []string{"bank"}, alice, false, true},
+		"bound to a sender that is only claimed": {bound, []string{"bank"}, alice, true, false},
+		"bound to the sender, and claims it":     {bound, []string{"shop"}, alice, true, true},
+		"bound to another sender":                {bound, []string{"shop"}, bob, false, false},
+	} {
+		if got := tt.key.Owns(tt.owners, tt.sender, tt.claimed); got != tt.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

@@ -55,8 +55,11 @@ const (
 
 // Key is what a key is good for.
 type Key struct {
-	ID     KeyID   `json:"id"`
-	Name   string  `json:"name"` // for people
+	ID   KeyID  `json:"id"`
+	Name string `json:"name"` // for people
+	// Client names the client that the key belongs to. Several keys of one client own
+	// together. Empty: the key is a client by itself; see [Key.Owner].
+	Client string  `json:"client,omitempty"`
 	Digest Digest  `json:"digest"`
 	Scopes []Scope `json:"scopes"` // sorted
 	// Senders, when there are any, are the only ones whose transactions the key
@@ -64,6 +67,29 @@ type Key struct {
 	Senders   []chain.Address `json:"senders,omitempty"`
 	Rate      *Rate           `json:"rate,omitempty"`
 	ExpiresAt uint64          `json:"expiresAt,omitempty"` // Unix seconds; 0 is never
+}
+
+// Owner returns the client that owns everything submitted with the key: the client's
+// name, or the key's id if the key names none. A name may repeat the id of an older
+// key, to take over what that key submitted.
+func (k Key) Owner() string {
+	if k.Client != "" {
+		return k.Client
+	}
+	return k.ID.String()
+}
+
+// Owns reports whether a transaction belongs to the key. It belongs to the clients
+// that submitted it, within the senders the key is bound to, and to each key bound to
+// its sender. claimed means that an access key signed and the chain has not yet
+// confirmed that it may: such a transaction does not belong to the keys of the
+// account it names.
+func (k Key) Owns(owners []string, sender chain.Address, claimed bool) bool {
+	bound := len(k.Senders) > 0
+	if bound && !slices.Contains(k.Senders, sender) {
+		return false
+	}
+	return bound && !claimed || slices.Contains(owners, k.Owner())
 }
 
 // May reports whether a key has a scope.

@@ -10,8 +10,9 @@ const (
 	Read   Scope = "read"   // ask what became of them
 	Cancel Scope = "cancel" // take transactions and groups back
 	RPC    Scope = "rpc"    // JSON-RPC, which also submits
+	Audit  Scope = "audit"  // read what every client owns, and change nothing
 	Admin  Scope = "admin"  // keys, the log's level, profiles, draining
 )
 
 // Scopes lists them all.
-func Scopes() []Scope { return []Scope{Submit, Read, Cancel, RPC, Admin} }
+func Scopes() []Scope { return []Scope{Submit, Read, Cancel, RPC, Audit, Admin} }

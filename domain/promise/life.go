@@ -1,6 +1,7 @@
 package promise
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -36,7 +37,8 @@ type life struct {
 	confirmed bool
 	cause     tx.Cause // of the last recorded attempt
 
-	canceledBy *roll // whose cancel has not been carried to it yet
+	resubmitters []string // clients beside the first that submitted it
+	canceledBy   *roll    // whose cancel has not been carried to it yet
 
 	sends      int // how often its bytes reached a node
 	sentAt     time.Time
@@ -129,6 +131,11 @@ func (j *Judge) live(l *life, r event.Recorded, e tx.Event) {
 	switch e := e.(type) {
 	case tx.Accepted:
 		j.broken(P3, r.Stream, r.Position, "it is accepted again")
+	case tx.Resubmitted:
+		if e.Client == l.accepted.Client || slices.Contains(l.resubmitters, e.Client) {
+			j.broken(P25, r.Stream, r.Position, "client %q is recorded again as its submitter", e.Client)
+		}
+		l.resubmitters = append(l.resubmitters, e.Client)
 	case tx.Broadcast:
 		j.broadcast(l, r, e)
 	case tx.Rejected:
@@ -200,6 +207,10 @@ func (j *Judge) after(p ended, key Key, r event.Recorded, e tx.Event) ended {
 			j.broken(P2, r.Stream, r.Position, "it is forgotten, erased %t, forgotten before %t", p.erased, p.retired)
 		}
 		p.retired = true
+	case tx.Resubmitted:
+		if p.retired || p.violated {
+			j.broken(P2, r.Stream, r.Position, "another client submitted it after the end of its stream, and that is recorded")
+		}
 	case tx.GroupDoubted, tx.GroupConfirmed:
 		if !p.pending {
 			j.broken(P25, r.Stream, r.Position, "%s, though its group is not a claim", r.Name)

@@ -5,11 +5,27 @@ import "slices"
 func (s State) accept(c Accept) ([]Event, error) {
 	switch {
 	case s.Status != StatusAbsent:
-		return nil, nil // same hash, same transaction
+		if s.Retired || s.Violated || s.OwnedBy(c.Client) || len(s.Resubmitters) >= resubmittersMax {
+			return nil, nil // same hash, same transaction
+		}
+		return []Event{Resubmitted{Client: c.Client, At: c.At}}, nil
 	case c.Window.ClosedAt(uint64(max(c.At.Unix(), 0))):
 		return nil, ErrAlreadyExpired.Because("validBefore %d is not after %d", c.Window.Before, c.At.Unix())
 	}
 	return []Event{c.Accepted}, nil
+}
+
+// resubmittersMax bounds how many clients beside the first can own a transaction.
+const resubmittersMax = 1000
+
+// Owners returns the clients that submitted the transaction, the first one first.
+func (s State) Owners() []string {
+	return append([]string{s.Accepted.Client}, s.Resubmitters...)
+}
+
+// OwnedBy reports whether a client submitted the transaction.
+func (s State) OwnedBy(client string) bool {
+	return s.Status != StatusAbsent && (client == s.Accepted.Client || slices.Contains(s.Resubmitters, client))
 }
 
 func (s State) report(c Report) ([]Event, error) {

@@ -30,7 +30,10 @@ type Accepted struct {
 	EligibleAt uint64              `json:"eligibleAt"` // Unix seconds: not sent before
 	Bytes      int                 `json:"bytes"`      // length of what was received
 	RawHash    chain.Hash          `json:"rawHash"`    // Keccak-256 of what was received
-	At         time.Time           `json:"at"`
+	// Client is the client that submitted it first; empty when no key was needed, and
+	// in events recorded before clients had names.
+	Client string    `json:"client,omitempty"`
+	At     time.Time `json:"at"`
 }
 
 // Opens is when the transaction's window does, in Unix seconds; 0 when it is open from
@@ -41,6 +44,13 @@ func (a Accepted) Opens() uint64 {
 		return a.EligibleAt // the window decided
 	}
 	return a.Window.After
+}
+
+// Resubmitted: another client submitted the same bytes. The transaction belongs to
+// that client as well. The status stays.
+type Resubmitted struct {
+	Client string    `json:"client"`
+	At     time.Time `json:"at"`
 }
 
 // Broadcast: at least one endpoint took the bytes or had them. → Broadcasting.
@@ -141,6 +151,7 @@ type Retired struct {
 }
 
 func (Accepted) fact()         {}
+func (Resubmitted) fact()      {}
 func (Broadcast) fact()        {}
 func (Rejected) fact()         {}
 func (Mined) fact()            {}
@@ -160,6 +171,7 @@ func (Retired) fact()          {}
 func Codec() event.Codec[Event] {
 	return event.NewCodec(
 		event.Quick[Event]("tx.accepted.v1", scanAccepted),
+		event.As[Event, Resubmitted]("tx.resubmitted.v1"),
 		event.Quick[Event]("tx.broadcast.v1", scanBroadcast),
 		event.Quick[Event]("tx.rejected.v1", scanRejected),
 		event.Quick[Event]("tx.mined.v1", scanMined),

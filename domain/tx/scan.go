@@ -49,6 +49,9 @@ func scanAccepted(s *event.Scan) (a Accepted) {
 	a.Bytes = int(s.Int())
 	s.Must(`"rawHash":`)
 	s.Hex(a.RawHash[:])
+	if s.Member(`"client":`) {
+		a.Client = s.Text()
+	}
 	a.At = scanAt(s)
 	return a
 }

@@ -23,6 +23,7 @@ package tx
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
@@ -32,6 +33,8 @@ import (
 type State struct {
 	Accepted Accepted
 	Status   Status
+	// Resubmitters are the other clients that submitted the same bytes.
+	Resubmitters []string `json:",omitempty"`
 	// Attempt is the last recorded broadcast attempt.
 	Attempt int
 	// Recorded maps an outcome to the attempt at which it was last recorded.
@@ -115,6 +118,8 @@ func (s State) Evolve(e Event) State {
 	switch e := e.(type) {
 	case Accepted:
 		return State{Accepted: e, Status: StatusQueued}
+	case Resubmitted:
+		s.Resubmitters = append(slices.Clip(s.Resubmitters), e.Client)
 	case Broadcast:
 		s = s.attempted(e.Attempt, Summarise(e.Answers, false))
 		s.Handed = true

@@ -25,6 +25,7 @@ type Work struct {
 	NonceKey   chain.NonceKey
 	Nonce      uint64
 	Account    Account
+	Client     string // that submitted it first: the queue gives each client its turn
 	EligibleAt uint64 // Unix seconds
 	ExpiresAt  uint64 // Unix seconds, 0 never
 	Phase      Phase

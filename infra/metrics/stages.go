@@ -101,7 +101,7 @@ func (m *Metrics) Transaction(before, after tx.State, facts []tx.Event) {
 			m.stages.violations.WithLabelValues(chain).Inc()
 		case tx.PayloadErased:
 			m.stages.erased.WithLabelValues(chain).Inc()
-		case tx.Accepted, tx.GroupDoubted, tx.GroupConfirmed, tx.Retired: // counted as submissions and as appended events
+		case tx.Accepted, tx.Resubmitted, tx.GroupDoubted, tx.GroupConfirmed, tx.Retired: // counted as submissions and as appended events
 		}
 	}
 }

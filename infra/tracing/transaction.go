@@ -65,6 +65,8 @@ func (t *Tracing) fact(ctx context.Context, fact tx.Event, meta event.Meta) {
 		point("finality violated", block(e.Was)...)
 	case tx.CanceledLocally:
 		point("canceled", attribute.String("watchtower.reason", e.Reason))
+	case tx.Resubmitted:
+		point("resubmitted by another client")
 	case tx.PayloadErased:
 		point("payload erased")
 	case tx.GroupDoubted:
@@ -187,6 +189,8 @@ func at(fact tx.Event) time.Time {
 	case tx.FinalityViolated:
 		return e.At
 	case tx.CanceledLocally:
+		return e.At
+	case tx.Resubmitted:
 		return e.At
 	case tx.PayloadErased:
 		return e.At

@@ -49,7 +49,7 @@ func wishes() []mutant {
 				continue
 			}
 			if raw, _, err := a.make(ctx, o); err == nil {
-				_, _ = a.Delivery.Batch(ctx, a.Chain, [][]byte{raw}, event.Meta{Actor: lane.Actor})
+				_, _ = a.Delivery.Batch(ctx, a.Chain, [][]byte{raw}, commands.From(""), event.Meta{Actor: lane.Actor})
 			}
 		}
 		err := a.command(ctx, lane.Reserve{`},

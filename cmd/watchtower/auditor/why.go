@@ -78,6 +78,8 @@ func housekeeping(e tx.Event) string {
 		return fmt.Sprintf("The chain contradicts what it had called final: %s rested on block %d. An operator has to decide.", e.Verdict, e.Was.Number)
 	case tx.CanceledLocally:
 		return "It was canceled here (" + e.Reason + "): its bytes are sent no more. A node that has them already may execute it all the same."
+	case tx.Resubmitted:
+		return fmt.Sprintf("Another client, %q, submitted the same bytes: it is that client's as well.", e.Client)
 	case tx.GroupDoubted:
 		return "The chain does not say that the key which signed it may sign for the sender (" + e.Reason + "), so it is not yet of the group. The chain is asked again."
 	case tx.GroupConfirmed:

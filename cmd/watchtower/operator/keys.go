@@ -47,7 +47,7 @@ func (p Program) withKeys(cmd *cobra.Command, do func(ctx context.Context, keys 
 
 // wanted is a key as flags describe it.
 type wanted struct {
-	name            string
+	name, client    string
 	scopes, senders []string
 	perSecond       int
 	burst           int
@@ -55,7 +55,7 @@ type wanted struct {
 }
 
 func (w wanted) key(now time.Time) (key access.Key, err error) {
-	key.Name = w.name
+	key.Name, key.Client = w.name, w.client
 	for _, s := range w.scopes {
 		key.Scopes = append(key.Scopes, access.Scope(s))
 	}
@@ -99,6 +99,7 @@ func (p Program) createKey() *cobra.Command {
 	p.Settings(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&w.name, "name", "", "what the key is for, for people")
+	flags.StringVar(&w.client, "client", "", "the client that the key belongs to; keys of one client see the same transactions. Unless given, the key is a client by itself. The id of an older key gives the new key what the older one submitted")
 	flags.StringSliceVar(&w.scopes, "scope", nil, "what it is good for: "+scopes()+"; may be repeated")
 	flags.StringSliceVar(&w.senders, "sender", nil, "an address; only its transactions may be submitted and seen. May be repeated")
 	flags.IntVar(&w.perSecond, "rate", 0, "requests per second, instead of rate.key")
@@ -125,7 +126,7 @@ func (p Program) listKeys() *cobra.Command {
 					return err
 				}
 				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "ID\tNAME\tSCOPES\tSENDERS\tCREATED\tSTATE") //nolint:errcheck // Flush tells
+				fmt.Fprintln(w, "ID\tNAME\tCLIENT\tSCOPES\tSENDERS\tCREATED\tSTATE") //nolint:errcheck // Flush tells
 				for _, e := range entries {
 					fmt.Fprintln(w, keyLine(e, time.Now())) //nolint:errcheck // Flush tells
 				}
@@ -159,7 +160,7 @@ func keyLine(e access.Entry, now time.Time) string {
 		state += " until " + time.Unix(int64(e.Key.ExpiresAt), 0).UTC().Format(time.RFC3339)
 	}
 	return strings.Join([]string{
-		e.Key.ID.String(), e.Key.Name, strings.Join(scopes, ","), senders, e.CreatedAt.UTC().Format(time.RFC3339), state,
+		e.Key.ID.String(), e.Key.Name, e.Key.Owner(), strings.Join(scopes, ","), senders, e.CreatedAt.UTC().Format(time.RFC3339), state,
 	}, "\t")
 }
 
