@@ -166,10 +166,6 @@ func TestWhatIsSent(t *testing.T) {
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 2\r\n\r\nok")
 		}
 	})
-	// Nothing of the environment is asked for a way.
-	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "https_proxy"} {
-		t.Setenv(name, "http://127.0.0.1:1")
-	}
 	sender := newSender(t, loopbackOnly(s.port), s.roots)
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	sender.now = func() time.Time { return now }
