@@ -2,19 +2,18 @@ package cmd
 
 import (
 	"fmt"
-	"go/ast"
 	"os"
-	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
-// The pages that say of each demand what does it and what proves it: what was asked
-// for, and what is promised, whatever goes wrong.
+// The pages whose tables name for each demand the code that fulfils it and the tests that prove it.
+// The tables of [reliability] also name the suites that run the tests.
 const (
 	specification = "docs/specification.md"
 	relay         = "docs/relay-specification.md"
@@ -35,13 +34,14 @@ var asked = slices.Concat(
 	upTo("A", 1, 14), upTo("B", 1, 13), upTo("C", 1, 13), upTo("D", 1, 5), upTo("D6.", 1, 6), upTo("D", 7, 12), upTo("E", 1, 7),
 )
 
-// listed are the rows that the tables of [reliability] must have: of promises, of what
-// goes wrong around the service, and of what clients send. Tests speak of them by these
-// numbers.
-var listed = map[string][]string{
-	"Promises": upTo("P", 1, 34),
-	"Faults":   upTo("", 1, 44),
-	"Input":    upTo("", 1, 71),
+// listed returns the rows that the tables of [reliability] must have, by section. Tests refer to the
+// rows by these numbers. The promises are those of [promise.All].
+func listed() map[string][]string {
+	rows := map[string][]string{"Faults": upTo("", 1, 44), "Input": upTo("", 1, 71)}
+	for _, p := range promise.All() {
+		rows["Promises"] = append(rows["Promises"], fmt.Sprintf("P%d", p.Number))
+	}
+	return rows
 }
 
 func upTo(prefix string, from, to int) (rows []string) {
@@ -51,13 +51,11 @@ func upTo(prefix string, from, to int) (rows []string) {
 	return rows
 }
 
-// A proof names a test by the folder of its package and its name.
-var proof = regexp.MustCompile(`^([a-z0-9/]+)\.((?:Test|Fuzz)[A-Z]\w*)$`)
-
-// demand is one row of the page.
+// demand is one row of a page.
 type demand struct {
 	section, text string
-	places, tests []string // what does it, by path in the tree, and what proves it
+	places, tests []string // the code, by path in the tree, and the tests
+	suites        []string // the suites that the row names
 }
 
 func TestSpecification(t *testing.T) {
@@ -69,7 +67,7 @@ func TestSpecification(t *testing.T) {
 			}
 		}
 	}
-	for section, rows := range listed {
+	for section, rows := range listed() {
 		for _, row := range rows {
 			if !slices.ContainsFunc(demands, func(d demand) bool {
 				return d.section == section && strings.HasPrefix(d.text, row+": ")
@@ -78,7 +76,7 @@ func TestSpecification(t *testing.T) {
 			}
 		}
 	}
-	tests := map[string][]string{}
+	tests := newProofs(t)
 	for _, d := range demands {
 		if len(d.tests) == 0 || len(d.places) == 0 {
 			t.Errorf("section %s, %q: %d places and %d tests", d.section, d.text, len(d.places), len(d.tests))
@@ -88,33 +86,29 @@ func TestSpecification(t *testing.T) {
 				t.Errorf("section %s, %q: %v", d.section, d.text, err)
 			}
 		}
-		for _, name := range d.tests {
-			if err := exists(t, tests, name); err != nil {
-				t.Errorf("section %s, %q: %v", d.section, d.text, err)
-			}
+		if _, err := tests.suitesOf(d.tests); err != nil {
+			t.Errorf("section %s, %q: %v", d.section, d.text, err)
 		}
 	}
 }
 
-// What the page is held to is not fulfilled by just any page.
-func TestSpecificationFindsFaults(t *testing.T) {
-	tests := map[string][]string{}
-	for name, fault := range map[string]bool{
-		"cmd.TestSpecification": false,
-		"cmd.TestSpecificatio":  true, // no such test
-		"cmd.TestMain":          true, // runs tests, proves nothing
-		"api.FuzzCursor":        false,
-		"api.TestSpecification": true, // of another package
-		"nowhere.TestNothing":   true,
-		"TestSpecification":     true, // names no package
-	} {
-		if err := exists(t, tests, name); (err != nil) != fault {
-			t.Errorf("%s: %v", name, err)
-		}
+// At least 35 promises are demanded, so that a list that lost its end does not pass.
+func TestPromisesAreListed(t *testing.T) {
+	if rows := listed()["Promises"]; len(rows) < 35 || !slices.Equal(rows, upTo("P", 1, len(rows))) {
+		t.Errorf("the promises are %q", rows)
 	}
+}
+
+// The reader of tables reads rows, and rows without a proof, as they are written.
+func TestSpecificationFindsFaults(t *testing.T) {
 	lines := "## 7 States\n| what | where | proof |\n| --- | --- | --- |\n| `a`, b | `x/y`, `z` | `p.TestA` `q.TestB` |\n| no proof | `x` | |\n"
-	got := fmt.Sprintf("%q", demandsIn(t, lines))
-	if want := `[{"7" "` + "`a`" + `, b" ["x/y" "z"] ["p.TestA" "q.TestB"]} {"7" "no proof" ["x"] []}]`; got != want {
+	got := fmt.Sprintf("%q", demandsIn(t, lines, 3))
+	if want := `[{"7" "` + "`a`" + `, b" ["x/y" "z"] ["p.TestA" "q.TestB"] []} {"7" "no proof" ["x"] [] []}]`; got != want {
+		t.Errorf("read %s, want %s", got, want)
+	}
+	lines = "## Faults\n| fault | where | proof | suite |\n| --- | --- | --- | --- |\n| 1: a | `x` | `p.TestA` | ci, by hand |\n"
+	got = fmt.Sprintf("%q", demandsIn(t, lines, 4))
+	if want := `[{"Faults" "1: a" ["x"] ["p.TestA"] ["ci" "by hand"]}]`; got != want {
 		t.Errorf("read %s, want %s", got, want)
 	}
 }
@@ -125,12 +119,16 @@ func readDemands(t *testing.T, page string) []demand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return demandsIn(t, string(text))
+	columns := 3
+	if page == reliability {
+		columns = 4
+	}
+	return demandsIn(t, string(text), columns)
 }
 
 // demandsIn reads the tables under the headings that begin with a section's name.
-// Each row has three cells: the demand, what does it, what proves it.
-func demandsIn(t *testing.T, text string) (all []demand) {
+// A row's cells are the demand, the code, the tests and, where there are four, the suites.
+func demandsIn(t *testing.T, text string, columns int) (all []demand) {
 	t.Helper()
 	section, header := "", true
 	for line := range strings.Lines(text) {
@@ -151,61 +149,34 @@ func demandsIn(t *testing.T, text string) (all []demand) {
 			continue
 		}
 		cells := strings.Split(strings.TrimSuffix(row, "|"), "|")
-		if section == "Figures" {
-			continue // of runs, which are no demands
+		if !hasDemands(section) {
+			continue
 		}
-		if len(cells) != 3 {
-			t.Errorf("section %s: %d cells in %q", section, len(cells), line)
+		if len(cells) != columns {
+			t.Errorf("section %s: %d cells, want %d, in %q; go test ./cmd -run Suites -update adds the suites", section, len(cells), columns, line)
 			continue
 		}
 		if strings.Trim(cells[0], " -") == "" {
 			continue
 		}
-		all = append(all, demand{section, strings.TrimSpace(cells[0]), quotedIn(cells[1]), quotedIn(cells[2])})
+		d := demand{section, strings.TrimSpace(cells[0]), quotedIn(cells[1]), quotedIn(cells[2]), nil}
+		if columns > 3 {
+			d.suites = strings.Split(strings.TrimSpace(cells[3]), ", ")
+		}
+		all = append(all, d)
 	}
 	return all
 }
 
-// quotedIn returns what stands in backquotes.
+// hasDemands reports whether a section's tables are of demands: figures of runs are none, and neither
+// are the suites.
+func hasDemands(section string) bool { return section != "Figures" && section != "Suites" }
+
+// quotedIn returns the texts in backquotes.
 func quotedIn(cell string) (all []string) {
 	for i, part := range strings.Split(cell, "`") {
 		if i%2 == 1 {
 			all = append(all, part)
-		}
-	}
-	return all
-}
-
-// exists reports why a named test is none. tests keeps what was found in a folder.
-func exists(t *testing.T, tests map[string][]string, name string) error {
-	t.Helper()
-	parts := proof.FindStringSubmatch(name)
-	if parts == nil {
-		return fmt.Errorf("%s is not a folder and a test's name", strconv.Quote(name))
-	}
-	folder := parts[1]
-	if _, known := tests[folder]; !known {
-		tests[folder] = testsIn(t, folder)
-	}
-	if !slices.Contains(tests[folder], parts[2]) {
-		return fmt.Errorf("%s has no test %s", folder, parts[2])
-	}
-	return nil
-}
-
-// testsIn lists the tests and fuzz targets of the packages in a folder.
-func testsIn(t *testing.T, folder string) (all []string) {
-	t.Helper()
-	found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(folder), "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range found {
-		_, parsed := parse(t, path.Join(folder, filepath.Base(file)))
-		for _, d := range parsed.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name != "TestMain" {
-				all = append(all, f.Name.Name)
-			}
 		}
 	}
 	return all
