@@ -1,7 +1,5 @@
-# syntax=docker/dockerfile:1
-
 # cgo is on for libsecp256k1: checking a signature takes a quarter of the time.
-FROM golang:1.26-bookworm AS build
+FROM golang:1.26.8-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
@@ -15,8 +13,9 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
       -ldflags "-s -w -X main.version=${VERSION} -X main.gitSHA=${GIT_SHA} -X main.buildTimestamp=${BUILD_TIMESTAMP}" \
       ./cmd/watchtower ./cmd/relayer
 
+# distroless has no tags of versions: the digest is the version. make digests prints the one of today.
 # The relayer, which signs: docker build --target relayer.
-FROM gcr.io/distroless/base-debian12:nonroot AS relayer
+FROM gcr.io/distroless/base-debian12:nonroot@sha256:7f0c72cd138b442ae0deeb69c08b1acf5525439ba251a49ad93c320a061567e5 AS relayer
 COPY --from=build /programs/relayer /usr/local/bin/relayer
 COPY LICENSE NOTICE /usr/share/doc/relayer/
 COPY --from=build --chown=nonroot:nonroot /data /var/lib/relayer
@@ -33,7 +32,7 @@ CMD ["serve"]
 
 # The watchtower, which has no code that signs, and is what is built if no target is named.
 # base has the C library that cgo needs, and neither a shell nor a package manager.
-FROM gcr.io/distroless/base-debian12:nonroot AS watchtower
+FROM gcr.io/distroless/base-debian12:nonroot@sha256:7f0c72cd138b442ae0deeb69c08b1acf5525439ba251a49ad93c320a061567e5 AS watchtower
 COPY --from=build /programs/watchtower /usr/local/bin/watchtower
 COPY LICENSE NOTICE /usr/share/doc/watchtower/
 # The embedded store and the vault's key: keep this volume.

@@ -2,7 +2,7 @@
 # Everything needs Go 1.26 and nothing else; npm, if it is there, brings anvil.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test chaos chaos-ci release check layering lint bench build signers contract fuzz mutations simulate mutants clean
+.PHONY: help run test chaos chaos-ci release check layering lint bench build signers contract fuzz mutations simulate mutants vulncheck digests clean
 
 # Flags and packages for go test: make test ARGS='-run TestFrozen ./domain/tx'
 ARGS ?=
@@ -37,7 +37,7 @@ chaos-ci: ## those of the chaos tests that CI runs; as root
 	go run ./cmd/testrun -tags chaos -timeout 20m -run $(CHAOS_CI) ./cmd/watchtower
 
 # What a release needs beside a green CI: every proof, in some hours.
-release: check chaos mutations ## before a release: every test, then hours of fuzzing and simulation; as root
+release: check vulncheck chaos mutations ## before a release: every test, then hours of fuzzing and simulation; as root
 	$(MAKE) --no-print-directory fuzz FUZZTIME=2m
 	$(MAKE) --no-print-directory simulate HOURS=100 ARGS='-each 1 -require'
 	$(MAKE) --no-print-directory simulate RELAY=1 HOURS=50 ARGS='-each 0.5 -require'
@@ -86,6 +86,15 @@ simulate: ## made-up worlds: HOURS (20) simulated in all, or SEED's world of HOU
 
 mutants: ## defects on purpose, one at a time: how many worlds find each (ARGS='-only cancel -seeds 40')
 	go run ./cmd/testrun -- go run ./simulation/mutants $(ARGS)
+
+# vuln.go.dev has the database. A mirror of it: VULNDB=file:///path or VULNDB=https://host.
+VULNDB ?= https://vuln.go.dev
+
+vulncheck: ## known vulnerabilities that our code reaches, by govulncheck (docs/security.md)
+	@sh deploy/vulncheck.sh '$(VULNDB)' . $(MODULES)
+
+digests: ## deploy/images.lock: the digest of every image that docker-compose.yml and the Dockerfile name
+	@sh deploy/digests.sh
 
 clean: ## what was built and fetched: bin/ and .tools/
 	rm -rf bin .tools
