@@ -43,4 +43,4 @@ type Queue interface {
 }
 
 // Horizon bounds what Lease answers for until.
-const Horizon = time.Minute
+const Horizon = tx.Horizon

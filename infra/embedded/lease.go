@@ -12,7 +12,7 @@ import (
 )
 
 // horizon bounds what Lease answers for until.
-const horizon = time.Minute
+const horizon = tx.Horizon
 
 // clockSlack is how much longer than ours another's term may be. A lease that runs for
 // longer yet was given before the clock was set back, and counts as lapsed; a repeat that
@@ -24,9 +24,17 @@ const clockSlack = time.Minute
 // which shows now.
 func (w *Work) beyond(now time.Time) time.Time {
 	if w.pause == 0 {
-		return lastTime
+		return tx.StoredTime(time.Unix(1<<40, 0))
 	}
-	return now.Add(w.pause + clockSlack)
+	return now.Add(w.ahead())
+}
+
+// ahead is how far from now something can be due; 0: not known.
+func (w *Work) ahead() time.Duration {
+	if w.pause == 0 {
+		return 0
+	}
+	return w.pause + clockSlack
 }
 
 // asideMax bounds how many rows of accounts on hold one Lease sets aside.

@@ -3,6 +3,8 @@ package embedded
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -18,14 +20,8 @@ func (w *Work) Apply(ctx context.Context, reader string, from, to event.Position
 		if err := moveCheckpoint(conn, reader, from, to); err != nil {
 			return struct{}{}, err
 		}
-		now := w.now()
-		a := applying{conn: conn, now: now, beyond: w.beyond(now), window: w.window, before: map[chain.Sequence]edge{}}
-		for _, c := range changes {
-			if err := a.apply(c); err != nil {
-				return struct{}{}, fmt.Errorf("%s: %w", c.Hash, err)
-			}
-		}
-		return struct{}{}, a.park()
+		a := applying{conn: conn, now: w.now(), window: w.window}
+		return struct{}{}, a.apply(changes, w.ahead())
 	})
 	return err
 }
@@ -34,144 +30,126 @@ func (w *Work) Apply(ctx context.Context, reader string, from, to event.Position
 type applying struct {
 	conn   *sqlite.Conn
 	now    time.Time
-	beyond time.Time // nothing is due that was told its time by this clock
 	window int
-	before map[chain.Sequence]edge // of the sequences touched, before the first change
 }
 
-func (a *applying) apply(c tx.Change) error {
-	if c.Open != nil {
-		return a.open(c)
+// apply folds changes and writes what they come to.
+func (a *applying) apply(changes []tx.Change, beyond time.Duration) error {
+	f := tx.NewFold(tx.Clock{Now: a.now, Beyond: beyond})
+	for _, ref := range tx.Refs(changes) {
+		if err := a.load(f, ref); err != nil {
+			return fmt.Errorf("%s: %w", ref.Hash, err)
+		}
 	}
-	r, found, err := a.find(c.Chain, c.Hash)
-	if err != nil || !found {
+	for _, c := range changes {
+		f.Apply(c)
+	}
+	folded := f.Folded()
+	before, err := a.edges(folded.Shifted)
+	if err != nil {
 		return err
 	}
-	switch {
-	case c.Attempt != nil:
-		return exec(a.conn, `UPDATE work SET attempts = ?2, next_at = ?3, sent_at = ?4, note = ?5
-			WHERE no = ?1 AND attempts < ?2`,
-			r.no, int64(c.Attempt.Number), micros(c.Attempt.NextAt), microsOrNull(c.Attempt.At), c.Attempt.Note)
-	case c.Announce != nil:
-		return a.end(r, tx.Announced, *c.Announce)
-	case c.Seal != nil:
-		return a.end(r, tx.Sealed, *c.Seal)
-	case c.Reopen != nil:
-		return a.turn(r, c.Reopen.To, tx.Verdict{}, c.Reopen.Due(r.Work))
-	case c.Watch:
-		return a.turn(r, tx.Watched, tx.Verdict{}, r.NextAt)
-	case c.Close:
-		if err := a.touch(r.Sequence()); err != nil {
-			return err
-		}
-		if err := exec(a.conn, "DELETE FROM work WHERE no = ?", r.no); err != nil {
-			return err
-		}
-		return a.wake(r.Sequence())
+	if err := a.write(folded, before); err != nil {
+		return err
 	}
-	panic(fmt.Sprintf("embedded: a change of nothing to %s", c.Hash))
+	for _, s := range folded.Woken {
+		if err := a.wake(s); err != nil {
+			return err
+		}
+	}
+	return a.park(before)
 }
 
-func (a *applying) find(id chain.ID, hash chain.Hash) (r row, found bool, err error) {
-	err = query(a.conn, "SELECT "+workColumns+" FROM work WHERE chain = ? AND hash = ?", func(s *sqlite.Stmt) bool {
-		r, found = scanRow(s), true
+// load takes in a row, if there is one.
+func (a *applying) load(f *tx.Fold, ref tx.Ref) error {
+	return query(a.conn, "SELECT "+workColumns+", holder, lease_until FROM work WHERE chain = ? AND hash = ?", func(s *sqlite.Stmt) bool {
+		f.Load(tx.Row{Work: scanRow(s).Work, Holder: s.ColumnText(leaseColumn), Until: timeAt(s, leaseColumn+1)})
 		return false
-	}, int64(id), hash[:])
-	return r, found, err
+	}, int64(ref.Chain), ref.Hash[:])
 }
 
-func (a *applying) open(c tx.Change) error {
-	w := *c.Open
-	w.Chain, w.Hash = c.Chain, c.Hash
-	if w.EligibleAt <= uint64(max(a.now.Unix(), 0)) && w.NextAt.After(a.beyond) {
-		w.NextAt = a.now // it was there by a clock that has been set back since
+// write writes the rows of a fold, parked by the edges as they were.
+func (a *applying) write(f tx.Folded, before map[chain.Sequence]tx.Edge) error {
+	for _, r := range f.Drop {
+		if err := exec(a.conn, "DELETE FROM work WHERE chain = ? AND hash = ?", int64(r.Chain), r.Hash[:]); err != nil {
+			return err
+		}
 	}
-	if err := a.touch(w.Sequence()); err != nil {
-		return err
+	for _, r := range f.Insert {
+		number, blockHash := blockOrNull(r.Block)
+		err := exec(a.conn, `INSERT INTO work (chain, hash, sender, nonce_key, nonce, eligible_at, expires_at, phase, verdict,
+				block_number, block_hash, next_at, attempts, note, sent_at, parked, wait_nonce, wait_since, account)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			int64(r.Chain), r.Hash[:], r.Sender[:], r.NonceKey[:], ordered(r.Nonce), ordered(r.EligibleAt), orNull(r.ExpiresAt),
+			string(r.Phase), string(r.Verdict), number, blockHash, micros(r.NextAt), int64(r.Attempts), r.Note,
+			microsOrNull(r.SentAt), parked(r, before), orNull(r.WaitNonce), microsOrNull(r.WaitSince), r.Account[:])
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.Hash, err)
+		}
 	}
-	var number, blockHash any
-	if !w.Block.IsZero() {
-		number, blockHash = ordered(w.Block.Number), w.Block.Hash[:]
+	for _, r := range f.Update {
+		number, blockHash := blockOrNull(r.Block)
+		err := exec(a.conn, `UPDATE work SET phase = ?3, verdict = ?4, block_number = ?5, block_hash = ?6, next_at = ?7, parked = ?8,
+				attempts = ?9, note = ?10, sent_at = ?11, holder = ?12, lease_until = ?13, held_since = ?14,
+				wait_nonce = ?15, wait_since = ?16, seen = CASE WHEN ?15 IS NULL THEN NULL ELSE seen END
+			WHERE chain = ?1 AND hash = ?2`,
+			int64(r.Chain), r.Hash[:], string(r.Phase), string(r.Verdict), number, blockHash, micros(r.NextAt), parked(r, before),
+			int64(r.Attempts), r.Note, microsOrNull(r.SentAt), textOrNull(r.Holder), microsOrNull(r.Until), microsOrNull(r.HeldSince),
+			orNull(r.WaitNonce), microsOrNull(r.WaitSince))
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.Hash, err)
+		}
 	}
-	return exec(a.conn, `INSERT INTO work (chain, hash, sender, nonce_key, nonce, eligible_at, expires_at, phase, verdict,
-			block_number, block_hash, next_at, attempts, note, sent_at, parked, wait_nonce, wait_since, account)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		int64(w.Chain), w.Hash[:], w.Sender[:], w.NonceKey[:], ordered(w.Nonce), ordered(w.EligibleAt), orNull(w.ExpiresAt),
-		string(w.Phase), string(w.Verdict), number, blockHash, micros(w.NextAt), int64(w.Attempts), w.Note,
-		microsOrNull(w.SentAt), a.parked(w.Sequence(), w.Phase, w.Nonce), orNull(w.WaitNonce), microsOrNull(w.WaitSince),
-		w.Account[:])
+	return nil
 }
 
-// end gives a row a verdict, and wakes its followers: the nonce is used.
-func (a *applying) end(r row, phase tx.Phase, v tx.Verdict) error {
-	if r.Phase == phase && r.Verdict == v.Status && r.Block.Number == v.Block.Number && r.Block.Hash == v.Block.Hash {
+func blockOrNull(b chain.Block) (number, hash any) {
+	if b.IsZero() {
+		return nil, nil
+	}
+	return ordered(b.Number), b.Hash[:]
+}
+
+func textOrNull(s string) any {
+	if s == "" {
 		return nil
 	}
-	if err := a.turn(r, phase, v, r.NextAt); err != nil {
-		return err
-	}
-	return a.wake(r.Sequence())
-}
-
-// turn puts a row into a phase. What belongs to an open row ends with it: its
-// lease, its waiting, and that it is set aside.
-func (a *applying) turn(r row, phase tx.Phase, v tx.Verdict, nextAt time.Time) error {
-	if err := a.touch(r.Sequence()); err != nil {
-		return err
-	}
-	var number, blockHash any
-	if !v.Block.IsZero() {
-		number, blockHash = ordered(v.Block.Number), v.Block.Hash[:]
-	}
-	return exec(a.conn, `UPDATE work SET phase = ?, verdict = ?, block_number = ?, block_hash = ?, next_at = ?, parked = ?,
-			holder = NULL, lease_until = NULL, wait_nonce = NULL, wait_since = NULL, seen = NULL, held_since = NULL
-		WHERE no = ?`,
-		string(phase), string(v.Status), number, blockHash, micros(nextAt), a.parked(r.Sequence(), phase, r.Nonce), r.no)
+	return s
 }
 
 // wake makes due what waits for a nonce in a sequence.
 func (a *applying) wake(s chain.Sequence) error {
-	if s.Key.IsExpiring() { // which is no sequence
-		return nil
-	}
 	return exec(a.conn, `UPDATE work SET next_at = ?4
-		WHERE chain = ?1 AND sender = ?2 AND nonce_key = ?3 AND wait_nonce IS NOT NULL AND next_at > ?4`,
+		WHERE chain = ?1 AND sender = ?2 AND nonce_key = ?3 AND wait_nonce IS NOT NULL AND next_at > ?4 AND phase = 'open'`,
 		int64(s.Chain), s.Sender[:], s.Key[:], micros(a.now))
 }
 
-// edge is the highest nonce within a sequence's window: of its open rows, the
-// nonce of the one in the window's last place. Rows with a higher one are parked.
-// Without a full window there is no edge.
-type edge struct {
-	nonce uint64
-	full  bool
-}
-
-func (e edge) parks(nonce uint64) bool { return e.full && nonce > e.nonce }
-
-func (a *applying) edge(s chain.Sequence) (e edge, err error) {
-	err = query(a.conn, `SELECT nonce FROM work WHERE chain = ? AND sender = ? AND nonce_key = ? AND phase = 'open'
-		ORDER BY nonce LIMIT 1 OFFSET ?`, func(q *sqlite.Stmt) bool {
-		e = edge{unordered(q.ColumnInt64(0)), true}
-		return false
-	}, int64(s.Chain), s.Sender[:], s.Key[:], int64(a.window-1))
-	return e, err
-}
-
-// touch remembers where a sequence's edge was before its first change. The
-// expiring key makes no sequence.
-func (a *applying) touch(s chain.Sequence) error {
-	if _, known := a.before[s]; known || s.Key.IsExpiring() {
-		return nil
+// edges finds where the edges of sequences are.
+func (a *applying) edges(of []chain.Sequence) (map[chain.Sequence]tx.Edge, error) {
+	edges := make(map[chain.Sequence]tx.Edge, len(of))
+	for _, s := range of {
+		var e tx.Edge
+		err := query(a.conn, `SELECT nonce FROM work WHERE chain = ? AND sender = ? AND nonce_key = ? AND phase = 'open'
+			ORDER BY nonce LIMIT 1 OFFSET ?`, func(q *sqlite.Stmt) bool {
+			e = tx.Edge{Nonce: unordered(q.ColumnInt64(0)), Full: true}
+			return false
+		}, int64(s.Chain), s.Sender[:], s.Key[:], int64(a.window-1))
+		if err != nil {
+			return nil, err
+		}
+		edges[s] = e
 	}
-	e, err := a.edge(s)
-	a.before[s] = e
-	return err
+	return edges, nil
 }
 
-// parked is what a changed row starts with: right by the edge as it was.
-func (a *applying) parked(s chain.Sequence, phase tx.Phase, nonce uint64) int64 {
-	if phase == tx.Open && a.before[s].parks(nonce) {
+// parked is what a changed row is stored with: right by the edge as it was. A row whose
+// sequence did not move keeps what it had.
+func parked(r tx.Row, before map[chain.Sequence]tx.Edge) int64 {
+	is := r.Parked
+	if edge, moved := before[r.Sequence()]; moved {
+		is = r.Phase == tx.Open && edge.Parks(r.Nonce)
+	}
+	if is {
 		return 1
 	}
 	return 0
@@ -179,26 +157,27 @@ func (a *applying) parked(s chain.Sequence, phase tx.Phase, nonce uint64) int64 
 
 // park corrects the rows between the old edges and the new ones. Below both edges
 // and above both, what is parked is the same by either.
-func (a *applying) park() error {
-	for s, before := range a.before {
-		after, err := a.edge(s)
-		if err != nil {
-			return err
-		}
+func (a *applying) park(before map[chain.Sequence]tx.Edge) error {
+	after, err := a.edges(slices.Collect(maps.Keys(before)))
+	if err != nil {
+		return err
+	}
+	for s, before := range before {
+		after := after[s]
 		if after == before {
 			continue
 		}
 		low, high, parked := before, after, int64(0) // the window has moved up
-		if !before.full || after.full && after.nonce < before.nonce {
+		if !before.Full || after.Full && after.Nonce < before.Nonce {
 			low, high, parked = after, before, 1
 		}
 		top := uint64(1<<64 - 1)
-		if high.full {
-			top = high.nonce
+		if high.Full {
+			top = high.Nonce
 		}
 		err = exec(a.conn, `UPDATE work SET parked = ?6
 			WHERE chain = ?1 AND sender = ?2 AND nonce_key = ?3 AND phase = 'open' AND nonce > ?4 AND nonce <= ?5 AND parked <> ?6`,
-			int64(s.Chain), s.Sender[:], s.Key[:], ordered(low.nonce), ordered(top), parked)
+			int64(s.Chain), s.Sender[:], s.Key[:], ordered(low.Nonce), ordered(top), parked)
 		if err != nil {
 			return err
 		}

@@ -64,15 +64,7 @@ func orNull(n uint64) any {
 	return ordered(n)
 }
 
-// lastTime is what a later time is stored as.
-var lastTime = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-
-func micros(t time.Time) int64 {
-	if t.After(lastTime) {
-		t = lastTime
-	}
-	return t.UnixMicro()
-}
+func micros(t time.Time) int64 { return tx.StoredTime(t).UnixMicro() }
 
 func microsOrNull(t time.Time) any {
 	if t.IsZero() {
@@ -91,6 +83,9 @@ func timeAt(row *sqlite.Stmt, col int) time.Time {
 
 const workColumns = `no, chain, hash, sender, nonce_key, nonce, eligible_at, expires_at, phase, verdict,
 	block_number, block_hash, next_at, attempts, note, sent_at, parked, wait_nonce, wait_since, account, held_since`
+
+// leaseColumn is the first column that may follow workColumns.
+const leaseColumn = 21
 
 // row is a work row with its number.
 type row struct {

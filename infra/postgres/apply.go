@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,14 +22,14 @@ func (s *Work) Apply(ctx context.Context, reader string, from, to event.Position
 			if err := moveCheckpoint(ctx, dbtx, reader, from, to); err != nil || len(changes) == 0 {
 				return err
 			}
-			f, err := s.load(ctx, dbtx, changes)
+			f, err := s.load(ctx, dbtx, tx.Refs(changes))
 			if err != nil {
 				return err
 			}
 			for _, c := range changes {
-				f.apply(c)
+				f.Apply(c)
 			}
-			return s.write(ctx, dbtx, f)
+			return s.write(ctx, dbtx, f.Folded(), tx.Refs(changes))
 		})
 	})
 }
@@ -35,41 +37,47 @@ func (s *Work) Apply(ctx context.Context, reader string, from, to event.Position
 const lockWork = `SELECT ` + workColumns + `, q.holder, q.leased_until
 FROM unnest($1::bigint[], $2::bytea[]) u (chain, hash) JOIN work.queue q USING (chain, hash) FOR UPDATE OF q`
 
-// load locks the chains and the rows that the changes speak of.
-func (s *Work) load(ctx context.Context, dbtx pgx.Tx, changes []tx.Change) (*fold, error) {
-	seen := map[rowRef]bool{}
-	var chains []chain.ID
-	var id []int64
-	var hash [][]byte
-	for _, c := range changes {
-		if ref := (rowRef{c.Chain, c.Hash}); !seen[ref] {
-			seen[ref] = true
-			chains = append(chains, c.Chain)
-			id, hash = append(id, int64(c.Chain)), append(hash, c.Hash[:])
-		}
+// load locks the chains and the rows that changes concern.
+func (s *Work) load(ctx context.Context, dbtx pgx.Tx, refs []tx.Ref) (*tx.Fold, error) {
+	chains := make([]chain.ID, len(refs))
+	for i, ref := range refs {
+		chains[i] = ref.Chain
 	}
+	id, hash := named(refs)
 	q := &pgx.Batch{}
 	lockChains(q, lockExclusive, chains)
-	f := newFold()
-	f.beyond = s.beyond()
+	var now time.Time
 	before := time.Now()
-	q.Queue(`SELECT clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&f.now) })
+	q.Queue(`SELECT clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
+	var stored []tx.Row
 	q.Queue(lockWork, id, hash).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
-			r := &workRow{}
-			var err error
-			if r.Work, err = scanWork(rows, &r.holder, &r.until); err != nil {
+			var holder pgtype.Text
+			var until pgtype.Timestamptz
+			w, err := scanWork(rows, &holder, &until)
+			if err != nil {
 				return err
 			}
-			f.have(r)
+			stored = append(stored, tx.Row{Work: w, Holder: holder.String, Until: timeOf(until)})
 		}
 		return rows.Err()
 	})
 	if err := dbtx.SendBatch(ctx, q).Close(); err != nil {
 		return nil, err
 	}
-	f.ahead = skewed(f.now, before, time.Now())
+	f := tx.NewFold(tx.Clock{Now: now, Ahead: skewed(now, before, time.Now()), Beyond: s.beyond()})
+	for _, r := range stored {
+		f.Load(r)
+	}
 	return f, nil
+}
+
+// named turns references on their side for unnest.
+func named(refs []tx.Ref) (id []int64, hash [][]byte) {
+	for _, ref := range refs {
+		id, hash = append(id, int64(ref.Chain)), append(hash, ref.Hash[:])
+	}
+	return id, hash
 }
 
 const (
@@ -85,10 +93,11 @@ SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::uuid[], $4::bytea[], $5::byt
 	updateWork = `UPDATE work.queue q SET phase = u.phase, parked = u.parked, verdict = u.verdict,
   block_number = u.block_number, block_hash = u.block_hash, next_at = u.next_at, attempts = u.attempts, note = u.note,
   sent_at = u.sent_at, holder = u.holder, leased_until = u.leased_until,
-  held_since = u.held_since
+  held_since = u.held_since, wait_nonce = u.wait_nonce, wait_since = u.wait_since
 FROM unnest($1::bigint[], $2::bytea[], $3::text[], $4::boolean[], $5::text[], $6::bigint[], $7::bytea[], $8::timestamptz[],
-  $9::integer[], $10::text[], $11::timestamptz[], $12::text[], $13::timestamptz[], $14::timestamptz[])
-  u (chain, hash, phase, parked, verdict, block_number, block_hash, next_at, attempts, note, sent_at, holder, leased_until, held_since)
+  $9::integer[], $10::text[], $11::timestamptz[], $12::text[], $13::timestamptz[], $14::timestamptz[], $15::bigint[], $16::timestamptz[])
+  u (chain, hash, phase, parked, verdict, block_number, block_hash, next_at, attempts, note, sent_at, holder, leased_until, held_since,
+     wait_nonce, wait_since)
 WHERE q.chain = u.chain AND q.hash = u.hash`
 
 	// Rows that Apply had at hand have been woken, or moved on, there. Here and below
@@ -126,36 +135,44 @@ FROM unnest($1::uuid[]) u (sequence) CROSS JOIN LATERAL (
 ) wrong WHERE q.chain = wrong.chain AND q.hash = wrong.hash`
 )
 
-// write brings the table to where the fold is.
-func (s *Work) write(ctx context.Context, dbtx pgx.Tx, f *fold) error {
+// write brings the table to where the fold is; refs are the rows it had at hand.
+func (s *Work) write(ctx context.Context, dbtx pgx.Tx, f tx.Folded, refs []tx.Ref) error {
 	q := &pgx.Batch{}
-	if len(f.dropped) > 0 {
-		var id []int64
-		var hash [][]byte
-		for _, ref := range f.dropped {
-			id, hash = append(id, int64(ref.chain)), append(hash, ref.hash[:])
+	if len(f.Drop) > 0 {
+		gone := make([]tx.Ref, len(f.Drop))
+		for i, r := range f.Drop {
+			gone[i] = tx.Ref{Chain: r.Chain, Hash: r.Hash}
 		}
+		id, hash := named(gone)
 		q.Queue(deleteWork, id, hash)
 	}
-	if fresh := f.fresh(s.window); len(fresh) > 0 {
-		queueInsert(q, fresh)
+	if len(f.Insert) > 0 {
+		tx.ParkFresh(f.Insert, s.window) // so that few have to be put right afterwards
+		queueInsert(q, f.Insert)
 	}
-	if changed := f.changed(); len(changed) > 0 {
-		queueUpdate(q, changed)
+	if len(f.Update) > 0 {
+		queueUpdate(q, f.Update)
 	}
-	if len(f.woken) > 0 {
-		atHand := make([][]byte, 0, len(f.rows))
-		for ref := range f.rows {
-			atHand = append(atHand, ref.hash[:])
-		}
-		q.Queue(wakeOthers, ids(f.woken), atHand)
+	if len(f.Woken) > 0 {
+		_, atHand := named(refs)
+		q.Queue(wakeOthers, ids(f.Woken), atHand)
 	}
-	if len(f.shifted) > 0 {
-		shifted := ids(f.shifted)
+	if len(f.Shifted) > 0 {
+		shifted := ids(f.Shifted)
 		q.Queue(unparkRows, shifted, s.window)
 		q.Queue(parkRows, shifted, s.window)
 	}
 	return dbtx.SendBatch(ctx, q).Close()
+}
+
+// ids are the short names of sequences, in their order.
+func ids(sequences []chain.Sequence) []pgtype.UUID {
+	all := make([]pgtype.UUID, 0, len(sequences))
+	for _, s := range sequences {
+		all = append(all, sequenceID(s))
+	}
+	slices.SortFunc(all, func(a, b pgtype.UUID) int { return bytes.Compare(a.Bytes[:], b.Bytes[:]) })
+	return all
 }
 
 // workColumn collects rows' columns for unnest.
@@ -172,7 +189,7 @@ type workColumn struct {
 	holder                              []pgtype.Text
 }
 
-func columns(rows []*workRow) (c workColumn) {
+func columns(rows []tx.Row) (c workColumn) {
 	for _, r := range rows {
 		c.id, c.nonce = append(c.id, int64(r.Chain)), append(c.nonce, flip(r.Nonce))
 		c.eligible, c.expires = append(c.eligible, flip(r.EligibleAt)), append(c.expires, flip(r.ExpiresAt))
@@ -185,20 +202,20 @@ func columns(rows []*workRow) (c workColumn) {
 		c.next, c.attempts = append(c.next, storedTime(r.NextAt)), append(c.attempts, storedCount(r.Attempts))
 		c.sent, c.since = append(c.sent, optionalTime(r.SentAt)), append(c.since, optionalTime(r.WaitSince))
 		c.wait = append(c.wait, optionalNonce(r.WaitNonce))
-		c.holder, c.until = append(c.holder, r.holder), append(c.until, r.until)
+		c.holder, c.until = append(c.holder, pgtype.Text{String: r.Holder, Valid: r.Holder != ""}), append(c.until, optionalTime(r.Until))
 		c.held = append(c.held, optionalTime(r.HeldSince))
 	}
 	return c
 }
 
-func queueInsert(q *pgx.Batch, rows []*workRow) {
+func queueInsert(q *pgx.Batch, rows []tx.Row) {
 	c := columns(rows)
 	q.Queue(insertWork, c.id, c.hash, c.sequence, c.sender, c.key, c.nonce, c.eligible, c.expires,
 		c.phase, c.parked, c.verdict, c.block, c.blockHash, c.next, c.attempts, c.note, c.sent, c.wait, c.since, c.account)
 }
 
-func queueUpdate(q *pgx.Batch, rows []*workRow) {
+func queueUpdate(q *pgx.Batch, rows []tx.Row) {
 	c := columns(rows)
 	q.Queue(updateWork, c.id, c.hash, c.phase, c.parked, c.verdict, c.block, c.blockHash, c.next,
-		c.attempts, c.note, c.sent, c.holder, c.until, c.held)
+		c.attempts, c.note, c.sent, c.holder, c.until, c.held, c.wait, c.since)
 }

@@ -86,7 +86,7 @@ SELECT greatest(least($2::interval, min(next_at) - clock_timestamp()), '0'), clo
 )
 
 // horizon bounds what Lease answers for until.
-const horizon = time.Minute
+const horizon = tx.Horizon
 
 // asideMax bounds how many more rows a Lease looks through than it is asked for,
 // when there are rows to set aside.

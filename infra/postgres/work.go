@@ -157,16 +157,8 @@ func lockChains(q *pgx.Batch, lock string, chains []chain.ID) {
 // lockKey names a chain in an advisory lock. Chains that meet share a lock.
 func lockKey(id chain.ID) int32 { return int32(uint32(id) ^ uint32(id>>32)) }
 
-// lastTime is the latest time the queue keeps: a chain's times may be beyond any calendar.
-var lastTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
-
 // storedTime is a time as the queue keeps it.
-func storedTime(t time.Time) time.Time {
-	if t.After(lastTime) {
-		return lastTime
-	}
-	return t
-}
+func storedTime(t time.Time) time.Time { return tx.StoredTime(t) }
 
 // optionalTime keeps the zero time as NULL.
 func optionalTime(t time.Time) pgtype.Timestamptz {

@@ -47,7 +47,6 @@ type modelRow struct {
 	tx.Work
 	holder string
 	woken  bool // due now, whatever NextAt was
-	loose  bool // due now or as before: the rule does not say
 }
 
 func (m *model) sequence(n int) (chain.Address, chain.NonceKey) {
@@ -89,7 +88,7 @@ func (m *model) change() (tx.Change, bool) {
 	switch draw := m.draw.IntN(6); {
 	case draw == 0:
 		delete(m.rows, n)
-		m.wake(row, false)
+		m.wake(row)
 		m.note("close", n)
 		return closed(n), true
 	case draw == 1:
@@ -104,7 +103,7 @@ func (m *model) change() (tx.Change, bool) {
 		a := tx.Attempted{Number: m.draw.IntN(6), At: m.past(), NextAt: m.someTime(), Note: fmt.Sprint("recorded ", m.block)}
 		if a.Number > row.Attempts {
 			row.Attempts, row.SentAt, row.NextAt, row.Note = a.Number, a.At, a.NextAt, a.Note
-			row.woken, row.loose = false, false
+			row.woken = false
 		}
 		m.note("attempt", n)
 		return on(n, func(c *tx.Change) { c.Attempt = &a }), true
@@ -116,7 +115,7 @@ func (m *model) change() (tx.Change, bool) {
 		at, to := m.someTime(), []tx.Phase{tx.Open, tx.Open, tx.Watched}[m.draw.IntN(3)]
 		row.Phase, row.Verdict, row.Block, row.holder = to, "", chain.Block{}, ""
 		row.NextAt = tx.Reopened{At: at}.Due(row.Work)
-		row.woken, row.loose = false, false
+		row.woken = false
 		m.note("reopen", n)
 		return reopen(n, to, at), true
 	}
@@ -135,17 +134,15 @@ func (m *model) open(n int) tx.Change {
 }
 
 func (m *model) end(row *modelRow, phase tx.Phase, b chain.Block) {
-	same := row.Phase == phase
 	row.Phase, row.Verdict, row.Block, row.holder = phase, tx.StatusExecuted, b, ""
-	m.wake(row, same)
+	m.wake(row)
 }
 
-// wake makes due whoever waits in a row's sequence. When the row was where it is
-// already, the rule leaves open whether that is news.
-func (m *model) wake(by *modelRow, open bool) {
+// wake makes due the rows that wait for a nonce in a row's sequence.
+func (m *model) wake(by *modelRow) {
 	for _, row := range m.rows {
 		if row.Phase == tx.Open && row.WaitNonce != 0 && row.Sequence() == by.Sequence() {
-			row.woken, row.loose = !open, open
+			row.woken = true
 		}
 	}
 }
@@ -221,7 +218,7 @@ func (m *model) done() {
 			continue
 		}
 		row.Attempts, row.NextAt, row.Note, row.SentAt, row.WaitNonce = d.Attempts, d.NextAt, d.Note, d.SentAt, d.WaitNonce
-		row.holder, row.woken, row.loose = "", false, false
+		row.holder, row.woken = "", false
 		m.note("done", n)
 	}
 	check(m.q.t, m.q.Done(soon(m.q.t), holder, said))
@@ -249,7 +246,7 @@ func (m *model) compare(t *testing.T) {
 		switch {
 		case row.woken && w.NextAt.After(now):
 			t.Errorf("row %s was woken and is due %s", w.Hash, w.NextAt)
-		case row.woken, row.loose && !w.NextAt.After(now):
+		case row.woken:
 			row.NextAt = w.NextAt
 		}
 		if row.Phase != tx.Open { // what nobody looks at

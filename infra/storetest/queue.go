@@ -50,6 +50,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"a window beside others", parksApart},
 		{"many changes to one sequence at once", parksInBulk},
 		{"a verdict wakes who waits", verdictWakes},
+		{"the same verdict again wakes nobody", verdictRepeats},
 		{"next free nonce", nextFree},
 		{"rivals", rivals},
 		{"verdicts by block", verdicts},
@@ -160,8 +161,8 @@ func (q *queue) lease(holder string, ttl time.Duration, limit int) []tx.Work {
 	return work
 }
 
-// horizon is scheduler.Horizon.
-const horizon = time.Minute
+// horizon bounds what Lease answers for until.
+const horizon = tx.Horizon
 
 func (q *queue) wantHashes(what string, got []tx.Work, want ...int) {
 	q.t.Helper()

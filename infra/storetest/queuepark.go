@@ -228,3 +228,19 @@ func verdictWakes(t *testing.T, q *queue) {
 		q.apply(closed(n+1), closed(n+2), closed(n+3))
 	}
 }
+
+// verdictRepeats checks that a verdict that the row has already wakes nobody.
+func verdictRepeats(t *testing.T, q *queue) {
+	later := q.clock.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
+	for i, change := range []tx.Change{announce(0, block(1)), seal(10, block(1))} {
+		n := 10 * i
+		q.apply(opens(q.row(n, address(n), 0), q.row(n+1, address(n), 1))...)
+		q.wantSet("leased", q.lease("a", time.Hour, 10), n, n+1)
+		q.apply(change)
+		check(t, q.Done(soon(t), "a", []tx.Done{{Chain: 1, Hash: hash(n + 1), NextAt: later, WaitNonce: 1}}))
+		q.apply(change)
+		if got := q.find(n + 1); !got.NextAt.Equal(later) {
+			t.Errorf("the same verdict again: the follower is due %s, was %s", got.NextAt, later)
+		}
+	}
+}

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	horizon   = time.Minute // bounds what Lease answers for until
-	asideMax  = 1000        // rows of accounts on hold that one Lease sets aside
-	grantsMax = 1 << 20     // rows of an account that are let go at once
+	horizon   = tx.Horizon // bounds what Lease answers for until
+	asideMax  = 1000       // rows of accounts on hold that one Lease sets aside
+	grantsMax = 1 << 20    // rows of an account that are let go at once
 )
 
 // hold is an account whose rows are set aside.

@@ -59,11 +59,7 @@ func (s *Store) MoveCheckpoint(ctx context.Context, reader string, from, to even
 
 // Apply makes changes to the queue and moves the reader's checkpoint, together.
 func (s *Store) Apply(ctx context.Context, reader string, from, to event.Position, changes []tx.Change) error {
-	return s.applied(ctx, reader, from, to, func() {
-		for _, c := range changes {
-			s.change(c)
-		}
-	})
+	return s.applied(ctx, reader, from, to, func() { s.change(changes) })
 }
 
 // applied makes changes and moves the reader's checkpoint, if that stands at from.

@@ -105,13 +105,10 @@ func (s *Store) enter(ctx context.Context, f func()) error {
 
 // micro is a time as databases keep it: in UTC, to the microsecond.
 func micro(t time.Time) time.Time {
-	switch last := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC); {
-	case t.IsZero():
+	if t.IsZero() {
 		return t
-	case t.After(last):
-		return last
 	}
-	return time.UnixMicro(t.UnixMicro()).UTC()
+	return time.UnixMicro(tx.StoredTime(t).UnixMicro()).UTC()
 }
 
 // LoseWork takes away all that follows from the log: the queues, checkpoints, leases,

@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,85 +10,53 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// change applies one change to the queue.
-func (d *data) change(c tx.Change) {
-	b := d.book(c.Chain)
-	r := b.byHash[c.Hash]
-	if c.Open != nil {
-		if r == nil {
-			d.admit(b, c)
+// change applies changes to the queue.
+func (d *data) change(changes []tx.Change) {
+	f := tx.NewFold(tx.Clock{Now: micro(d.now())})
+	for _, ref := range tx.Refs(changes) {
+		if r := d.book(ref.Chain).byHash[ref.Hash]; r != nil {
+			f.Load(tx.Row{Work: r.Work, Holder: r.holder, Until: r.leaseUntil})
 		}
-		return
 	}
-	if r == nil {
-		return
+	for _, c := range changes {
+		f.Apply(c)
 	}
-	switch {
-	case c.Attempt != nil:
-		if r.Attempts < c.Attempt.Number {
-			b.update(r, func() {
-				r.Attempts, r.NextAt = c.Attempt.Number, micro(c.Attempt.NextAt)
-				r.SentAt, r.Note = micro(c.Attempt.At), c.Attempt.Note
-			})
-		}
-	case c.Announce != nil:
-		d.end(b, r, tx.Announced, *c.Announce)
-	case c.Seal != nil:
-		d.end(b, r, tx.Sealed, *c.Seal)
-	case c.Reopen != nil:
-		d.phase(b, r, c.Reopen.To, tx.Verdict{}, c.Reopen.Due(r.Work))
-	case c.Watch:
-		d.phase(b, r, tx.Watched, tx.Verdict{}, r.NextAt)
-	case c.Close:
-		b.leave(r)
-		b.park(r.Sequence(), d.window)
-		d.wake(b, r.Sequence())
-	default:
-		panic(fmt.Sprintf("memory: a change of nothing to %s", c.Hash))
+	folded := f.Folded()
+	for _, r := range folded.Drop {
+		b := d.book(r.Chain)
+		b.leave(b.byHash[r.Hash])
+	}
+	for _, r := range folded.Insert {
+		d.lastRow++
+		d.book(r.Chain).enter(stored(&row{no: d.lastRow}, r))
+	}
+	for _, r := range folded.Update {
+		b := d.book(r.Chain)
+		at := b.byHash[r.Hash]
+		b.update(at, func() { stored(at, r) })
+	}
+	for _, s := range folded.Shifted {
+		d.book(s.Chain).park(s, d.window)
+	}
+	for _, s := range folded.Woken {
+		d.wake(d.book(s.Chain), s)
 	}
 }
 
-func (d *data) admit(b *book, c tx.Change) {
-	d.lastRow++
-	r := &row{Work: *c.Open, no: d.lastRow}
-	r.Chain, r.Hash, r.Parked, r.HeldSince = c.Chain, c.Hash, false, time.Time{}
-	r.NextAt, r.SentAt, r.WaitSince = micro(r.NextAt), micro(r.SentAt), micro(r.WaitSince)
-	r.Block = named(r.Block)
-	b.enter(r)
-	b.park(r.Sequence(), d.window)
-}
-
-// named is what the queue keeps of a block.
-func named(b chain.Block) chain.Block {
-	if b.IsZero() {
-		return chain.Block{}
+// stored puts what a fold says of a row into it, as databases keep it.
+func stored(at *row, r tx.Row) *row {
+	at.Work, at.holder, at.leaseUntil = r.Work, r.Holder, micro(r.Until)
+	at.NextAt, at.SentAt, at.WaitSince = micro(at.NextAt), micro(at.SentAt), micro(at.WaitSince)
+	if at.WaitNonce == 0 {
+		at.seen = 0
 	}
-	return chain.Block{Number: b.Number, Hash: b.Hash}
-}
-
-// end gives a row a verdict, and wakes its followers: the nonce is used.
-func (d *data) end(b *book, r *row, phase tx.Phase, v tx.Verdict) {
-	if r.Phase == phase && r.Verdict == v.Status && r.Block == named(v.Block) {
-		return
-	}
-	d.phase(b, r, phase, v, r.NextAt)
-	d.wake(b, r.Sequence())
-}
-
-// phase puts a row into a phase. What belongs to an open row ends with it.
-func (d *data) phase(b *book, r *row, phase tx.Phase, v tx.Verdict, nextAt time.Time) {
-	b.update(r, func() {
-		r.Phase, r.Verdict, r.Block, r.NextAt, r.Parked = phase, v.Status, named(v.Block), micro(nextAt), false
-		r.holder, r.leaseUntil = "", time.Time{}
-		r.WaitNonce, r.WaitSince, r.seen, r.HeldSince = 0, time.Time{}, 0, time.Time{}
-	})
-	b.park(r.Sequence(), d.window)
+	return at
 }
 
 // wake makes due what waits for a nonce in a sequence.
 func (d *data) wake(b *book, s chain.Sequence) {
-	if x := b.sequences[s]; x != nil && !s.Key.IsExpiring() {
-		d.hurry(b, x, func(r *row) bool { return r.WaitNonce != 0 })
+	if x := b.sequences[s]; x != nil {
+		d.hurry(b, x, func(r *row) bool { return r.WaitNonce != 0 && r.Phase == tx.Open })
 	}
 }
 

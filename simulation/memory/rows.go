@@ -159,16 +159,15 @@ func (b *book) park(s chain.Sequence, window int) {
 	if x == nil || s.Key.IsExpiring() {
 		return
 	}
-	open, edge := 0, uint64(0)
-	for _, r := range slices.Clone(x.items) {
-		parked := false
+	var open []uint64
+	for _, r := range x.items {
 		if r.Phase == tx.Open {
-			if open++; open == window {
-				edge = r.Nonce
-			}
-			parked = open > window && r.Nonce > edge
+			open = append(open, r.Nonce)
 		}
-		if parked != r.Parked {
+	}
+	edge := tx.EdgeOf(open, window)
+	for _, r := range slices.Clone(x.items) {
+		if parked := r.Phase == tx.Open && edge.Parks(r.Nonce); parked != r.Parked {
 			b.update(r, func() { r.Parked = parked })
 		}
 	}

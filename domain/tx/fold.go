@@ -1,0 +1,286 @@
+package tx
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+)
+
+// Row is a row of the due queue with its lease.
+type Row struct {
+	Work
+	Holder string    // who leased it; empty: nobody
+	Until  time.Time // when the lease ends
+}
+
+// Ref names a row.
+type Ref struct {
+	Chain chain.ID
+	Hash  chain.Hash
+}
+
+// Clock is what a fold knows of the time.
+type Clock struct {
+	Now time.Time // by the store's clock
+	// Ahead is how far the store's clock is ahead of the clock that says when a
+	// repeat is due.
+	Ahead time.Duration
+	// Beyond is how far from now a first attempt of an eligible row may be due. A
+	// row that is due later was told its time before a clock was set back. 0: not known.
+	Beyond time.Duration
+}
+
+// Fold applies changes to rows in memory, one after the other: the rules of the due
+// queue, for every store. The store has it take in the rows that the changes name, and
+// writes what it gives back. It does no IO.
+//
+// Which rows are parked is decided by [Edge]: a window may reach rows that were not
+// loaded, so the store finds the edges of the sequences that Folded.Shifted lists.
+type Fold struct {
+	clock   Clock
+	rows    map[Ref]*folded
+	waiting map[chain.Sequence][]*folded // rows at hand that wait for a nonce
+	opened  int
+	dropped []Row
+	shifted map[chain.Sequence]bool
+	woken   map[chain.Sequence]bool
+}
+
+// folded is a row at hand.
+type folded struct {
+	Row
+	opened int  // its place among the rows that were opened; 0 when the store has it
+	dirty  bool // it differs from what is in the store
+}
+
+// Folded is what a store has to write.
+type Folded struct {
+	Insert []Row // in the order of the changes; none is parked
+	Update []Row // in the order of their hashes
+	Drop   []Row
+	// Shifted are the sequences whose open rows are others now: their edge may have moved.
+	Shifted []chain.Sequence
+	// Woken are the sequences in which a nonce was used: their rows that wait for a
+	// nonce and were not at hand are due now.
+	Woken []chain.Sequence
+}
+
+// NewFold begins a fold at a time.
+func NewFold(clock Clock) *Fold {
+	return &Fold{
+		clock: clock, rows: map[Ref]*folded{}, waiting: map[chain.Sequence][]*folded{},
+		shifted: map[chain.Sequence]bool{}, woken: map[chain.Sequence]bool{},
+	}
+}
+
+// Refs names the rows that changes concern, each once: those to load.
+func Refs(changes []Change) []Ref {
+	seen := make(map[Ref]bool, len(changes))
+	refs := make([]Ref, 0, len(changes))
+	for _, c := range changes {
+		if r := (Ref{c.Chain, c.Hash}); !seen[r] {
+			seen[r], refs = true, append(refs, r)
+		}
+	}
+	return refs
+}
+
+// Load takes in a row as the store has it.
+func (f *Fold) Load(r Row) {
+	row := &folded{Row: r}
+	f.rows[Ref{r.Chain, r.Hash}] = row
+	if r.WaitNonce != 0 {
+		f.waiting[r.Sequence()] = append(f.waiting[r.Sequence()], row)
+	}
+}
+
+// Apply makes one change. A change of nothing is a broken invariant: it panics.
+func (f *Fold) Apply(c Change) {
+	if c == (Change{Chain: c.Chain, Hash: c.Hash}) {
+		panic(fmt.Sprintf("tx: a change of nothing to %s", c.Hash))
+	}
+	row := f.rows[Ref{c.Chain, c.Hash}]
+	switch {
+	case c.Open != nil:
+		if row == nil {
+			f.open(c)
+		}
+		return
+	case row == nil:
+		return
+	case c.Attempt != nil:
+		row.attempted(*c.Attempt, f.clock.Ahead)
+	case c.Announce != nil:
+		f.end(row, Announced, *c.Announce)
+	case c.Seal != nil:
+		f.end(row, Sealed, *c.Seal)
+	case c.Reopen != nil:
+		f.enter(row, c.Reopen.To, Verdict{})
+		row.NextAt = c.Reopen.Due(row.Work)
+		if row.Attempts > 0 {
+			row.NextAt = row.NextAt.Add(f.clock.Ahead)
+		}
+	case c.Watch:
+		f.enter(row, Watched, Verdict{})
+	case c.Close:
+		delete(f.rows, Ref{c.Chain, c.Hash})
+		if row.opened == 0 {
+			f.dropped = append(f.dropped, row.Row)
+		}
+		f.shift(row.Work)
+		f.wake(row.Work)
+	}
+}
+
+func (f *Fold) open(c Change) {
+	w := *c.Open
+	w.Chain, w.Hash, w.Parked, w.HeldSince = c.Chain, c.Hash, false, time.Time{}
+	w.Block = named(w.Block)
+	now := f.clock.Now
+	if f.clock.Beyond > 0 && w.EligibleAt <= uint64(max(now.Unix(), 0)) && w.NextAt.After(now.Add(f.clock.Beyond)) {
+		w.NextAt = now // it was there by a clock that has been set back since
+	}
+	f.opened++
+	f.rows[Ref{c.Chain, c.Hash}] = &folded{Row: Row{Work: w}, opened: f.opened}
+	f.shift(w)
+}
+
+// named is what the queue keeps of a block.
+func named(b chain.Block) chain.Block {
+	if b.IsZero() {
+		return chain.Block{}
+	}
+	return chain.Block{Number: b.Number, Hash: b.Hash}
+}
+
+func (r *folded) attempted(a Attempted, ahead time.Duration) {
+	if a.Number > r.Attempts {
+		r.Attempts, r.SentAt, r.NextAt, r.Note = a.Number, a.At, a.NextAt.Add(ahead), a.Note
+		r.dirty = true
+	}
+}
+
+// end gives a row a verdict and wakes its followers, for the nonce is used. The same
+// verdict again changes nothing.
+func (f *Fold) end(row *folded, phase Phase, v Verdict) {
+	if row.Phase == phase && row.Verdict == v.Status && row.Block == named(v.Block) {
+		return
+	}
+	f.enter(row, phase, v)
+	f.wake(row.Work)
+}
+
+// enter changes a row's phase and verdict. Outside of open a row is not leased, parked
+// or set aside, and waits for nothing.
+func (f *Fold) enter(row *folded, phase Phase, v Verdict) {
+	if row.Phase == Open || phase == Open {
+		f.shift(row.Work)
+	}
+	row.Phase, row.Verdict, row.Block, row.dirty = phase, v.Status, named(v.Block), true
+	if phase != Open {
+		row.Holder, row.Until, row.Parked, row.HeldSince = "", time.Time{}, false, time.Time{}
+		row.WaitNonce, row.WaitSince = 0, time.Time{}
+	}
+}
+
+// shift notes that the edge of a row's sequence may have moved. The expiring key has no
+// window: nonces mean nothing to it.
+func (f *Fold) shift(w Work) {
+	if !w.NonceKey.IsExpiring() {
+		f.shifted[w.Sequence()] = true
+	}
+}
+
+// wake makes due the rows that wait for a nonce in the sequence of a row: those at hand
+// here, for later changes may move them on again, the others by Folded.Woken.
+func (f *Fold) wake(by Work) {
+	if by.NonceKey.IsExpiring() {
+		return
+	}
+	f.woken[by.Sequence()] = true
+	for _, row := range f.waiting[by.Sequence()] {
+		if row.Phase == Open && row.WaitNonce != 0 && row.NextAt.After(f.clock.Now) {
+			row.NextAt, row.dirty = f.clock.Now, true
+		}
+	}
+}
+
+// Folded returns what the changes so far come to.
+func (f *Fold) Folded() Folded {
+	out := Folded{Drop: f.dropped, Shifted: slices.SortedFunc(maps.Keys(f.shifted), bySequence), Woken: slices.SortedFunc(maps.Keys(f.woken), bySequence)}
+	var opened []*folded
+	for _, row := range f.rows {
+		switch {
+		case row.opened > 0:
+			opened = append(opened, row)
+		case row.dirty:
+			out.Update = append(out.Update, row.Row)
+		}
+	}
+	slices.SortFunc(opened, func(a, b *folded) int { return cmp.Compare(a.opened, b.opened) })
+	for _, row := range opened {
+		out.Insert = append(out.Insert, row.Row)
+	}
+	slices.SortFunc(out.Update, func(a, b Row) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
+	return out
+}
+
+func bySequence(a, b chain.Sequence) int {
+	return cmp.Or(cmp.Compare(a.Chain, b.Chain), bytes.Compare(a.Sender[:], b.Sender[:]), bytes.Compare(a.Key[:], b.Key[:]))
+}
+
+// Edge is the highest nonce within a sequence's window: the nonce of the open row in the
+// window's last place. Open rows with a higher nonce are parked. Without a full window
+// there is no edge.
+type Edge struct {
+	Nonce uint64
+	Full  bool
+}
+
+// EdgeOf returns the edge of a sequence that has open rows with these nonces, in order.
+func EdgeOf(nonces []uint64, window int) Edge {
+	if len(nonces) < window {
+		return Edge{}
+	}
+	return Edge{nonces[window-1], true}
+}
+
+// Parks reports whether an open row with this nonce is parked.
+func (e Edge) Parks(nonce uint64) bool { return e.Full && nonce > e.Nonce }
+
+// ParkFresh puts new rows in the order of sequence, nonce and hash, and parks them as if
+// their sequences had no others.
+func ParkFresh(fresh []Row, window int) {
+	slices.SortFunc(fresh, func(a, b Row) int {
+		return cmp.Or(bySequence(a.Sequence(), b.Sequence()), cmp.Compare(a.Nonce, b.Nonce), bytes.Compare(a.Hash[:], b.Hash[:]))
+	})
+	for from, to := 0, 0; from < len(fresh); from = to {
+		var open []uint64
+		for to = from; to < len(fresh) && fresh[to].Sequence() == fresh[from].Sequence(); to++ {
+			if fresh[to].Phase == Open {
+				open = append(open, fresh[to].Nonce)
+			}
+		}
+		edge := EdgeOf(open, window)
+		for i := from; i < to; i++ {
+			r := &fresh[i]
+			r.Parked = r.Phase == Open && !r.NonceKey.IsExpiring() && edge.Parks(r.Nonce)
+		}
+	}
+}
+
+// Horizon bounds how far ahead a Lease says that the next row is due.
+const Horizon = time.Minute
+
+// StoredTime is a time as every queue keeps it: chains have times beyond any calendar.
+func StoredTime(t time.Time) time.Time {
+	if last := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC); t.After(last) {
+		return last
+	}
+	return t
+}
