@@ -73,7 +73,7 @@ func (s shell) command(words []string) ([]testRun, error) {
 	return nil, nil
 }
 
-// Flags of go test: those that take a value, those that take none, and those with which no test runs.
+// Flags of go test: with a value, without one, and flags with which no test runs.
 var (
 	valued    = []string{"run", "skip", "tags", "timeout", "count", "parallel", "p", "bench", "fuzz", "fuzztime"}
 	plain     = []string{"v", "race", "json", "trimpath", "failfast"}

@@ -40,14 +40,14 @@ func imagesIn(text string) (all []string) {
 	return all
 }
 
-// namesImages reports whether a file is one of those that people run images by.
+// namesImages reports whether a file may name images to run or to build from.
 func namesImages(file string) bool {
 	return strings.Contains(path.Base(file), "Dockerfile") ||
 		slices.Contains([]string{".yml", ".yaml", ".md", ".sh"}, path.Ext(file)) || file == ".ci/run" || file == "Makefile"
 }
 
-// TestImagesAreExact: every image that the tree names has an exact version, so that what runs
-// tomorrow is what was tried today.
+// TestImagesAreExact: every image that the tree names has an exact version, so that a
+// deployment runs the programs that were tried.
 func TestImagesAreExact(t *testing.T) {
 	seen := 0
 	for _, file := range files(t) {
@@ -91,6 +91,42 @@ func TestImagesFindFaults(t *testing.T) {
 	want := "[docker/dockerfile:1 golang:1.26 base:2 tools:3 postgres:17 a/b:c quay.io/x/y:9 alpine:3]"
 	if got := fmt.Sprint(imagesIn(text)); got != want {
 		t.Errorf("found %s, want %s", got, want)
+	}
+}
+
+// TestContainersHaveFewRights: the images that we build run as nonroot, and the compose file takes the
+// rights away from our services that they do not need.
+func TestContainersHaveFewRights(t *testing.T) {
+	read := func(file string) string {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	targets := regexp.MustCompile(`(?m)^FROM (\S+) AS (\w+)$`).FindAllStringSubmatch(read("Dockerfile"), -1)
+	if len(targets) < 3 {
+		t.Fatalf("%d stages were found", len(targets))
+	}
+	for _, target := range targets {
+		if target[2] != "build" && !strings.Contains(target[1], ":nonroot@") {
+			t.Errorf("the image %s runs on %s, not as nonroot", target[2], target[1])
+		}
+	}
+	ours := 0
+	for _, service := range regexp.MustCompile(`(?m)^  \w[\w-]*:$`).Split(read("docker-compose.yml"), -1) {
+		if !strings.Contains(service, "build: {") {
+			continue
+		}
+		ours++
+		for _, right := range []string{"read_only: true", "cap_drop: [ALL]", `security_opt: ["no-new-privileges:true"]`} {
+			if !strings.Contains(service, "\n    "+right+"\n") {
+				t.Errorf("a service of ours lacks %s:%s", right, service)
+			}
+		}
+	}
+	if ours < 3 {
+		t.Errorf("%d services of ours were found", ours)
 	}
 }
 

@@ -35,7 +35,7 @@ var asked = slices.Concat(
 )
 
 // listed returns the rows that the tables of [reliability] must have, by section. Tests refer to the
-// rows by these numbers. The promises are those of [promise.All].
+// rows by these numbers. The promises come from [promise.All].
 func listed() map[string][]string {
 	rows := map[string][]string{"Faults": upTo("", 1, 44), "Input": upTo("", 1, 71)}
 	for _, p := range promise.All() {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// The suites, from the one that runs most often to the one that runs least often.
+// The suites, in order: the first runs most often.
 const (
 	inCI      = "ci"      // .ci/run, on every change
 	inChaos   = "chaos"   // make chaos, by night
@@ -24,7 +24,7 @@ const (
 
 func suiteNames() []string { return []string{inCI, inChaos, inRelease, byHand} }
 
-// outside returns the tests that need a service that no suite can start. For each it names the page that
+// outsideTests returns the tests that need a service that no suite can start. For each it names the page that
 // describes how to run the test, and a text of that page.
 func outsideTests() map[string][2]string {
 	return map[string][2]string{
@@ -117,7 +117,7 @@ func (p *proofs) runs(suite, folder, test, file string) (bool, error) {
 		if !run.runs(folder, test) {
 			continue
 		}
-		on := build.Default // the suites run on Linux, whatever this runs on
+		on := build.Default // the suites run on Linux
 		on.GOOS, on.BuildTags, on.CgoEnabled = "linux", run.tags, true
 		built, err := on.MatchFile(filepath.Join(root, filepath.FromSlash(folder)), file)
 		if built || err != nil {
