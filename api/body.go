@@ -58,7 +58,7 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, ErrInvalidRequest.Because("the body ended after %d bytes, before its end", len(body))
 	}
-	return body, nil
+	return body, a.chargeBody(w, exchangeOf(r), len(body))
 }
 
 // readAll is io.ReadAll into a given buffer.

@@ -61,6 +61,22 @@ func (a *api) charge(w http.ResponseWriter, on *exchange, n int) error {
 	return nil
 }
 
+// chargeUpTo charges a request as n in all. What it was charged before counts.
+func (a *api) chargeUpTo(w http.ResponseWriter, on *exchange, n int) error {
+	return a.charge(w, on, max(n-on.paid, 0))
+}
+
+// bodyUnit is how many bytes of a body count as one request: a body of 1 MiB is read,
+// hashed and decoded for what 64 small requests cost.
+const bodyUnit = 16 << 10
+
+// chargeBody charges for the bytes of a body, before anything is made of it. The items of
+// a batch are charged beside it, and the larger of the two counts. A body counts as no
+// more than the client's burst: no rate forbids a body of the allowed size for ever.
+func (a *api) chargeBody(w http.ResponseWriter, on *exchange, bytes int) error {
+	return a.chargeUpTo(w, on, min((bytes+bodyUnit-1)/bodyUnit, on.payer.rate.Burst))
+}
+
 // Limit is one beside the API's own that has refused a part of a request or all of it.
 type Limit struct {
 	Name string // in headers; empty for what is not counted

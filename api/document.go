@@ -36,6 +36,9 @@ func (d *Document) IsList() bool {
 	return d.r.peek() == '['
 }
 
+// Count counts the elements of the list that comes next, up to most+1, and decodes none.
+func (d *Document) Count(most int) int { return CountElements(d.r.data[d.r.at:], most) }
+
 // List reads a list; read is called for each of its elements.
 func (d *Document) List(read func(i int) error) error { return d.r.list(read) }
 

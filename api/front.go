@@ -106,8 +106,8 @@ func (r Request) HasBody() bool { return hasBody(r.Request) }
 // ReadBody reads the whole body, which has to be JSON.
 func (r Request) ReadBody() ([]byte, error) { return r.on.api.readBody(r.w, r.Request) }
 
-// Charge takes n from what the client may still ask for; one is paid for.
-func (r Request) Charge(n int) error { return r.on.api.charge(r.w, r.on, n) }
+// Charge charges the request as n in all, before work is done for them.
+func (r Request) Charge(n int) error { return r.on.api.chargeUpTo(r.w, r.on, n) }
 
 // Work bounds what is done for the request once it has been read.
 func (r Request) Work() (context.Context, context.CancelFunc) { return r.on.api.work(r.Request) }

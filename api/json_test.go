@@ -198,7 +198,7 @@ func TestReadSubmission(t *testing.T) {
 			texts = append(texts, "0x"+text)
 		}
 		body, _ := json.Marshal(map[string]any{"chainId": id, "transactions": texts})
-		in, err := readSubmission(body, limits)
+		in, err := readSubmission(body, limits, freely)
 		if err != nil || in.chain != chain.ID(id) {
 			t.Fatalf("read chain %d, %v", in.chain, err)
 		}
@@ -243,7 +243,7 @@ func BenchmarkReadSubmission(b *testing.B) {
 	body, _ := json.Marshal(map[string]any{"chainId": 42431, "transactions": texts})
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		if _, err := readSubmission(body, DefaultLimits()); err != nil {
+		if _, err := readSubmission(body, DefaultLimits(), freely); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -34,7 +34,7 @@ type RPCRequest struct {
 	Submit *commands.Submit
 	// Sees reports whether the client may see a sender's transactions.
 	Sees func(sender chain.Address) bool
-	// Charge takes n from what the client may still ask for; one is paid for.
+	// Charge charges the request as n calls in all, before they are decoded.
 	Charge func(n int) error
 	// Rest lets a call wait, unless as many of the client's requests do as may; leave
 	// ends it.
@@ -65,7 +65,7 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 		Chain: mux.Vars(r)["chainId"], Body: body, Meta: on.meta(),
 		Client: on.client(), Submit: a.submitter(on),
 		Sees:   func(sender chain.Address) bool { return on.key == nil || on.key.Sees(sender) },
-		Charge: func(n int) error { return a.charge(w, on, n) },
+		Charge: func(n int) error { return a.chargeUpTo(w, on, n) },
 		Rest:   func() (func(), bool) { return a.waiting.rest(on.payer, a.Limits.Connections) },
 		Problem: func(err error) Problem {
 			p := a.problem(err)

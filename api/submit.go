@@ -71,12 +71,9 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	in, err := readSubmission(body, a.Limits)
-	if err != nil {
-		return err
-	}
 	on := exchangeOf(r)
-	if err := a.charge(w, on, len(in.items)-1); err != nil { // one is paid for
+	in, err := readSubmission(body, a.Limits, func(items int) error { return a.chargeUpTo(w, on, items) })
+	if err != nil {
 		return err
 	}
 	ctx, cancel := a.work(r)
@@ -175,7 +172,9 @@ func takenOf(s commands.Submission, waited *waited) taken {
 	return shown
 }
 
-func readSubmission(body []byte, limits Limits) (submission, error) {
+// readSubmission reads a body whose items are counted and charged before the first is
+// decoded.
+func readSubmission(body []byte, limits Limits, charge func(items int) error) (submission, error) {
 	var in submission
 	r := reader{data: body}
 	err := r.readDocument(
@@ -185,10 +184,14 @@ func readSubmission(body []byte, limits Limits) (submission, error) {
 			return err
 		}},
 		member{"transactions", func() error {
-			return r.list(func(i int) error {
-				if i == limits.BatchItems {
-					return ErrBatchTooLarge.Because("a batch holds at most %d transactions", limits.BatchItems)
-				}
+			n := CountElements(r.data[r.at:], limits.BatchItems)
+			if n > limits.BatchItems {
+				return ErrBatchTooLarge.Because("a batch holds at most %d transactions", limits.BatchItems)
+			}
+			if err := charge(n); err != nil {
+				return err
+			}
+			return r.list(func(int) error {
 				text, err := r.string()
 				if err == nil {
 					in.items = append(in.items, readItem(text, limits.TransactionBytes))

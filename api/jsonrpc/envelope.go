@@ -3,10 +3,9 @@ package jsonrpc
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"unicode/utf8"
+
+	"github.com/tempo-watchtower/watchtower/api"
 )
 
 // call is one element of a request.
@@ -20,30 +19,42 @@ type call struct {
 // null is the id of an answer to what has none that can be read.
 const null = "null"
 
-// parse reads a request: a call, or a batch of them. What is refused as a whole is
-// answered with one error.
-func parse(body []byte, itemsMax int) (calls []call, batch bool, refused *failure) {
-	if err := strict(body); err != nil {
-		return nil, false, &failure{code: codeParse, message: "parse error: " + err.Error()}
-	}
+// A call has at most so many members, and so many parameters: more are refused before
+// they are decoded. No method takes more than four.
+const membersMax, paramsMax = 64, 16
+
+// parse reads a request: a call, or a batch of them. Calls are counted and charged before
+// anything is decoded. A request that is refused as a whole is answered with one error;
+// err is charge's.
+func parse(body []byte, itemsMax int, charge func(calls int) error) (calls []call, batch bool, refused *failure, err error) {
 	body = bytes.TrimLeft(body, " \t\r\n")
-	if body[0] != '[' {
-		return []call{parseCall(body)}, false, nil
+	n := 1
+	if batch = len(body) > 0 && body[0] == '['; batch {
+		n = api.CountElements(body, itemsMax)
+	}
+	if n > itemsMax {
+		return nil, batch, &failure{code: codeInvalidRequest, message: fmt.Sprintf("batch too large: at most %d calls", itemsMax)}, nil
+	}
+	if err := charge(max(n, 1)); err != nil {
+		return nil, batch, nil, err
+	}
+	if err := strict(body); err != nil {
+		return nil, batch, &failure{code: codeParse, message: "parse error: " + err.Error()}, nil
+	}
+	if !batch {
+		return []call{parseCall(body)}, false, nil, nil
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(body, &items); err != nil {
-		return nil, true, &failure{code: codeParse, message: "parse error"}
+		return nil, true, &failure{code: codeParse, message: "parse error"}, nil
 	}
-	switch {
-	case len(items) == 0:
-		return nil, true, &failure{code: codeInvalidRequest, message: "empty batch"}
-	case len(items) > itemsMax:
-		return nil, true, &failure{code: codeInvalidRequest, message: fmt.Sprintf("batch too large: at most %d calls", itemsMax)}
+	if len(items) == 0 {
+		return nil, true, &failure{code: codeInvalidRequest, message: "empty batch"}, nil
 	}
 	for _, item := range items {
 		calls = append(calls, parseCall(item))
 	}
-	return calls, true, nil
+	return calls, true, nil, nil
 }
 
 // parseCall reads one call object. Members that JSON-RPC does not know are passed
@@ -51,6 +62,9 @@ func parse(body []byte, itemsMax int) (calls []call, batch bool, refused *failur
 func parseCall(text json.RawMessage) call {
 	invalid := func(id json.RawMessage, why string) call {
 		return call{id: id, refused: &failure{code: codeInvalidRequest, message: "invalid request: " + why}}
+	}
+	if text[0] == '{' && api.CountElements(text, membersMax) > membersMax {
+		return invalid(json.RawMessage(null), fmt.Sprintf("a call has at most %d members", membersMax))
 	}
 	var members map[string]json.RawMessage // names as written: in another case they are others
 	if json.Unmarshal(text, &members) != nil || members == nil {
@@ -71,6 +85,8 @@ func parseCall(text json.RawMessage) call {
 	c.method = method
 	switch params := members["params"]; {
 	case params == nil, string(params) == null:
+	case params[0] == '[' && api.CountElements(params, paramsMax) > paramsMax:
+		c.refused = &failure{code: codeInvalidParams, message: fmt.Sprintf("too many arguments, want at most %d", paramsMax)}
 	case params[0] == '[':
 		if json.Unmarshal(params, &c.params) != nil {
 			return invalid(orNull(c.id), "params must be an array")
@@ -105,57 +121,6 @@ func stringOf(value json.RawMessage) (s string, ok bool) {
 		return "", false
 	}
 	return s, json.Unmarshal(value, &s) == nil
-}
-
-// strict refuses what is not one JSON text (RFC 8259), and what programs read
-// differently: invalid UTF-8, or a member that is there twice, at any depth.
-func strict(body []byte) error {
-	if !utf8.Valid(body) {
-		return errors.New("invalid UTF-8")
-	}
-	if !json.Valid(body) {
-		return errors.New("not JSON")
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	var open []map[string]bool // the names met in each object that is open; nil is an array
-	var isName bool            // the next string, if one comes, names a member
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return errors.New("not JSON")
-		}
-		switch token := token.(type) {
-		case json.Delim:
-			switch token {
-			case '{':
-				open = append(open, map[string]bool{})
-			case '[':
-				open = append(open, nil)
-			default:
-				open = open[:len(open)-1]
-			}
-			isName = true
-		case string:
-			top := map[string]bool(nil)
-			if len(open) > 0 {
-				top = open[len(open)-1]
-			}
-			if top == nil || !isName {
-				isName = true
-				continue
-			}
-			if top[token] {
-				return fmt.Errorf("the member %.40q is there twice", token)
-			}
-			top[token], isName = true, false
-		default:
-			isName = true
-		}
-	}
 }
 
 // encode writes an answer: a result that is JSON, or an error.

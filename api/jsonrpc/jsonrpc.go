@@ -113,12 +113,12 @@ type exchange struct {
 // answer answers a request, one call or a batch; nil when nobody wants an answer. It
 // counts as held until ctx ends.
 func (s *server) answer(ctx context.Context, r api.RPCRequest) ([]byte, error) {
-	calls, batch, refused := parse(r.Body, s.Limits.BatchItems)
-	if refused != nil {
-		return encode(nil, nil, refused), nil
-	}
-	if err := r.Charge(len(calls) - 1); err != nil {
+	calls, batch, refused, err := parse(r.Body, s.Limits.BatchItems, r.Charge)
+	switch {
+	case err != nil:
 		return nil, err
+	case refused != nil:
+		return encode(nil, nil, refused), nil
 	}
 	x := &exchange{client: r.Client, submit: r.Submit, sees: r.Sees, rest: r.Rest, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: &holding{of: s.held}}
 	context.AfterFunc(ctx, x.held.release)

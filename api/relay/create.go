@@ -51,11 +51,8 @@ func (d *desk) create(r api.Request) error {
 	if err != nil {
 		return err
 	}
-	requests, batch, err := readRequests(body, d.API.Limits.BatchItems)
+	requests, batch, err := readRequests(body, d.API.Limits.BatchItems, r.Charge)
 	if err != nil {
-		return err
-	}
-	if err := r.Charge(len(requests) - 1); err != nil { // one is paid for
 		return err
 	}
 	client := d.client(r)

@@ -6,8 +6,9 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// readRequests reads the body of POST /v1/intents: one intent, or a list of some.
-func readRequests(body []byte, most int) (all []intent.Request, batch bool, err error) {
+// readRequests reads the body of POST /v1/intents: one intent, or a list of some, which
+// are counted and charged before the first is decoded.
+func readRequests(body []byte, most int, charge func(n int) error) (all []intent.Request, batch bool, err error) {
 	d := reading{api.NewDocument(body)}
 	err = d.Whole(func() error {
 		if batch = d.IsList(); !batch {
@@ -15,10 +16,14 @@ func readRequests(body []byte, most int) (all []intent.Request, batch bool, err 
 			all = []intent.Request{r}
 			return err
 		}
-		return d.List(func(i int) error {
-			if i == most {
-				return api.ErrBatchTooLarge.Because("a batch holds at most %d intents", most)
-			}
+		n := d.Count(most)
+		if n > most {
+			return api.ErrBatchTooLarge.Because("a batch holds at most %d intents", most)
+		}
+		if err := charge(n); err != nil {
+			return err
+		}
+		return d.List(func(int) error {
 			r, err := d.request()
 			all = append(all, r)
 			return err
