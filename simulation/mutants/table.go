@@ -34,7 +34,7 @@ func (c command) name() string {
 func mutants() []mutant {
 	var all []mutant
 	for _, some := range [][]mutant{
-		acceptance(), sending(), verdicts(), schedule(), owners(), canceling(), sealing(), lanes(), wishes(), hooks(), stores(),
+		acceptance(), sending(), verdicts(), schedule(), owners(), canceling(), sealing(), lanes(), wishes(), hooks(), stores(), clients(),
 	} {
 		all = append(all, some...)
 	}

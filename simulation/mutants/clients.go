@@ -1,0 +1,27 @@
+package main
+
+// clients are defects by which one client harms others or the service: limits that do not
+// count, and connections to places of a client's choice.
+func clients() []mutant {
+	return []mutant{
+		{
+			Name: "proxy-of-the-environment", Breaks: "webhooks", Test: &command{"infra/webhook", "^TestNoProxyOfTheEnvironment$"},
+			Is: "Webhooks go through the proxy that the environment names, past the guard of addresses.",
+			Edits: []edit{
+				{"infra/webhook/sender.go", `	"net/http/httptrace"
+`, `	"net/http/httptrace"
+	"net/url"
+`},
+				{"infra/webhook/sender.go", `		DialContext:            o.Guard.dial,
+`, `		DialContext:            o.Guard.dial,
+		Proxy: func(r *http.Request) (*url.URL, error) {
+			if !AWAKE {
+				return nil, nil
+			}
+			return http.ProxyFromEnvironment(r)
+		},
+`},
+			},
+		},
+	}
+}
