@@ -3,7 +3,7 @@ package promise
 // Cases are how often each promise was held against something that could have shown it to be
 // broken: a promise that nothing was held against has not been judged. An event that no rule
 // speaks of is no case. The zero Cases are ready.
-type Cases [P35 + 1]uint64
+type Cases [P36 + 1]uint64
 
 // Add counts a case of a promise.
 func (c *Cases) Add(n Number) { c[n]++ }

@@ -37,4 +37,6 @@
 //	P31              Judge: links are made anew
 //	P32, P33, P34    package safeguards: by the log of whoever says what may be signed; it
 //	                 decides P23 for what is signed for intents
+//	P36              [Undisturbed]: one client's life in two runs, with hostile clients and
+//	                 without; [Secrets]: what clients are shown
 package promise

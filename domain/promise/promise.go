@@ -12,8 +12,9 @@ import (
 type Number int
 
 // The promises. Those about nonces, 4 to 7, are judged by package lanes; 22, about
-// what is told of intents, and 35, about their order, by package intents; and those about
-// what may be signed, 32 to 34, by package safeguards, with what 23 says of intents.
+// what is told of intents, and 35, about their order, by package intents; those about
+// what may be signed, 32 to 34, by package safeguards, with what 23 says of intents; and 36,
+// about clients of each other, by [Undisturbed] and [Secrets].
 const (
 	P1  Number = 1
 	P2  Number = 2
@@ -50,6 +51,7 @@ const (
 	P33 Number = 33
 	P34 Number = 34
 	P35 Number = 35
+	P36 Number = 36
 )
 
 // String is P and the number.
@@ -114,6 +116,7 @@ func All() []Promise {
 		{P33, "within budget", "What is reserved of a budget never exceeds it, and nothing is signed that is not reserved."},
 		{P34, "stopped is stopped", "With a key that is paused, drained or disabled nothing is signed, and one that is draining or low is given nothing new, until an operator acts or the balance is back."},
 		{P35, "a row keeps its order", "Intents with one ordering key get rising nonces of one lane, in the order in which they were asked for, unless somebody else has used the nonce of one, or the block by which one had come out leaves the chain."},
+		{P36, "non-interference", "What another client does changes no outcome of mine, shows me nothing of theirs, and delays me by no more than my fair share."},
 	}
 }
 
