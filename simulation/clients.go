@@ -2,10 +2,12 @@ package simulation
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -19,6 +21,7 @@ import (
 type wish struct {
 	number  int
 	what    string
+	name    string // the same in both runs of a world that is lived through twice
 	method  string
 	path    string
 	key     string // Idempotency-Key
@@ -27,6 +30,10 @@ type wish struct {
 	items   []*signed
 	expects int // the status, if it is sure
 	door    door
+	from    party
+	header  http.Header                     // beside those that follow from the rest
+	host    string                          // in place of the service's own
+	foreign []byte                          // of others, which is asked for by its name
 	told    func(*recorder) (answered bool) // judges answers; nil: by what it is
 
 	tries   int
@@ -45,6 +52,10 @@ const (
 func (w *world) ask(r *wish) {
 	w.judge.requests++
 	r.number, r.first = w.judge.requests, time.Now()
+	if r.door == adminDoor && r.from == victim {
+		r.from = operator
+	}
+	w.life.asked(r)
 	w.try(r)
 }
 
@@ -77,11 +88,12 @@ func (w *world) try(r *wish) {
 	})
 	to.busy++
 	w.running.Add(1)
+	token := w.tenants.tokens[r.from]
 	go func(api http.Handler) {
 		defer w.running.Done()
 		defer cancel()
 		out := newRecorder()
-		api.ServeHTTP(out, r.http(ctx))
+		api.ServeHTTP(out, r.http(ctx, token))
 		w.agenda.park(&call{
 			by: fmt.Sprintf("client%d.%d", r.number, try), kind: telling, name: fmt.Sprintf("%s %s %d", r.method, r.path, out.status),
 			done: make(chan struct{}), do: func() { w.heard(r, try, to, out) },
@@ -108,7 +120,7 @@ func (d door) of(r *replica) http.Handler {
 	return r.api
 }
 
-func (r *wish) http(ctx context.Context) *http.Request {
+func (r *wish) http(ctx context.Context, token string) *http.Request {
 	req, err := http.NewRequestWithContext(ctx, r.method, "http://127.0.0.1:8420"+r.path, bytes.NewReader(r.body))
 	if err != nil {
 		panic(err) // the method and the path are ours
@@ -123,12 +135,18 @@ func (r *wish) http(ctx context.Context) *http.Request {
 	if r.sign != "" {
 		req.Header.Set("Authorization", r.sign)
 	}
+	if token != "" {
+		req.Header.Set("X-API-Key", token)
+	}
+	maps.Copy(req.Header, r.header)
+	req.Host = cmp.Or(r.host, req.Host)
 	return req
 }
 
 // heard is told of an answer, which may not get through.
 func (w *world) heard(r *wish, try int, from *replica, out *recorder) {
 	from.busy--
+	w.tenants.shown(r, out)
 	if from.dead.Load() || from.closed || !r.open || r.waiting != try {
 		return
 	}
@@ -138,6 +156,7 @@ func (w *world) heard(r *wish, try int, from *replica, out *recorder) {
 		w.again(r)
 		return
 	}
+	w.life.answered(r, out)
 	if w.answered(r, out) {
 		w.judge.answered++
 		return
@@ -164,6 +183,8 @@ func (w *world) answered(r *wish, out *recorder) bool {
 	case out.status == http.StatusInternalServerError:
 		w.judge.fail("errors", "%s %s was answered 500: %s", r.method, r.path, out.body.String())
 		return true
+	case r.from >= hostile: // it does not come back for an answer
+		return r.told == nil || r.told(out)
 	case out.status == http.StatusTooManyRequests && strings.Contains(out.body.String(), string(budget.ErrSpent)):
 		w.some[spent]++
 		return false
@@ -242,10 +263,13 @@ func (w *world) rpcAnswered(r *wish, out *recorder) bool {
 // clients begins the load.
 func (w *world) clients() {
 	usual := time.Duration(float64(time.Second) / w.plan.Requests)
-	w.agenda.after(w.agenda.between(usual/2, usual*3/2), "client", func() {
+	// Counted from the beginning, so that what others do moves no request.
+	w.load.next += w.load.between(usual/2, usual*3/2)
+	w.agenda.after(w.load.next-w.agenda.now(), "client", func() {
 		if w.healed {
 			return
 		}
+		w.load.at = w.agenda.began.Add(w.load.next)
 		w.clientDoes()
 		w.clients()
 	})
@@ -254,22 +278,26 @@ func (w *world) clients() {
 // clientDoes what some client wants now.
 func (w *world) clientDoes() {
 	l, c := w.load, w.plan.Client
-	switch n := w.agenda.rand.Float64(); {
+	if w.plan.Twins {
+		w.twinDoes()
+		return
+	}
+	switch n := w.load.rand.Float64(); {
 	case n < c.Cancel && len(l.groups) > 0:
-		i := w.agenda.rand.IntN(len(l.groups))
+		i := w.load.rand.IntN(len(l.groups))
 		t := l.groups[i]
 		l.groups = append(l.groups[:i:i], l.groups[i+1:]...)
 		w.cancelGroup(t)
 	case n < c.Cancel+c.Bad:
 		w.bad()
 	case n < c.Cancel+c.Bad+c.Duplicate/2 && len(l.recent) > 0:
-		w.submit([]*signed{l.recent[w.agenda.rand.IntN(len(l.recent))]})
+		w.submit([]*signed{l.recent[w.load.rand.IntN(len(l.recent))]})
 		w.faults["client: duplicate"]++
 	case n > 0.94 && len(l.recent) > 0:
-		t := l.recent[w.agenda.rand.IntN(len(l.recent))]
+		t := l.recent[w.load.rand.IntN(len(l.recent))]
 		w.ask(&wish{what: "read", method: http.MethodGet, path: "/v1/transactions/" + t.hash.String(), items: []*signed{t}})
 	case n > 0.92 && len(l.recent) > 0:
-		t := l.recent[w.agenda.rand.IntN(len(l.recent))]
+		t := l.recent[w.load.rand.IntN(len(l.recent))]
 		w.ask(&wish{what: "delete", method: http.MethodDelete, path: "/v1/transactions/" + t.hash.String()})
 	case n > 0.90:
 		w.ask(&wish{what: "list", method: http.MethodGet, path: "/v1/transactions?chainId=42431&limit=20"})
@@ -281,42 +309,45 @@ func (w *world) clientDoes() {
 // deliver hands transactions over, with whatever else befalls them.
 func (w *world) deliver(all []*signed) {
 	for _, t := range all {
-		if w.agenda.chance(w.plan.Chain.Revert) {
+		if w.load.chance(w.plan.Chain.Revert) {
 			w.chain.Revert(t.hash, true)
 		}
-		if w.agenda.chance(w.plan.Chain.Foreign) && !t.key.IsExpiring() {
+		if w.load.chance(w.plan.Chain.Foreign) && !t.key.IsExpiring() {
 			w.faults["chain: nonce spent elsewhere"]++
 			rival := w.load.rival(t)
-			w.agenda.after(w.agenda.between(0, 30*time.Second), "foreign", func() {
+			w.agenda.after(w.load.between(0, 30*time.Second), "foreign", func() {
 				w.mine(rival)
 			})
 		}
 	}
-	if len(all) == 1 && w.agenda.chance(0.05) {
+	if len(all) == 1 && w.load.chance(0.05) {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x%x"]}`, all[0].raw)
+		w.tenants.owns(victim, all...)
 		w.ask(&wish{what: "rpc", method: http.MethodPost, path: "/rpc", body: []byte(body), items: all})
 		return
 	}
 	w.submit(all)
-	if w.agenda.chance(w.plan.Client.Duplicate / 2) {
+	if w.load.chance(w.plan.Client.Duplicate / 2) {
 		w.faults["client: same request at once"]++
 		w.submit(all)
 	}
 }
 
 func (w *world) submit(all []*signed) {
+	w.tenants.owns(victim, all...)
 	texts := make([]string, len(all))
 	for i, t := range all {
 		texts[i] = `"0x` + hex.EncodeToString(t.raw) + `"`
 	}
 	body := fmt.Sprintf(`{"chainId":%s,"transactions":[%s]}`, chainID, strings.Join(texts, ","))
 	r := &wish{what: "submit", method: http.MethodPost, path: "/v1/transactions", body: []byte(body), items: all}
-	if w.agenda.chance(0.3) {
+	if w.load.chance(0.3) {
 		r.key = fmt.Sprintf("key-%d", w.judge.requests)
-		if w.agenda.chance(0.1) { // somebody else has the same idea
+		if w.load.chance(0.1) { // somebody else has the same idea
 			w.faults["client: same key, another request"]++
 			other := w.load.sign(w.load.sender(), w.load.freshKey(), 0, chain.Window{}, 1)
-			w.agenda.after(w.agenda.between(0, 2*time.Second), "same key", func() {
+			w.tenants.owns(victim, other)
+			w.agenda.after(w.load.between(0, 2*time.Second), "same key", func() {
 				w.ask(&wish{
 					what: "submit", method: http.MethodPost, path: "/v1/transactions", key: r.key, items: []*signed{other},
 					body: fmt.Appendf(nil, `{"chainId":%s,"transactions":["0x%x"]}`, chainID, other.raw),
@@ -342,7 +373,7 @@ func (w *world) bad() {
 	w.faults["client: bad request"]++
 	l := w.load
 	r := &wish{what: "bad", method: http.MethodPost, path: "/v1/transactions"}
-	switch w.agenda.rand.IntN(6) {
+	switch w.load.rand.IntN(6) {
 	case 0:
 		r.body, r.expects = []byte(`{"chainId":42431,"transactions":[]}`), http.StatusBadRequest
 	case 1:
@@ -353,6 +384,7 @@ func (w *world) bad() {
 		r.method, r.path, r.expects = http.MethodGet, "/v1/transactions/0x12", http.StatusBadRequest
 	case 4:
 		late := l.sign(l.sender(), l.freshKey(), 0, chain.Window{Before: l.unix(-2 * time.Hour)}, 1)
+		w.tenants.owns(victim, late)
 		r.body, r.expects = fmt.Appendf(nil, `{"chainId":42431,"transactions":["0x%x"]}`, late.raw), http.StatusOK
 	default:
 		r.method, r.path, r.expects = http.MethodGet, "/v1/nothing", http.StatusNotFound

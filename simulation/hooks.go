@@ -67,6 +67,7 @@ type hooks struct {
 	caller    webhook.Caller // as the product has it, but for the way
 	codec     event.Codec[intent.Event]
 	receivers []*receiver
+	hostile   []*receiver // of the hostile client
 	hosts     map[string]*receiver
 	endpoints map[notice.EndpointID]*receiver
 	of        map[chain.IntentID][]*receiver
@@ -96,6 +97,11 @@ func newHooks(w *world) (*hooks, error) {
 		r := newReceiver(h, i)
 		h.receivers = append(h.receivers, r)
 		h.hosts[r.host], h.endpoints[r.id] = r, r
+	}
+	for i := range hostileReceivers {
+		r := newReceiver(h, hostileFirst+i)
+		h.hostile = append(h.hostile, r)
+		h.hosts[r.host] = r
 	}
 	h.secrets = newSecrets(h)
 	return h, nil
@@ -171,6 +177,9 @@ func (h *hooks) see(e event.Recorded) {
 		return // the judges say so
 	}
 	if asked, first := fact.(intent.Requested); first {
+		if h.world.plan.Keys && asked.Request.Client == h.world.tenants.names[hostile] {
+			return
+		}
 		if len(asked.Request.Webhooks) > 0 {
 			h.world.judge.cases.Add(promise.P28)
 		}

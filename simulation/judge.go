@@ -112,6 +112,7 @@ func (j *judge) see(e event.Recorded) {
 	if err != nil {
 		return // the promises say so
 	}
+	j.world.life.see(fact)
 	j.notable(e.Stream, fact)
 }
 
@@ -155,6 +156,8 @@ func (j *judge) notable(s event.Stream, fact tx.Event) {
 // received judges what reached a node.
 func (j *judge) received(d chaintest.Delivery) {
 	j.sent++
+	j.world.tenants.sent(d.Raw)
+	j.world.life.sent(d.Raw)
 	if j.world.lanes != nil {
 		j.world.lanes.received(d)
 	}

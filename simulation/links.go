@@ -105,5 +105,8 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) WriteHeader(status int)      { r.status = status }
 func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
 
+// Flush is what a stream of events does. Nobody reads it before its end.
+func (r *recorder) Flush() {}
+
 // SetWriteDeadline is what http.ResponseController asks for. No answer is slow here.
 func (r *recorder) SetWriteDeadline(time.Time) error { return nil }

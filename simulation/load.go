@@ -19,7 +19,11 @@ type load struct {
 	senders []*sender
 	stalled bool // the chain makes no blocks
 
+	next time.Duration // when something is wanted next
+	at   time.Time     // when that was wanted which is wanted now, in a world that is lived through twice
+
 	fresh  uint64 // nonce keys used
+	keys   int    // Idempotency-Keys
 	recent []*signed
 	groups []*signed // a member of each group that may be canceled
 	signed int
@@ -81,8 +85,14 @@ func (l *load) sender() *sender { return l.senders[l.rand.IntN(len(l.senders))] 
 
 // unix is the world's time plus some.
 func (l *load) unix(d time.Duration) uint64 {
-	return uint64(time.Now().Add(d).Unix()) //nolint:gosec // after 1970
+	now := time.Now()
+	if l.world.plan.Twins && !l.at.IsZero() {
+		now = l.at // to the nanosecond the same in both
+	}
+	return uint64(now.Add(d).Unix()) //nolint:gosec // after 1970
 }
+
+func (l *load) chance(p float64) bool { return p > 0 && l.rand.Float64() < p }
 
 func (l *load) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(l.rand.Int64N(int64(high-low)))
@@ -104,6 +114,7 @@ func (l *load) sign(s *sender, key chain.NonceKey, nonce uint64, w chain.Window,
 		}.Sign(s.key)
 	}
 	t.hash = chain.Keccak(t.raw)
+	l.world.life.signed(t)
 	if l.recent = append(l.recent, t); len(l.recent) > recentMost {
 		l.recent = l.recent[1:]
 	}
@@ -223,6 +234,9 @@ func (l *load) rivals(depth int) (raws [][]byte) {
 // after them.
 func (l *load) fill() (open int) {
 	now := l.world.agenda.now()
+	if l.world.plan.Twins {
+		return 0 // its lanes have no gaps
+	}
 	for _, s := range l.senders {
 		for _, at := range s.lanes {
 			wants := l.world.chain.Nonce(chain.Sequence{Chain: chainID, Sender: s.address, Key: at.key})

@@ -132,6 +132,9 @@ func (j *laneJudge) see(r event.Recorded) {
 			return
 		}
 		some["intent: "+r.Name]++
+		if id, err := intent.ParseStream(r.Stream); err == nil {
+			j.judge.world.life.seeIntent(id, e)
+		}
 		if told, is := e.(intent.Announced); is && told.NewFork {
 			some[forkTold]++
 		}
@@ -144,6 +147,7 @@ func (j *laneJudge) notable(r event.Recorded, e lane.Event, some map[string]int)
 	some["lane: "+r.Name]++
 	switch e := e.(type) {
 	case lane.Attempted:
+		j.judge.world.life.attempted(e.Hash, e.Intent)
 		j.dear(r, e)
 		if e.Number > 1 {
 			some[bumped]++

@@ -35,6 +35,10 @@ type Plan struct {
 	Crowd  ReplicaFaults
 	Client ClientFaults
 	Relay  RelayPlan `json:",omitzero"`
+
+	Keys    bool        `json:",omitzero"` // clients have API keys, and so are several
+	Hostile HostilePlan `json:",omitzero"`
+	Twins   bool        `json:",omitzero"` // it is lived through with and without the hostile ones, and compared
 }
 
 // StoreFaults are chances for each call, and how often what lasts begins.

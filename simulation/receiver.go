@@ -102,7 +102,7 @@ func newReceiver(h *hooks, i int) *receiver {
 		owed: map[notice.Ref]time.Time{}, forgotten: map[notice.Ref]bool{}, failed: map[notice.Ref]bool{}, dead: map[notice.Ref]bool{},
 	}
 	r.consumer = &intents.Consumer{Name: host, InOrder: true, GivenUp: r.givenUp}
-	r.id = h.caller.Endpoint("", r.url)
+	r.id = h.caller.Endpoint(h.world.tenants.names[victim], r.url)
 	return r
 }
 
@@ -186,6 +186,9 @@ func (r *receiver) known(c *intents.Consumer) (all []notice.Ref) {
 // serve has it answer a replica, or not: nil without an error is that it never does.
 func (r *receiver) serve(by *replica, req *http.Request, body []byte) (*http.Response, error) {
 	some := r.hooks.world.some
+	if r.number >= hostileFirst {
+		return r.serveHostile(by, req, body)
+	}
 	if r.gone {
 		return respond(req, http.StatusGone, "", nil), nil
 	}

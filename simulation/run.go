@@ -31,6 +31,10 @@ type Report struct {
 	Judged     map[string]int // cases of each promise, as [promise.Cases] counts them
 	Processor  time.Duration  // that living through it took
 	Notes      []string
+	// Life is the victim's, of a world that is lived through twice; Beside is it in the run
+	// with hostile clients.
+	Life   promise.Life `json:",omitzero"`
+	Beside promise.Life `json:",omitzero"`
 }
 
 // FaultCount is how many faults were injected.
@@ -62,6 +66,7 @@ func Run(p Plan, log *slog.Logger, trace io.Writer) (Report, error) {
 	}
 	w.weather()
 	w.clients()
+	w.hostile.begin()
 	if w.relayed() {
 		w.wishes.begin()
 		w.hooks.begin()
@@ -84,6 +89,7 @@ func (w *world) sound() bool { return len(w.judge.violations) == 0 }
 // heal ends all trouble and waits until all is quiet.
 func (w *world) heal() bool {
 	w.healed, w.storeDown, w.load.stalled = true, 0, false
+	w.hostile.end()
 	w.crashes.disarm()
 	if w.plan.Crowd.Gone {
 		w.redisEra++ // what it was told is gone with it
@@ -178,7 +184,7 @@ func (w *world) report() Report {
 	return Report{
 		Plan: w.plan, Trace: w.agenda.trace.sum, Violations: w.judge.violations, Simulated: w.agenda.now(),
 		Requests: w.judge.requests, Retries: w.judge.retries, Events: w.judge.events, Sent: w.judge.sent,
-		Steps: w.agenda.steps, Lives: w.lives, Faults: w.faults, Some: w.some, Points: w.crashes.counts(), Judged: w.judge.judged(), Notes: w.notes,
+		Steps: w.agenda.steps, Lives: w.lives, Faults: w.faults, Some: w.some, Points: w.crashes.counts(), Judged: w.judge.judged(), Notes: w.notes, Life: w.life.told(),
 	}
 }
 

@@ -48,7 +48,7 @@ func switches(plan reflect.Type) (paths [][]int) {
 					paths = append(paths, []int{i, j})
 				}
 			}
-		case slices.Contains([]string{"Redis", "Liar", "Confirm", "GroupAll"}, f.Name):
+		case slices.Contains([]string{"Redis", "Liar", "Confirm", "GroupAll", "Keys"}, f.Name):
 			paths = append(paths, []int{i})
 		}
 	}

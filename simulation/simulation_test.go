@@ -20,19 +20,31 @@ import (
 // What may be said of the worlds, beside the flags of go test. The program
 // simulation/worlds says it for many of them.
 const (
-	planVar  = "WATCHTOWER_WORLD"       // a plan as JSON: this very world, and its report on standard output
-	seedVar  = "SEED"                   // one seed, or two with a hyphen between: these worlds
-	hoursVar = "HOURS"                  // simulated, with faults, in each
-	relayVar = "RELAY"                  // anything: they have a relay half
-	traceVar = "WATCHTOWER_WORLD_TRACE" // a file that is written: all that happens
-	logVar   = "WATCHTOWER_WORLD_LOG"   // a file that is written: the replicas' logs
+	planVar    = "WATCHTOWER_WORLD"       // a plan as JSON: this very world, and its report on standard output
+	seedVar    = "SEED"                   // one seed, or two with a hyphen between: these worlds
+	hoursVar   = "HOURS"                  // simulated, with faults, in each
+	relayVar   = "RELAY"                  // anything: they have a relay half
+	hostileVar = "HOSTILE"                // anything: there are hostile clients, or pages
+	twinsVar   = "TWINS"                  // anything: each is lived through with and without hostile clients
+	traceVar   = "WATCHTOWER_WORLD_TRACE" // a file that is written: all that happens
+	logVar     = "WATCHTOWER_WORLD_LOG"   // a file that is written: the replicas' logs
 )
 
 // short is how long the worlds of every commit are, in hours.
 const short = 0.05
 
-// live lives through a world.
-func live(t *testing.T, p Plan) (r Report) {
+// live lives through a world, or through both that are to be compared.
+func live(t *testing.T, p Plan) Report {
+	t.Helper()
+	if !p.Twins {
+		return livedOnce(t, p)
+	}
+	alone := livedOnce(t, p.Alone())
+	return Compare(livedOnce(t, p), alone)
+}
+
+// livedOnce lives through a world.
+func livedOnce(t *testing.T, p Plan) (r Report) {
 	t.Helper()
 	defer alone()()
 	log := slog.New(slog.DiscardHandler)
@@ -128,6 +140,13 @@ func TestWorlds(t *testing.T) {
 	expand := Expand
 	if os.Getenv(relayVar) != "" {
 		expand = ExpandRelay
+	}
+	if os.Getenv(hostileVar) != "" {
+		calm := expand
+		expand = func(seed uint64, hours float64) Plan { return calm(seed, hours).WithHostile() }
+	}
+	if os.Getenv(twinsVar) != "" {
+		expand = func(seed uint64, hours float64) Plan { return ExpandTwins(seed, hours, os.Getenv(relayVar) != "") }
 	}
 	several(t, first, last, func(seed uint64) Plan { return expand(seed, hours) })
 }

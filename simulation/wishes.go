@@ -23,6 +23,7 @@ type wishes struct {
 	rand   *rand.Rand
 	count  uint64
 	recent []*wanting
+	due    time.Duration // when something is wanted next
 }
 
 // wanting is an intent that some client wants.
@@ -58,7 +59,9 @@ func (l *wishes) begin() {
 
 func (l *wishes) again() {
 	usual := time.Duration(float64(time.Second) / max(l.world.plan.Relay.Intents, 0.01))
-	l.world.agenda.after(time.Duration(float64(usual)*(0.5+l.rand.Float64())), "wish", func() {
+	// Counted from the beginning, so that what others do moves no request.
+	l.due += time.Duration(float64(usual) * (0.5 + l.rand.Float64()))
+	l.world.agenda.after(l.due-l.world.agenda.now(), "wish", func() {
 		if l.world.healed {
 			return
 		}
@@ -112,8 +115,10 @@ func (l *wishes) wish() *wanting {
 		to = failer
 	}
 	data := binary.BigEndian.AppendUint64(nil, l.count)
+	own := chain.Keccak(data, []byte("wish"))
+	data = append(data, own[:24]...)
 	r := intent.Request{
-		Key: fmt.Sprintf("wish-%d", l.count), Chain: chainID, From: intent.From{Pool: poolName},
+		Client: l.world.tenants.names[victim], Key: fmt.Sprintf("wish-%d", l.count), Chain: chainID, From: intent.From{Pool: poolName},
 		Calls: []intent.Call{{To: &to, Data: data}},
 	}
 	body := fmt.Sprintf(`"chainId":%s,"key":"%s","to":"%s","data":"0x%x"`, chainID, r.Key, to, data)
@@ -157,6 +162,7 @@ func (l *wishes) wish() *wanting {
 		}
 		body += fmt.Sprintf(`,"webhooks":[%s]`, strings.Join(urls, ","))
 	}
+	l.world.tenants.ownsIntent(victim, r.ID(), data)
 	wanted := &wanting{request: l.world.hooks.sealed(r), id: r.ID(), body: "{" + body + "}"}
 	if l.recent = append(l.recent, wanted); len(l.recent) > wantsMost {
 		l.recent = l.recent[1:]
@@ -187,7 +193,7 @@ func gasOf(g intent.Gas) string {
 // ask asks for an intent, sometimes until it is mined.
 func (l *wishes) ask(t *wanting) {
 	path := "/v1/intents"
-	if l.rand.IntN(8) == 0 {
+	if l.rand.IntN(8) == 0 && !l.world.plan.Twins { // how long it takes decides the answer
 		path += "?wait=mined&timeout=10s"
 	}
 	r := &wish{what: "intent", method: http.MethodPost, path: path, body: []byte(t.body), door: intentsDoor}

@@ -68,12 +68,15 @@ type world struct {
 	viewFate fate
 	healed   bool
 
-	load   *load
-	judge  *judge
-	faults map[string]int
-	some   map[string]int // what happened at least once
-	notes  []string
-	owners map[string]*replica // of leases
+	load    *load
+	tenants *tenants
+	hostile *neighbor // nil unless there is one
+	life    *life
+	judge   *judge
+	faults  map[string]int
+	some    map[string]int // what happened at least once
+	notes   []string
+	owners  map[string]*replica // of leases
 }
 
 // node is a door to the chain, and how long it stays shut.
@@ -110,10 +113,11 @@ func newWorld(p Plan, log *slog.Logger) (*world, error) {
 		return nil, err
 	}
 	w.judge = newJudge(w)
+	w.tenants, w.life = newTenants(w), newLife(w)
 	w.chain = chaintest.New(chaintest.Options{
 		Chain: chainID, Decode: w.judge.decode, Now: time.Now, Received: w.judge.received,
 		Rand:  rand.New(rand.NewPCG(p.Seed, 0xc4a1)),
-		Rules: chaintest.Rules{Finality: p.Finality},
+		Rules: chaintest.Rules{Finality: p.Finality, Keychain: true},
 	})
 	for i := range p.Nodes {
 		n := &node{host: host(i), node: w.chain.Node(host(i))}
@@ -121,6 +125,9 @@ func newWorld(p Plan, log *slog.Logger) (*world, error) {
 	}
 	w.seats = make([]*replica, p.Replicas)
 	w.load = newLoad(w)
+	if err := w.tenants.createKeys(); err != nil {
+		return nil, err
+	}
 	if w.relayed() {
 		w.signers = w.accounts()
 		w.lanes, w.wishes = newLaneJudge(w), newWishes(w)
@@ -131,8 +138,11 @@ func newWorld(p Plan, log *slog.Logger) (*world, error) {
 		}
 		w.log = w.hooks.secrets.logged(log)
 	}
-	err = w.configure()
-	return w, err
+	if err = w.configure(); err != nil {
+		return w, err
+	}
+	w.hostile = newNeighbor(w)
+	return w, nil
 }
 
 // requestsKept is how long the service remembers requests.
@@ -153,6 +163,7 @@ func (w *world) configure() (err error) {
 		"SCHEDULER_REBROADCAST_MIN": 5 * time.Second, "SCHEDULER_REBROADCAST_MAX": 30 * time.Second,
 		"SCHEDULER_RETRY_MIN": time.Second, "SCHEDULER_RETRY_MAX": 5 * time.Second, "AUDIT_SEAL_EVENTS": sealEvents,
 	}
+	maps.Copy(set, p.twinSettings())
 	if p.GroupAll {
 		set["GROUPING"] = "all"
 	}

@@ -37,6 +37,8 @@ type options struct {
 	keep    string
 	require bool
 	relay   bool
+	hostile bool
+	twins   int
 	kept    []string
 }
 
@@ -62,6 +64,8 @@ func main() {
 	flag.StringVar(&o.keep, "keep", "", "a folder for the smallest world in which a promise was broken")
 	flag.BoolVar(&o.require, "require", false, "fail if something did not happen that should have in some world")
 	flag.BoolVar(&o.relay, "relay", false, "worlds with a relay half: intents, signers, lanes")
+	flag.BoolVar(&o.hostile, "hostile", false, "worlds with hostile clients, or pages")
+	flag.IntVar(&o.twins, "twins", 0, "of so many seeds one has twins too: a small world that is lived through with and without hostile clients, and compared; 0: none")
 	flag.Parse()
 	o.kept = flag.Args()
 	if err := run(ctx, o, os.Stdout); err != nil {
@@ -72,10 +76,26 @@ func main() {
 
 // plan is the world of a seed.
 func (o options) plan(seed uint64) simulation.Plan {
+	p := simulation.Expand(seed, o.each)
 	if o.relay {
-		return simulation.ExpandRelay(seed, o.each)
+		p = simulation.ExpandRelay(seed, o.each)
 	}
-	return simulation.Expand(seed, o.each)
+	if o.hostile {
+		p = p.WithHostile()
+	}
+	return p
+}
+
+// twinHours is how long twins are beset.
+const twinHours = 0.1
+
+// plans are the worlds of a seed.
+func (o options) plans(seed uint64) []simulation.Plan {
+	all := []simulation.Plan{o.plan(seed)}
+	if o.twins > 0 && seed%uint64(o.twins) == 0 {
+		all = append(all, simulation.ExpandTwins(seed, twinHours, o.relay))
+	}
+	return all
 }
 
 func run(ctx context.Context, o options, out io.Writer) error {
@@ -130,14 +150,16 @@ func run(ctx context.Context, o options, out io.Writer) error {
 func (l lives) all(ctx context.Context, o options) (*sum, *simulation.Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seeds := make(chan uint64)
+	plans := make(chan simulation.Plan)
 	go func() {
-		defer close(seeds)
+		defer close(plans)
 		for i := range o.worlds {
-			select {
-			case seeds <- o.seed + uint64(i): //nolint:gosec // small
-			case <-ctx.Done():
-				return
+			for _, p := range o.plans(o.seed + uint64(i)) { //nolint:gosec // small
+				select {
+				case plans <- p:
+				case <-ctx.Done():
+					return
+				}
 			}
 		}
 	}()
@@ -148,8 +170,8 @@ func (l lives) all(ctx context.Context, o options) (*sum, *simulation.Report, er
 	var living sync.WaitGroup
 	for range o.procs {
 		living.Go(func() {
-			for seed := range seeds {
-				r, err := l.live(ctx, o.plan(seed))
+			for plan := range plans {
+				r, err := l.live(ctx, plan)
 				mu.Lock()
 				switch {
 				case ctx.Err() != nil:

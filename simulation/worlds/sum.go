@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/simulation"
 )
 
@@ -23,6 +24,15 @@ type sum struct {
 	faults, some, points      map[string]int
 	judged                    map[string]int // cases of each promise
 	in                        map[string]int // how many worlds had a fault, or something that happened
+	twins                     int
+	alone, beside             delays // of victims, over all twins
+}
+
+// delays are those of one client.
+type delays struct{ sends, submits []time.Duration }
+
+func (d *delays) add(l promise.Life) {
+	d.sends, d.submits = append(d.sends, l.Sends...), append(d.submits, l.Submits...)
 }
 
 func newSum() *sum {
@@ -37,6 +47,11 @@ func (s *sum) add(r simulation.Report) {
 	s.requests, s.retries, s.events = s.requests+r.Requests, s.retries+r.Retries, s.events+r.Events
 	s.sent, s.steps, s.lives = s.sent+r.Sent, s.steps+r.Steps, s.lives+r.Lives
 	s.busy += r.Processor
+	if r.Plan.Twins {
+		s.twins++
+		s.alone.add(r.Life)
+		s.beside.add(r.Beside)
+	}
 	for into, from := range map[*map[string]int]map[string]int{&s.faults: r.Faults, &s.some: r.Some, &s.points: r.Points, &s.judged: r.Judged} {
 		for name, n := range from {
 			(*into)[name] += n
@@ -77,6 +92,11 @@ func (s *sum) print(out io.Writer) {
 	row("promises broken", s.broken)
 	row("wall time, processor time", fmt.Sprintf("%s, %s (%.2f ms a request)", s.wall.Round(time.Second), s.busy.Round(time.Second),
 		s.busy.Seconds()*1000/float64(max(s.requests, 1))))
+	if s.twins > 0 {
+		row("worlds lived through with and without hostile clients", s.twins)
+		row("victims' time from eligible to first send, p99", compared(s.alone.sends, s.beside.sends))
+		row("victims' time from accepted to submitted, p99", compared(s.alone.submits, s.beside.submits))
+	}
 	for _, part := range []struct {
 		title  string
 		counts map[string]int
@@ -90,6 +110,16 @@ func (s *sum) print(out io.Writer) {
 			row("  "+name, said)
 		}
 	}
+}
+
+// compared says what hostile clients do to a delay.
+func compared(alone, beside []time.Duration) string {
+	if len(alone) == 0 || len(beside) == 0 {
+		return "none"
+	}
+	without, with := promise.Percentile(alone, 99), promise.Percentile(beside, 99)
+	return fmt.Sprintf("%s without hostile clients, %s with them (%.2f times, of %d and %d)",
+		without.Round(10*time.Microsecond), with.Round(10*time.Microsecond), float64(with)/float64(max(without, 1)), len(alone), len(beside))
 }
 
 // happened fails if something did not happen in any world that should have in some.

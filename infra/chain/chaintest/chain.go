@@ -47,6 +47,8 @@ type Rules struct {
 	Elasticity uint64
 	BaseFee    uint64 // of the genesis block
 	NoBaseFee  bool   // blocks are as they were before EIP-1559
+	// Keychain has nodes refuse access keys for which there is no grant.
+	Keychain bool
 }
 
 func (r Rules) withDefaults() Rules {
@@ -64,6 +66,7 @@ func (r Rules) withDefaults() Rules {
 		Elasticity:     r.Elasticity,
 		BaseFee:        r.BaseFee,
 		NoBaseFee:      r.NoBaseFee,
+		Keychain:       r.Keychain,
 	}
 }
 

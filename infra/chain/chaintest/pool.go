@@ -158,6 +158,9 @@ func (c *Chain) acceptable(t chain.Signed) *Refusal {
 	if refusal := c.expiring(t, tip); refusal != nil {
 		return refusal
 	}
+	if t.AccessKey != nil && c.rules.Keychain && !c.grants[chain.AccessKey{Account: t.Sender, Key: *t.AccessKey}].Known {
+		return refuse(invalidInput, "keychain validation failed: access key does not exist")
+	}
 	if refusal := c.payable(t); refusal != nil {
 		return refusal
 	}
