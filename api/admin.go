@@ -53,8 +53,8 @@ func (a *api) adminRoutes() []route {
 	return routes
 }
 
-// withoutBrowsers refuses what a page's script sends: somebody who can reach the
-// listener may have a page open that wants to, too. Browsers mark such requests.
+// withoutBrowsers refuses requests of all pages, also of those in api.origins and with
+// keys in use: the operator's routes are for programs.
 func withoutBrowsers(e endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		site := r.Header.Get("Sec-Fetch-Site")

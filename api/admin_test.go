@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tempo-watchtower/watchtower/api/webguard"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -108,8 +109,14 @@ func TestOperatorsKeys(t *testing.T) {
 		t.Errorf("level: %v, %v", res, level)
 	}
 	// A page that runs in an operator's browser.
-	for _, mark := range [][]string{{"Origin", "http://127.0.0.1"}, {"Sec-Fetch-Site", "same-origin"}} {
-		wantProblem(t, mark[0], own(http.MethodPost, "/admin/drain", "", mark...), 403, ErrForbidden)
+	for _, mark := range []struct {
+		name, value string
+		code        event.Refusal
+	}{
+		{"Origin", "http://" + s.addr, ErrForbidden}, {"Sec-Fetch-Site", "same-origin", ErrForbidden},
+		{"Origin", "http://127.0.0.1", webguard.ErrOrigin}, {"Sec-Fetch-Site", "cross-site", webguard.ErrOrigin},
+	} {
+		wantProblem(t, mark.value, own(http.MethodPost, "/admin/drain", "", mark.name, mark.value), 403, mark.code)
 	}
 	if *drained {
 		t.Error("drained by a page")

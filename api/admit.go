@@ -29,6 +29,9 @@ type Access struct {
 	Always bool
 }
 
+// keyless reports whether requests are answered without a key now.
+func (a Access) keyless() bool { return a.Open || !a.Always && !a.keys().Closed() }
+
 func (a Access) keys() access.State {
 	if a.Keys == nil {
 		return access.State{}

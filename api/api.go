@@ -3,8 +3,8 @@
 //
 // Every error is an RFC 9457 problem with a code that never changes; the one
 // table from errors to HTTP is in problem.go. Times are Unix seconds, save those
-// of recorded events. Nothing in an answer depends on the Host header or on what
-// a proxy adds.
+// of recorded events. The Host header decides only whether a request without a key is
+// answered (package webguard); no answer repeats it, or depends on what a proxy adds.
 package api
 
 import (
@@ -53,9 +53,13 @@ type Config struct {
 	// RPC answers /rpc; the zero value does not.
 	RPC RPC
 	// Origins are those of pages whose scripts may use the API (CORS): none, some
-	// such as https://app.example, or "*" for all.
+	// such as https://app.example, or "*" for all. While requests are answered without
+	// a key "*" allows none.
 	Origins []string
-	Access  Access
+	// Hosts are the names, besides loopback's, that clients reach the API by while it
+	// answers without keys.
+	Hosts  []string
+	Access Access
 	// Admin is for [Internal].
 	Admin Admin
 	// Idempotency says how requests with an Idempotency-Key are remembered.
@@ -180,7 +184,7 @@ func New(c Config) http.Handler {
 		panic("api: a limit is not set")
 	}
 	a := newAPI(c)
-	return a.requests(crossOrigin(c.Origins, router(a.routes())))
+	return a.requests(a.guarded(a.Access.keyless, crossOrigin(c.Origins, router(a.routes()))))
 }
 
 // Internal makes the handler of the listener that is not for clients: exposition
@@ -197,7 +201,11 @@ func Internal(c Config, exposition http.Handler) http.Handler {
 		a.add(c.Admin.Kinds)
 		routes = append(routes, a.adminRoutes()...)
 	}
-	return a.requests(router(routes))
+	return a.requests(a.guarded(func() bool {
+		// Whatever keys there are, /metrics needs none. On an address that other machines
+		// reach it is for monitors, by whatever name, as soon as keys are in use.
+		return !c.Admin.Exposed || c.Access.keyless()
+	}, router(routes)))
 }
 
 // router matches paths as they were sent: it mends none and redirects nobody.
@@ -239,6 +247,9 @@ func (t route) serve(w http.ResponseWriter, r *http.Request) {
 		on.route = t.path
 	}
 	err := on.api.admit(w, r, on, t.scope)
+	if err == nil && t.method == http.MethodPost {
+		err = notFromPages(r)
+	}
 	if err == nil {
 		err = t.endpoint(w, r)
 	}

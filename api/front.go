@@ -69,7 +69,7 @@ func (f *Front) Handler(all []Route) http.Handler {
 	for i, r := range all {
 		routes[i] = r.route()
 	}
-	return f.a.requests(crossOrigin(f.a.Origins, router(routes)))
+	return f.a.requests(f.a.guarded(f.a.Access.keyless, crossOrigin(f.a.Origins, router(routes))))
 }
 
 // Request is one request, and where its answer goes.

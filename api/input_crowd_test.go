@@ -16,7 +16,7 @@ import (
 
 // Row 15: where a list goes on no host stands, whatever a request claims.
 func hostIsNotRepeated(t *testing.T, _ *stack) int {
-	s := newStack(t)
+	s := newStack(t, func(c *Config) { c.Hosts = []string{"evil.example"} })
 	key := newKey(t)
 	s.submit(signed(t, key, testChain, 0), signed(t, key, testChain, 1))
 	s.catchUp()

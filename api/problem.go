@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/tempo-watchtower/watchtower/api/webguard"
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/canceler"
 	"github.com/tempo-watchtower/watchtower/domain/access"
@@ -107,6 +108,8 @@ var kinds = [...]kind{
 	{ErrUnauthorized, http.StatusUnauthorized, "An API key is needed"},
 	{ErrForbidden, http.StatusForbidden, "The API key is not good for this"},
 	{ErrForeignSender, http.StatusForbidden, "The API key is not good for this sender"},
+	{webguard.ErrHost, http.StatusForbidden, "The service is not reached by this name"},
+	{webguard.ErrOrigin, http.StatusForbidden, "Pages of this origin are not allowed"},
 	{ErrRateLimited, http.StatusTooManyRequests, "Too many requests"},
 	{access.ErrQuotaExceeded, http.StatusTooManyRequests, "A quota of the client is used up"},
 	{tx.ErrUnknown, http.StatusNotFound, "The transaction is not known"},

@@ -105,7 +105,7 @@ func testConfig(t testing.TB, db *embedded.DB, now func() time.Time) Config {
 			Version: "0.1.0", StartedAt: testTime.Add(-time.Minute), Chains: []chain.ID{testChain, 1, 4217}, RPCEndpoints: 2,
 			Database: func(ctx context.Context) error { _, err := db.Log().Head(ctx); return err },
 		},
-		Limits: DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, CursorKeyBytes),
+		Limits: DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, CursorKeyBytes), Hosts: []string{"a", "x"},
 		Now: now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 	}
 }

@@ -223,23 +223,30 @@ type overLimit int64
 func (overLimit) Error() string  { return "too large" }
 func (o overLimit) Limit() int64 { return int64(o) }
 
-// A page may use the endpoint if its origin may, and only then.
+// A page may use the endpoint if its origin may, and only then. Without a key no other's
+// request is answered; where keys are in use it is the key that counts.
 func TestCrossOrigin(t *testing.T) {
 	for name, test := range map[string]struct {
 		origins        []string
+		keys           bool
 		origin, allows string
+		says           string
+		preflight      int
 	}{
-		"off":          {nil, "https://app.example", ""},
-		"listed":       {[]string{"https://a.example", "https://app.example"}, "https://app.example", "https://app.example"},
-		"not listed":   {[]string{"https://a.example"}, "https://app.example", ""},
-		"all":          {[]string{api.AnyOrigin}, "https://app.example", "*"},
-		"another port": {[]string{"https://a.example"}, "https://a.example:8443", ""},
-		"no origin":    {[]string{"https://a.example"}, "", ""},
+		"off":              {nil, false, "https://app.example", "", "origin-not-allowed", 403},
+		"listed":           {[]string{"https://a.example", "https://app.example"}, false, "https://app.example", "https://app.example", "1337", 204},
+		"not listed":       {[]string{"https://a.example"}, false, "https://app.example", "", "origin-not-allowed", 403},
+		"all":              {[]string{api.AnyOrigin}, false, "https://app.example", "", "origin-not-allowed", 403},
+		"another port":     {[]string{"https://a.example"}, false, "https://a.example:8443", "", "origin-not-allowed", 403},
+		"off, keys":        {nil, true, "https://app.example", "", "unauthorized", 405},
+		"listed, keys":     {[]string{"https://app.example"}, true, "https://app.example", "https://app.example", "unauthorized", 204},
+		"not listed, keys": {[]string{"https://a.example"}, true, "https://app.example", "", "unauthorized", 405},
+		"all, keys":        {[]string{api.AnyOrigin}, true, "https://app.example", "*", "unauthorized", 204},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStack(t, func(_ *Config, a *api.Config) { a.Origins = test.origins })
+			s := newStack(t, func(_ *Config, a *api.Config) { a.Origins, a.Access.Always = test.origins, test.keys })
 			_, text, header := s.post("/rpc", `{"jsonrpc":"2.0","id":1,"method":"net_version"}`, "Origin", test.origin)
-			if got := header.Get("Access-Control-Allow-Origin"); got != test.allows || !strings.Contains(text, "1337") {
+			if got := header.Get("Access-Control-Allow-Origin"); got != test.allows || !strings.Contains(text, test.says) {
 				t.Errorf("allows %q, want %q: %s", got, test.allows, text)
 			}
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodOptions, s.url+"/rpc", nil)
@@ -250,11 +257,7 @@ func TestCrossOrigin(t *testing.T) {
 			res, err := http.DefaultClient.Do(req)
 			check(t, err)
 			check(t, res.Body.Close())
-			want := http.StatusMethodNotAllowed
-			if test.allows != "" {
-				want = http.StatusNoContent
-			}
-			if res.StatusCode != want || res.Header.Get("Access-Control-Allow-Origin") != test.allows {
+			if res.StatusCode != test.preflight || res.Header.Get("Access-Control-Allow-Origin") != test.allows {
 				t.Errorf("preflight answers %d %v", res.StatusCode, res.Header)
 			}
 			if test.allows != "" && !strings.Contains(res.Header.Get("Access-Control-Allow-Headers"), "Content-Type") {

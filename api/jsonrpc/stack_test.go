@@ -118,7 +118,7 @@ func newStack(t testing.TB, change ...func(*Config, *api.Config)) *stack {
 	public := api.Config{
 		Submit: submit, Query: transactions.Query{DB: db.View()}, Board: db.Work(), Tail: s.tail,
 		Health: api.Health{Database: func(context.Context) error { return nil }},
-		Limits: api.DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, api.CursorKeyBytes),
+		Limits: api.DefaultLimits(), CursorKey: bytes.Repeat([]byte{9}, api.CursorKeyBytes), Hosts: []string{"x"},
 		Now: time.Now, Random: rand.Reader, Log: log,
 	}
 	for _, c := range change {

@@ -137,7 +137,7 @@ func TestOperatesWrongly(t *testing.T) {
 		{"POST", "/safeguards/halt", `{"scope": {"kind": "signer"}, "reason": "fire"}`, 422, "invalid-safeguard"},
 		{"POST", "/safeguards/halt", `{"scope": {"kind": "deployment"}, "reason": "fire", "actor": "me"}`, 400, "invalid-request"},
 		{"POST", "/safeguards/halt?now=1", `{"scope": {"kind": "deployment"}, "reason": "fire"}`, 400, "invalid-filter"},
-		{"POST", "/safeguards/halt", ``, 415, "unsupported-media-type"},
+		{"POST", "/safeguards/halt", ``, 400, "malformed-json"},
 		{"GET", "/safeguards/halt", ``, 405, "method-not-allowed"},
 		{"PUT", "/safeguards/targets", `{"scope": {"kind": "chain", "chain": 42431}, "targets": [{"selectors": ["0xa9"]}], "reason": "x"}`, 400, "invalid-request"},
 		{"PUT", "/safeguards/targets", `{"scope": {"kind": "deployment"}, "targets": [], "reason": "x"}`, 422, "invalid-safeguard"},
@@ -165,8 +165,11 @@ func TestOperatesWrongly(t *testing.T) {
 	if head, err := g.Signers.Store.Head(t.Context()); err != nil || head != 1 {
 		t.Errorf("the log is at %d, %v", head, err)
 	}
-	// A page's script is not let in.
-	res, err := s.send("POST", "/admin/safeguards/halt", `{"scope": {"kind": "deployment"}, "reason": "fire"}`, "Origin", "http://evil.example")
+	res, err := s.send("POST", "/admin/safeguards/halt", `{"scope": {"kind": "deployment"}, "reason": "fire"}`, "Content-Type", "text/plain")
 	check(t, err)
-	s.problem(res, http.StatusForbidden, "forbidden")
+	s.problem(res, http.StatusUnsupportedMediaType, "unsupported-media-type")
+	// A page's script is not let in.
+	res, err = s.send("POST", "/admin/safeguards/halt", `{"scope": {"kind": "deployment"}, "reason": "fire"}`, "Origin", "http://evil.example")
+	check(t, err)
+	s.problem(res, http.StatusForbidden, "origin-not-allowed")
 }

@@ -185,7 +185,7 @@ func (s *stack) send(method, target, body string, header ...string) (res respons
 	if err != nil {
 		return res, err
 	}
-	if body != "" {
+	if body != "" || method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	for i := 0; i < len(header); i += 2 {

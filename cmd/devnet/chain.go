@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api/webguard"
 	"github.com/tempo-watchtower/watchtower/cmd/internal/tools"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -98,7 +99,7 @@ func simulate(ctx context.Context, why string) (*devChain, error) {
 		return nil, err
 	}
 	c := chaintest.New(chaintest.Options{Chain: chainID, Decode: app.Decode})
-	node := &http.Server{Handler: c.Node("simulated"), ReadHeaderTimeout: time.Second}
+	node := &http.Server{Handler: webguard.Guard{}.Handler(c.Node("simulated")), ReadHeaderTimeout: time.Second}
 	mining, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { c.Run(mining, blockTime) })

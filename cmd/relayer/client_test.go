@@ -99,7 +99,7 @@ func (c client) do(method, path string, body, into any) (status int, err error) 
 	if err != nil {
 		return 0, err
 	}
-	if body != nil {
+	if body != nil || method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	res, err := http.DefaultClient.Do(req)

@@ -139,7 +139,7 @@ func (d *door) request(ctx context.Context, a asking) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.body != nil {
+	if a.body != nil || a.method == http.MethodPost { // a POST without a body needs it too
 		req.Header.Set("Content-Type", "application/json")
 	}
 	key := os.Getenv(keyVar)

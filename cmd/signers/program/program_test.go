@@ -2,9 +2,12 @@ package program_test
 
 import (
 	"context"
+	"crypto/tls"
+	"encoding/hex"
 	"flag"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,6 +102,58 @@ func TestTLS(t *testing.T) {
 	}
 	if all, err := look("http://"+at, keystest.Papers{}); err == nil {
 		t.Errorf("without TLS, somebody finds %v", all)
+	}
+}
+
+// A page in this machine's browser is not answered, whatever name leads here and whatever
+// it asks; nor, with TLS, one in the browser of somebody who has a certificate.
+func TestPages(t *testing.T) {
+	d := held()
+	at := run(t, d, "-listen", "127.0.0.1:0", "-keys", d.key.Address().String()+"=top")
+	papers := keystest.Certificate(t, "both")
+	secured := run(t, d, "-listen", "127.0.0.1:0", "-keys", d.key.Address().String()+"=top",
+		"-certificate", papers.Certificate, "-certificate-key", papers.Key, "-clients", papers.Certificate)
+	pair, err := tls.LoadX509KeyPair(papers.Certificate, papers.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{
+		Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true, //nolint:gosec // the server is ours
+	}}}
+	defer client.CloseIdleConnections()
+	port := at[strings.LastIndex(at, ":"):]
+	for _, c := range []struct {
+		what, url, host, kind string
+		header                []string
+		status                int
+	}{
+		{"a client", "http://" + at, "", "application/json", nil, 400},
+		{"of localhost", "http://" + at, "localhost" + port, "application/json", nil, 400},
+		{"of this machine's IPv6", "http://" + at, "[::1]" + port, "application/json", nil, 400},
+		{"of a name that was rebound", "http://" + at, "evil.example" + port, "application/json", nil, 403},
+		{"of another page", "http://" + at, "", "application/json", []string{"Origin", "http://evil.example"}, 403},
+		{"of another page's form", "http://" + at, "", "text/plain", nil, 415},
+		{"of another page's image", "http://" + at, "", "application/json", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"TLS, a client, by any name", "https://" + secured, "signer.example", "application/json", nil, 400},
+		{"TLS, of another page", "https://" + secured, "", "application/json", []string{"Origin", "http://evil.example"}, 403},
+		{"TLS, of another page's form", "https://" + secured, "", "text/plain", nil, 415},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url+"/api/v1/eth1/sign/"+hex.EncodeToString(d.key.Public()), strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = c.host
+		r.Header.Set("Content-Type", c.kind)
+		for i := 0; i < len(c.header); i += 2 {
+			r.Header.Set(c.header[i], c.header[i+1])
+		}
+		res, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Body.Close(); res.StatusCode != c.status {
+			t.Errorf("%s: %s, want %d", c.what, res.Status, c.status)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api/webguard"
 	"github.com/tempo-watchtower/watchtower/infra/keys/web3signer"
 )
 
@@ -30,8 +31,11 @@ func serve(ctx context.Context, s settings, secured *tls.Config, h held, log *sl
 		secured.NextProtos = []string{"http/1.1"}
 		listener = tls.NewListener(listener, secured)
 	}
+	// Without TLS it is this machine that asks, and with it who has a certificate: in either
+	// case a page in that machine's browser is not.
+	guard := webguard.Guard{AnyHost: secured != nil}
 	server := &http.Server{
-		Handler:           handler,
+		Handler:           guard.Handler(handler),
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout,
 		WriteTimeout: readTimeout + s.timeout + grace, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 16 << 10,

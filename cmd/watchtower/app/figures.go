@@ -9,10 +9,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tempo-watchtower/watchtower/api/webguard"
 )
 
 // ServeFigures serves a collector's figures, if there is an address, until end is called.
-func ServeFigures(ctx context.Context, address string, figures prometheus.Collector) (end func(), err error) {
+// They need no key, so pages in browsers are kept out.
+func ServeFigures(ctx context.Context, address string, guard webguard.Guard, figures prometheus.Collector) (end func(), err error) {
 	if address == "" {
 		return func() {}, nil
 	}
@@ -24,7 +27,7 @@ func ServeFigures(ctx context.Context, address string, figures prometheus.Collec
 	registry.MustRegister(figures)
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: guard.Handler(mux), ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -1,6 +1,9 @@
 package config
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // Whoever is alone on the machine is not slowed down; strangers are, also those who
 // come through a proxy.
@@ -41,10 +44,28 @@ func TestCheckAccess(t *testing.T) {
 		{[]string{"WATCHTOWER_LISTEN=localhost.example:1"}, false, false},
 		{[]string{"WATCHTOWER_LISTEN=0.0.0.0:1"}, true, true},
 		{[]string{"WATCHTOWER_LISTEN=0.0.0.0:1", "WATCHTOWER_OPEN_ACCESS=true"}, false, true},
+		// The pages of all origins are strangers, too.
+		{[]string{"WATCHTOWER_API_ORIGINS=https://app.example"}, false, true},
+		{[]string{"WATCHTOWER_API_ORIGINS=*"}, false, false},
+		{[]string{"WATCHTOWER_API_ORIGINS=*"}, true, true},
+		{[]string{"WATCHTOWER_API_ORIGINS=*", "WATCHTOWER_OPEN_ACCESS=true"}, true, false},
+		{[]string{"WATCHTOWER_API_ORIGINS=*", "WATCHTOWER_OPEN_ACCESS=true", "WATCHTOWER_LISTEN=:1"}, false, false},
 	} {
 		c, _ := input{env: tt.env}.mustResolve(t)
 		if err := c.CheckAccess(tt.keys); (err == nil) != tt.ok {
 			t.Errorf("%v, keys %v: %v", tt.env, tt.keys, err)
+		}
+	}
+}
+
+func TestHosts(t *testing.T) {
+	for text, want := range map[string]string{
+		"watchtower": "watchtower", "Api.Example.COM.": "api.example.com", "a,b_1.prod.svc": "a,b_1.prod.svc",
+		"*": "", "*.example.com": "", ".example.com": "", "a..b": "", "127.0.0.1": "", "::1": "", "a:80": "", "http://a": "", "a b": "", "a,": "", "-a": "",
+	} {
+		c, _, err := input{env: []string{"WATCHTOWER_API_HOSTS=" + text}}.resolve(t)
+		if got := strings.Join(c.API.Hosts, ","); (err == nil) != (want != "") || err == nil && got != want {
+			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ package config
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -97,6 +98,7 @@ type API struct {
 	IdleTimeout         time.Duration
 	RPC                 bool     // whether /rpc is served
 	Origins             []string // that may use the API from a browser
+	Hosts               []string // names that clients reach listeners by which need no key
 }
 
 // Log says what is logged, and how.
@@ -131,8 +133,16 @@ func (c Config) CheckServe() error {
 }
 
 // CheckAccess refuses to let strangers in: beyond this machine the API listens only
-// with API keys, or when it was said that none are wanted.
+// with API keys, or when it was said that none are wanted; and without keys the pages
+// of all origins are strangers, whose browsers are on this machine.
 func (c Config) CheckAccess(keys bool) error {
+	if (!keys || c.OpenAccess) && slices.Contains(c.API.Origins, anyOrigin) {
+		return Problems{{
+			Origin: "serve", Setting: "api.origins",
+			Text: "must not be * while requests need no API key: any page in a browser that reaches the service could use it. " +
+				"List the origins, or make a key (watchtower keys create) and leave open-access at false",
+		}}
+	}
 	if keys || c.OpenAccess || IsLoopback(c.Listen) {
 		return nil
 	}

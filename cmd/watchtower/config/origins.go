@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -35,6 +36,48 @@ func origins(path string, value *[]string, doc string) *setting {
 			return nil
 		},
 	}
+}
+
+const hostsMax = 256
+
+// hosts is a setting whose value is a list of host names.
+func hosts(path string, value *[]string, doc string) *setting {
+	return &setting{
+		path: path, kind: text, absent: "none", allowed: "`watchtower,watchtower.prod.svc`", doc: doc,
+		show: func() string { return strings.Join(*value, ",") },
+		read: func(text string) error {
+			all := strings.Split(strings.ToLower(text), ",")
+			if len(all) > hostsMax {
+				return fmt.Errorf("has %d names, more than %d", len(all), hostsMax)
+			}
+			for i, name := range all {
+				all[i] = strings.TrimSuffix(name, ".")
+				if err := checkHost(all[i]); err != nil {
+					return err
+				}
+			}
+			*value = all
+			return nil
+		},
+	}
+}
+
+// checkHost refuses what is no host name (RFC 1123, section 2.1, and the underscore of
+// containers' names).
+func checkHost(name string) error {
+	_, err := netip.ParseAddr(name)
+	switch {
+	case err == nil:
+		return errors.New("holds an IP address: those are answered without being listed")
+	case strings.Contains(name, "*"):
+		return errors.New("holds *: a name is given whole")
+	case len(name) > 253 || slices.ContainsFunc(strings.Split(name, "."), func(label string) bool {
+		return label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" ||
+			strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-")
+	}):
+		return errors.New("holds something that is no host name, such as watchtower or api.example.com; ports and schemes are left out")
+	}
+	return nil
 }
 
 // checkOrigin refuses what a browser never sends as an origin: it sends scheme, host

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tempo-watchtower/watchtower/api/webguard"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/app"
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/infra/broker"
@@ -59,7 +60,7 @@ func (p Program) Forward(what Forward) *cobra.Command {
 	flags.StringVar(&f.group, "group", what.Group, "the consumer group; another one publishes everything anew")
 	flags.Int64Var(&f.keep, "keep", 0, "about how many messages the broker keeps of each stream; 0 keeps all")
 	flags.BoolVar(&f.fromEnd, "from-end", false, "a new group begins with what comes from now on")
-	flags.StringVar(&f.metrics, "metrics", "", "where to serve /metrics; empty is nowhere")
+	flags.StringVar(&f.metrics, "metrics", "", "where to serve /metrics, for monitors that name an IP address, localhost or one of api.hosts; empty is nowhere")
 	return cmd
 }
 
@@ -88,7 +89,7 @@ func (f forwarding) run(ctx context.Context, c config.Config, of func(feed.Log) 
 	if err != nil {
 		return err
 	}
-	end, err := app.ServeFigures(ctx, f.metrics, forwarder)
+	end, err := app.ServeFigures(ctx, f.metrics, webguard.Guard{Hosts: c.API.Hosts, Origins: c.API.Origins}, forwarder)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,6 @@ import (
 	"log/slog"
 	"math"
 	"mime"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -62,7 +61,8 @@ type server struct {
 	health    health
 }
 
-// Handler serves these signers. They stay the caller's.
+// Handler serves these signers. They stay the caller's. Who may ask, and whether a page in
+// a browser caused a request, is for the caller's server to check.
 func Handler(signers []*keys.Signer, settings Settings) (http.Handler, error) {
 	if settings.AtOnce < 1 || settings.Timeout <= 0 {
 		return nil, keys.ErrBadSetting.Because("%d signatures at once, each within %s, is no work", settings.AtOnce, settings.Timeout)
@@ -86,25 +86,7 @@ func Handler(signers []*keys.Signer, settings Settings) (http.Handler, error) {
 	mux.HandleFunc("POST /api/v1/eth1/sign/{key}", s.sign)
 	mux.HandleFunc("GET /upcheck", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, "text/plain", "OK") })
 	mux.HandleFunc("GET /healthcheck", s.healthcheck)
-	return ofThisMachine(mux), nil
-}
-
-// ofThisMachine keeps pages out that a browser on this machine has open: without TLS,
-// which has certificates to tell who asks, the address that was asked for must be this
-// machine's. A name that somebody else has let lead here is not.
-func ofThisMachine(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name
-		}
-		ip := net.ParseIP(strings.Trim(host, "[]"))
-		if r.TLS == nil && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			write(w, http.StatusForbidden, "text/plain", "without TLS, only 127.0.0.1, ::1 and localhost are answered")
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+	return mux, nil
 }
 
 func (s *server) list(w http.ResponseWriter, _ *http.Request) {

@@ -151,8 +151,6 @@ func TestRequests(t *testing.T) {
 		{"half a byte", "POST", nameOf(b), `{"data":"0x012"}`, nil, 400},
 		{"too much", "POST", nameOf(b), `{"data":"0x` + strings.Repeat("00", keys.MaxPayload+1) + `"}`, nil, 400},
 		{"without end", "POST", nameOf(b), `{"data":"0x` + strings.Repeat("00", 4*keys.MaxPayload), nil, 400},
-		{"from elsewhere", "POST", nameOf(b), something, func(r *http.Request) { r.Host = "evil.example:9000" }, 403},
-		{"from elsewhere, an address", "POST", nameOf(b), something, func(r *http.Request) { r.Host = "10.0.0.1" }, 403},
 	} {
 		if w := ask(t, h, c.method, c.path, c.body, c.change); w.Code != c.status {
 			t.Errorf("%s: %d %s, want %d", c.what, w.Code, w.Body, c.status)
@@ -160,11 +158,6 @@ func TestRequests(t *testing.T) {
 	}
 	if times != 0 {
 		t.Errorf("the service was asked %d times", times)
-	}
-	for _, host := range []string{"localhost:9000", "[::1]:9000", "127.0.0.2"} {
-		if w := ask(t, h, "GET", "/upcheck", "", func(r *http.Request) { r.Host = host }); w.Code != 200 {
-			t.Errorf("of %s: %d %s", host, w.Code, w.Body)
-		}
 	}
 }
 
