@@ -36,6 +36,7 @@ type actor struct {
 	leaves  bool                         // rows among what is claimed are to wait, see putOff
 	delayed map[chain.IntentID]delay     // what could not be carried on lately
 	unclear unclear                      // why some of that waits
+	served  string                       // the client whose intent was claimed last
 	wider   int                          // for how many intents to claim next; 0 is as many as there is room for
 	sweep   sweep                        // through what stands behind that
 	looked  time.Time                    // when the chain was last asked for the nonce it wants

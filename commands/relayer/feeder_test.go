@@ -80,6 +80,16 @@ func (f *feeding) state(id chain.IntentID) intent.State {
 	return r.State
 }
 
+// asked is the position of an intent's first event; 0 when there is none.
+func (f *feeding) asked(id chain.IntentID) event.Position {
+	f.t.Helper()
+	for r, err := range f.log.ReadStream(f.t.Context(), intent.Stream(id), 0) {
+		must(f.t, err)
+		return r.Position
+	}
+	return 0
+}
+
 var fedSigners = []chain.Address{{19: 1}, {19: 2}}
 
 // fedRequest is the n-th of some requests: by a signer or a pool, in a row or none.
@@ -143,12 +153,12 @@ func (f *feeding) wanted(requests []intent.Request) (all []intent.Demand, came m
 	for _, r := range requests {
 		s := f.state(r.ID())
 		came[s.Status()]++
-		switch w := r.Waiting(0); {
+		switch w := r.Waiting(f.asked(r.ID())); {
 		case s.Requested.ID.IsZero() || s.End != nil:
 		case s.Place != nil:
-			all = append(all, intent.Demand{From: intent.From{Signer: &s.Place.Signer}, Key: &s.Place.NonceKey, Assigned: 1})
+			all = append(all, intent.Demand{From: intent.From{Signer: &s.Place.Signer}, Key: &s.Place.NonceKey, Client: w.Client, First: w.Position, Assigned: 1})
 		default:
-			all = append(all, intent.Demand{From: w.From, Key: w.Key, Waiting: 1})
+			all = append(all, intent.Demand{From: w.From, Key: w.Key, Client: w.Client, First: w.Position, Waiting: 1})
 		}
 	}
 	return intent.Sum(all), came

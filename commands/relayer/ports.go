@@ -27,8 +27,8 @@ import (
 //     clock, Return gives it back, or a change says what became of the intent.
 //   - Claim gives out only what waits, is claimed by nobody, and fits the lane: of its
 //     chain; for its signer, or for a pool of its; under its nonce key, or under any.
-//     The earliest come first, by position; but what does not fit, or has to wait for
-//     its row, keeps nobody else waiting.
+//     Clients take turns, and a client's intents go by position; but what does not fit, or
+//     has to wait for its row, keeps nobody else waiting. See [intent.Claim.Choose].
 //   - Of a row, an intent is given out only if each earlier one that is in the queue
 //     has a nonce in this very lane, or is claimed for it by this holder, now or
 //     before. So as long as any of a row is open in a lane, the row is that lane's. It
@@ -36,13 +36,13 @@ import (
 //     the queue may not have heard of it yet.
 type Queue interface {
 	Apply(ctx context.Context, reader string, from, to event.Position, changes []intent.Change) error
-	// Claim gives out at most c.Limit intents, in the order of their positions.
+	// Claim gives out at most c.Limit intents, in the order of the clients' turns.
 	Claim(ctx context.Context, c intent.Claim) ([]intent.Claimed, error)
 	// Return ends a holder's claims of these intents. What it has not claimed, or what
 	// does not wait any more, is left alone.
 	Return(ctx context.Context, holder string, ids []chain.IntentID) error
-	// Demand counts a chain's rows, by whom and under which key they want to be carried
-	// out; those that have a nonce by their lane. It may have to read all of them.
+	// Demand counts a chain's rows by client, and by whom and under which key they want to be
+	// carried out; those that have a nonce by their lane. It may have to read all of them.
 	Demand(ctx context.Context, id chain.ID) ([]intent.Demand, error)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -83,6 +84,16 @@ type sweep struct {
 	due bool           // the next claim goes on with it, and not at the queue's head
 }
 
+// swept is up to where nothing is left to be claimed by a sweep: up to the last of the client
+// that has come least far.
+func swept(claimed []intent.Claimed) event.Position {
+	last := map[string]event.Position{}
+	for _, c := range claimed {
+		last[c.Client] = max(last[c.Client], c.Position)
+	}
+	return slices.Min(slices.Collect(maps.Values(last)))
+}
+
 // after is where the next claim begins.
 func (a *actor) after() event.Position {
 	if a.sweep.due {
@@ -103,13 +114,13 @@ func (a *actor) widen(room int, claimed []intent.Claimed) {
 		if a.sweep.due = false; !full {
 			a.sweep.at = 0
 		} else if vain {
-			a.sweep.at = claimed[n-1].Position
+			a.sweep.at = swept(claimed)
 		}
 	case !full || !vain:
 		a.wider, a.sweep = 0, sweep{}
 	default:
 		if a.sweep.due = n == claimMax; a.sweep.due && a.sweep.at == 0 {
-			a.sweep.at = claimed[n-1].Position
+			a.sweep.at = swept(claimed)
 		}
 		a.wider = 2 * n
 	}

@@ -144,10 +144,13 @@ func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, err
 	} else {
 		a.shared = now
 	}
-	claimed, err := a.Queue.Claim(ctx, intent.Claim{Lane: a.ID, Pools: pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: a.reach(room), After: a.after()})
+	claimed, err := a.Queue.Claim(ctx, intent.Claim{Lane: a.ID, Pools: pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: a.reach(room), After: a.after(), Turn: a.served})
 	if err != nil {
 		a.claims++
 		return nil, fmt.Errorf("claim intents: %w", err)
+	}
+	if n := len(claimed); n > 0 {
+		a.served = claimed[n-1].Client
 	}
 	a.claim = len(claimed) == a.reach(room)
 	if pools == nil || len(others) == 0 || a.claim {

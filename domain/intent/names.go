@@ -78,12 +78,13 @@ func Sum(all []Demand) (sums []Demand) {
 		return d.Key[:]
 	}
 	order := func(a, b Demand) int {
-		return cmp.Or(cmp.Compare(a.From.Name(), b.From.Name()), bytes.Compare(key(a), key(b)))
+		return cmp.Or(cmp.Compare(a.From.Name(), b.From.Name()), bytes.Compare(key(a), key(b)), cmp.Compare(a.Client, b.Client))
 	}
 	for _, d := range slices.SortedFunc(slices.Values(all), order) {
 		if last := len(sums) - 1; last >= 0 && order(sums[last], d) == 0 {
 			sums[last].Waiting += d.Waiting
 			sums[last].Assigned += d.Assigned
+			sums[last].First = min(sums[last].First, d.First)
 			continue
 		}
 		sums = append(sums, d)

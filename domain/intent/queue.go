@@ -14,6 +14,7 @@ type Waiting struct {
 	ID       chain.IntentID
 	Position event.Position // of its Requested: the queue's order
 	Chain    chain.ID
+	Client   string // who asked for it; see [Request.Client]
 	From     From
 	// Key is the nonce key that it has to stand under; nil leaves the choice to whoever
 	// takes it. See [Request.LaneKey].
@@ -42,6 +43,9 @@ type Claim struct {
 	Limit  int           // at least 1
 	// After has what stands up to there passed over, and of a row what stands behind that.
 	After event.Position
+	// Turn is the client of the last intent that the lane was given: the claim begins with
+	// the next client in the order of names.
+	Turn string
 }
 
 // Claimed is an intent that is its claimant's alone until the claim lapses.
@@ -64,10 +68,13 @@ type Change struct {
 	Close   bool     // it has come out: the row goes
 }
 
-// Demand is how many intents there are for a lane, or for any of several.
+// Demand is how many intents of a client there are for a lane, or for any of several.
 type Demand struct {
-	From From            // of assigned ones, the signer alone
-	Key  *chain.NonceKey // nil is any
+	From   From            // of assigned ones, the signer alone
+	Key    *chain.NonceKey // nil is any
+	Client string
+	// First is the position of the earliest of them.
+	First event.Position
 	// Waiting have no nonce, Assigned have one in the lane.
 	Waiting, Assigned int
 }
@@ -97,7 +104,7 @@ func Plan(id chain.IntentID, e Event, at event.Position) (c Change, ok bool) {
 
 // Waiting is the request in the work queue, when it was recorded at a position.
 func (r Request) Waiting(at event.Position) Waiting {
-	w := Waiting{ID: r.ID(), Position: at, Chain: r.Chain, From: r.From, Deadline: r.Deadline}
+	w := Waiting{ID: r.ID(), Position: at, Chain: r.Chain, Client: r.Client, From: r.From, Deadline: r.Deadline}
 	if key, chosen := r.LaneKey(); chosen {
 		w.Key = &key
 	}

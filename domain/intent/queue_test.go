@@ -53,7 +53,7 @@ func TestPlan(t *testing.T) {
 		want intent.Change
 	}{
 		"requested": {intent.Requested{ID: id, Request: pool}, intent.Change{ID: id, Open: &intent.Waiting{
-			ID: id, Position: 5, Chain: 7, From: pool.From, Key: &chain.NonceKey{}, Row: intent.Row{Chain: 7, Client: "c", Order: "o"}, Deadline: 99,
+			ID: id, Position: 5, Chain: 7, Client: "c", From: pool.From, Key: &chain.NonceKey{}, Row: intent.Row{Chain: 7, Client: "c", Order: "o"}, Deadline: 99,
 		}}},
 		"requested for any lane": {intent.Requested{ID: id, Request: plain}, intent.Change{ID: id, Open: &intent.Waiting{
 			ID: plain.ID(), Position: 5, Chain: 7, From: plain.From,

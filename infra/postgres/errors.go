@@ -135,6 +135,26 @@ func inTx(ctx context.Context, pool *pgxpool.Pool, do func(dbtx pgx.Tx) error) e
 	return dbtx.Commit(ctx)
 }
 
+// inBatches is a database transaction in two round trips, for those who hold a lock that
+// everybody needs: read has what is read first, and write is asked what is written then.
+func inBatches(ctx context.Context, pool *pgxpool.Pool, read func(q *pgx.Batch), write func(q *pgx.Batch)) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return &uncommittedError{err}
+	}
+	defer conn.Release() // which closes a connection that is left inside a transaction
+	first := &pgx.Batch{}
+	first.Queue("BEGIN")
+	read(first)
+	if err := conn.SendBatch(ctx, first).Close(); err != nil {
+		return &uncommittedError{err}
+	}
+	second := &pgx.Batch{}
+	write(second)
+	second.Queue("COMMIT")
+	return conn.SendBatch(ctx, second).Close()
+}
+
 // Retrying: a few times in quick succession, for about two seconds in all.
 const (
 	retries    = 8

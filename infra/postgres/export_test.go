@@ -27,8 +27,8 @@ const (
 
 // Statements of the work queue of intents, likewise.
 const (
-	ClaimIntents    = claimIntents
-	DropIntentHeads = dropIntentHeads
-	MarkIntentHeads = markIntentHeads
-	LapseClaims     = lapseClaims
+	ClaimableIntents = claimableIntents
+	DropIntentHeads  = dropIntentHeads
+	MarkIntentHeads  = markIntentHeads
+	LapseClaims      = lapseClaims
 )

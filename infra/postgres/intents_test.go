@@ -43,7 +43,7 @@ func TestIntentsAmongMany(t *testing.T) {
 	}
 	claim := func(limit int) {
 		t.Helper()
-		touchesFew(t, conn, "claim", postgres.ClaimIntents, int64(1), lane, []string{by, pool, "pool:none"}, [][]byte{{}, lane[20:]}, "holder", limit, time.Minute, int64(0))
+		touchesFew(t, conn, "claim", postgres.ClaimableIntents, int64(1), lane, []string{by, pool, "pool:none"}, [][]byte{{}, lane[20:]}, "holder", limit, int64(0), "")
 	}
 	heads := func() {
 		t.Helper()

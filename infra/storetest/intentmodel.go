@@ -82,6 +82,7 @@ func (m *modelIntents) lane(r *rapid.T) intent.Claim {
 	if rapid.Bool().Draw(r, "in no pool") {
 		c.Pools = nil
 	}
+	c.Turn = rapid.SampledFrom(modelClients()).Draw(r, "turn")
 	c.Holder += fmt.Sprint(" run ", rapid.IntRange(0, 1).Draw(r, "run"))
 	if n := rapid.IntRange(-modelIntentsMax, modelIntentsMax).Draw(r, "after"); n > 0 {
 		c.After = event.Position(int(m.chain)*1000 + n)
@@ -130,44 +131,63 @@ func (m *modelIntents) draw(r *rapid.T, n int) intent.Waiting {
 	if key := rapid.IntRange(0, 3).Draw(r, "wants key"); key < 2 {
 		underKey(byte(key))(&w)
 	}
+	w.Client = rapid.SampledFrom(modelClients()).Draw(r, "client")
 	if row := rapid.IntRange(0, 2).Draw(r, "row"); row > 0 {
-		inRow("c", fmt.Sprint(row))(&w)
+		inRow(w.Client, fmt.Sprint(row))(&w)
 	}
 	return w
 }
 
-// claim is the rule.
+func modelClients() []string { return []string{"", "a", "b", "c"} }
+
+// claim is the rule: the next client in turn that has one gets the first of its rows that may
+// be given, again and again.
 func (m *modelIntents) claim(c intent.Claim) (claimed []intent.Claimed) {
-	for at, row := range m.rows {
-		fits := row.From.Pool != "" && slices.Contains(c.Pools, row.From.Pool) || row.From.Signer != nil && *row.From.Signer == c.Lane.Sender
-		fits = fits && (row.Key == nil || *row.Key == c.Lane.Key) && row.Position > c.After
-		var behind chain.IntentID
-		for i, o := range m.rows {
-			if o == row || row.Row.Order == "" || o.Row != row.Row {
-				continue
-			}
-			mine := o.lane != nil && *o.lane == c.Lane && (o.holder == "" || o.holder == c.Holder)
-			if i < at {
-				behind = o.ID
-			}
-			fits = fits && (mine || o.lane == nil && i > at)
+	clients, turn := modelClients(), slices.Index(modelClients(), c.Turn)
+	for vain := 0; vain < len(clients) && len(claimed) < c.Limit; {
+		turn = (turn + 1) % len(clients)
+		at := slices.IndexFunc(m.rows, func(row *modelIntent) bool {
+			_, may := m.may(c, row)
+			return may && row.Client == clients[turn]
+		})
+		if vain++; at < 0 {
+			continue
 		}
-		if len(claimed) < c.Limit && row.lane == nil && fits {
-			row.lane, row.holder = &c.Lane, c.Holder
-			claimed = append(claimed, intent.Claimed{Waiting: row.Waiting, Behind: behind})
-		}
+		vain = 0
+		row := m.rows[at]
+		behind, _ := m.may(c, row)
+		row.lane, row.holder = &c.Lane, c.Holder
+		claimed = append(claimed, intent.Claimed{Waiting: row.Waiting, Behind: behind})
 	}
 	return claimed
+}
+
+// may reports whether a row may be given, and which one stands right before it.
+func (m *modelIntents) may(c intent.Claim, row *modelIntent) (behind chain.IntentID, may bool) {
+	may = row.lane == nil && row.Position > c.After && (row.Key == nil || *row.Key == c.Lane.Key) &&
+		(row.From.Pool != "" && slices.Contains(c.Pools, row.From.Pool) || row.From.Signer != nil && *row.From.Signer == c.Lane.Sender)
+	for _, o := range m.rows {
+		if o == row || row.Row.Order == "" || o.Row != row.Row {
+			continue
+		}
+		before := o.Position < row.Position
+		mine := o.lane != nil && *o.lane == c.Lane && (o.holder == "" || o.holder == c.Holder)
+		if before {
+			behind = o.ID
+		}
+		may = may && (mine || o.lane == nil && !before)
+	}
+	return behind, may
 }
 
 func (m *modelIntents) demand() []intent.Demand {
 	var all []intent.Demand
 	for _, row := range m.rows {
 		if row.lane != nil && row.holder == "" {
-			all = append(all, intent.Demand{From: intent.From{Signer: &row.lane.Sender}, Key: &row.lane.Key, Assigned: 1})
+			all = append(all, intent.Demand{From: intent.From{Signer: &row.lane.Sender}, Key: &row.lane.Key, Client: row.Client, First: row.Position, Assigned: 1})
 			continue
 		}
-		all = append(all, intent.Demand{From: row.From, Key: row.Key, Waiting: 1})
+		all = append(all, intent.Demand{From: row.From, Key: row.Key, Client: row.Client, First: row.Position, Waiting: 1})
 	}
 	return intent.Sum(all)
 }

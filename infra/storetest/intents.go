@@ -41,6 +41,9 @@ func Intents(t *testing.T, open func(t *testing.T) Opened[IntentRows]) {
 		{"rows of others, and of other chains", intentRowsApart},
 		{"changes twice, and of what is not there", intentTwice},
 		{"the checkpoint", intentCheckpoint},
+		{"a crowd of another client's keeps nobody waiting", intentCrowd},
+		{"turns go on from claim to claim", intentTurns},
+		{"turns keep the order in an ordering group", intentTurnsInOrder},
 		{"demand", intentDemand},
 		{"intents outlive the process", intentReopened},
 		{"many lanes", intentLanes},
@@ -94,6 +97,10 @@ func underKey(n byte) func(*intent.Waiting) {
 
 func inRow(client, order string) func(*intent.Waiting) {
 	return func(w *intent.Waiting) { w.Row = intent.Row{Chain: w.Chain, Client: client, Order: order} }
+}
+
+func ofClient(client string) func(*intent.Waiting) {
+	return func(w *intent.Waiting) { w.Client = client }
 }
 
 func onChain(id chain.ID) func(*intent.Waiting) { return func(w *intent.Waiting) { w.Chain = id } }
@@ -176,7 +183,7 @@ func intentOrder(t *testing.T, q *intentQueue) {
 	q.claim(laneClaim(0, 0, 10), 4, 5)
 	q.claim(laneClaim(0, 0, 10))
 	q.claim(laneClaim(1, 0, 10))
-	whole := intentOf(6, bySigner(1), underKey(7), inRow("client", "order"), func(w *intent.Waiting) { w.Deadline = 253_402_300_799 })
+	whole := intentOf(6, bySigner(1), underKey(7), inRow("client", "order"), ofClient("client"), func(w *intent.Waiting) { w.Deadline = 253_402_300_799 })
 	q.apply(asks(whole)...)
 	if diff := cmp.Diff([]intent.Claimed{{Waiting: whole}}, q.claim(laneClaim(1, 7, 1), 6)); diff != "" {
 		t.Error(diff)
@@ -349,26 +356,6 @@ func intentCheckpoint(t *testing.T, q *intentQueue) {
 	}
 	q.apply()
 	q.claim(laneClaim(0, 0, 10), 1)
-}
-
-func intentDemand(t *testing.T, q *intentQueue) {
-	q.apply(asks(
-		intentOf(1), intentOf(2), intentOf(3, underKey(9)), intentOf(4, bySigner(0)), intentOf(5, bySigner(0), underKey(9)),
-		intentOf(6, bySigner(0), underKey(9)), intentOf(7, onChain(2)),
-	)...)
-	q.apply(places(1, 0, 0), places(5, 0, 9))
-	q.claim(laneClaim(0, 0, 1), 2)
-	d, err := q.Demand(soon(t), 1)
-	check(t, err)
-	zero, nine := &chain.NonceKey{}, &chain.NonceKey{31: 9}
-	pool, signer := intent.From{Pool: intentPool}, intent.From{Signer: &signers[0]}
-	want := []intent.Demand{
-		{From: pool, Waiting: 1}, {From: pool, Key: nine, Waiting: 1},
-		{From: signer, Waiting: 1}, {From: signer, Key: zero, Assigned: 1}, {From: signer, Key: nine, Waiting: 1, Assigned: 1},
-	}
-	if diff := cmp.Diff(want, d); diff != "" {
-		t.Error(diff)
-	}
 }
 
 func intentReopened(t *testing.T, q *intentQueue) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/request"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -44,8 +45,8 @@ type data struct {
 	blocks      map[chain.ID][]chain.Block // lowest first
 	books       map[chain.ID]*book
 	holds       map[tx.Account]*hold
-	intents     []*wanted // by position
-	boxes       []*box    // by endpoint
+	intents     []intent.Entry // by position
+	boxes       []*box         // by endpoint
 	lastLetter  int
 	lastRow     int64
 	turn        int64 // the last number given to a waiting sequence that was looked at

@@ -1,0 +1,160 @@
+package embedded
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/fair"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// Claim gives rows to a holder: [intent.Claim.Choose] says which. A claim of before the clock
+// was set back lapses.
+func (s *Intents) Claim(ctx context.Context, c intent.Claim) ([]intent.Claimed, error) {
+	return write(ctx, s.work.file, "claim intents", func(conn *sqlite.Conn) ([]intent.Claimed, error) {
+		l := &intentClaim{Claim: c, conn: conn, now: s.work.now(), lane: laneOf(c.Lane), groups: map[string]bool{}}
+		return l.run()
+	})
+}
+
+// intentClaim is one Claim under way.
+type intentClaim struct {
+	intent.Claim
+	conn *sqlite.Conn
+	now  time.Time
+	lane []byte
+
+	groups map[string]bool // ordering groups that are looked up
+	found  []intent.Entry
+}
+
+func (l *intentClaim) run() ([]intent.Claimed, error) {
+	err := exec(l.conn, `UPDATE intents SET lane = NULL, holder = NULL, claimed_until = NULL
+		WHERE holder IS NOT NULL AND (claimed_until <= ? OR claimed_until > ?)`, micros(l.now), micros(l.now.Add(l.TTL+clockSlack)))
+	if err != nil {
+		return nil, err
+	}
+	if err := l.find(); err != nil {
+		return nil, err
+	}
+	chosen := l.Choose(l.found)
+	for _, c := range chosen {
+		err := exec(l.conn, "UPDATE intents SET lane = ?, holder = ?, claimed_until = ? WHERE intent = ?", l.lane, l.Holder, micros(l.now.Add(l.TTL)), c.ID[:])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return chosen, nil
+}
+
+// find looks up what may be chosen: each client's first rows, and the ordering groups that
+// they head or that are in this lane.
+func (l *intentClaim) find() error {
+	heads := map[string][]intent.Entry{}
+	for _, wants := range l.Names() {
+		for _, key := range [][]byte{{}, l.Lane.Key[:]} {
+			if err := l.heads(wants, key, heads); err != nil {
+				return err
+			}
+		}
+	}
+	for _, of := range heads {
+		slices.SortFunc(of, func(a, b intent.Entry) int { return cmp.Compare(a.Position, b.Position) })
+	}
+	groups, err := l.names("SELECT DISTINCT in_row FROM intents INDEXED BY intents_lanes WHERE chain = ? AND lane = ? AND in_row IS NOT NULL", int64(l.Lane.Chain), l.lane)
+	if err != nil {
+		return err
+	}
+	for _, h := range fair.Deal(l.Turn, l.Limit, heads) { // a head that has no turn has none after it
+		if h.Row.Order == "" {
+			l.found = append(l.found, h)
+		} else {
+			groups = append(groups, h.Row.Name())
+		}
+	}
+	for _, name := range groups {
+		if err := l.follow(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// elsewhere holds of an ordering group of which a row is in another lane, or another holder's.
+const elsewhere = `EXISTS (SELECT 1 FROM intents o INDEXED BY intents_pinned WHERE o.chain = ?1 AND o.in_row = i.in_row AND o.lane IS NOT NULL AND (o.lane <> ?2 OR o.holder <> ?3))`
+
+// heads finds, of each client, the first rows of a kind that wait and follow nothing.
+func (l *intentClaim) heads(wants string, key []byte, heads map[string][]intent.Entry) error {
+	const client = "SELECT client FROM intents INDEXED BY intents_heads WHERE chain = ? AND wants = ? AND nonce_key = ? AND head = 1 AND lane IS NULL "
+	next, err := l.names(client+"ORDER BY client LIMIT 1", int64(l.Lane.Chain), wants, key)
+	for err == nil && len(next) > 0 {
+		var found []intent.Entry
+		found, err = l.ask("intents_heads", `chain = ?1 AND wants = ?4 AND nonce_key = ?5 AND head = 1 AND lane IS NULL AND client = ?8 AND pos > ?7 AND (in_row IS NULL OR NOT `+elsewhere+`)
+			ORDER BY pos LIMIT ?6`, int64(l.Lane.Chain), l.lane, l.Holder, wants, key, int64(l.Limit), int64(l.After), next[0])
+		if err != nil {
+			return err
+		}
+		heads[next[0]] = append(heads[next[0]], found...)
+		next, err = l.names(client+"AND client > ? ORDER BY client LIMIT 1", int64(l.Lane.Chain), wants, key, next[0])
+	}
+	return err
+}
+
+// follow finds what waits in an ordering group, unless a row of it is elsewhere.
+func (l *intentClaim) follow(name string) error {
+	if l.groups[name] {
+		return nil
+	}
+	l.groups[name] = true
+	waiting, err := l.ask("intents_waiting", "chain = ?1 AND in_row = ?4 AND lane IS NULL AND NOT "+elsewhere+" ORDER BY pos LIMIT ?5",
+		int64(l.Lane.Chain), l.lane, l.Holder, name, int64(l.Limit))
+	l.found = append(l.found, waiting...)
+	return err
+}
+
+// behind is the row right before another one in its ordering group.
+const behind = `CASE WHEN head = 0 THEN (SELECT b.intent FROM intents b INDEXED BY intents_row
+	WHERE b.chain = i.chain AND b.in_row = i.in_row AND b.pos < i.pos ORDER BY b.pos DESC LIMIT 1) END`
+
+// ask reads rows by an index: the planner, which knows nothing of the numbers, would
+// rather look through all that is in a lane.
+func (l *intentClaim) ask(index, where string, args ...any) (found []intent.Entry, err error) {
+	return scanIntents(l.conn, "SELECT "+intentColumns+", "+behind+" FROM intents i INDEXED BY "+index+" WHERE "+where, args...)
+}
+
+const intentColumns = `intent, pos, chain, client, wants, nonce_key, in_row, deadline, lane, holder, claimed_until`
+
+func intents(conn *sqlite.Conn, where string, args ...any) ([]intent.Entry, error) {
+	return scanIntents(conn, "SELECT "+intentColumns+", NULL FROM intents WHERE "+where, args...)
+}
+
+// scanIntents reads intentColumns, and which row stands right before.
+func scanIntents(conn *sqlite.Conn, text string, args ...any) (found []intent.Entry, err error) {
+	var bad error
+	err = query(conn, text, func(s *sqlite.Stmt) bool {
+		var e intent.Entry
+		s.ColumnBytes(0, e.ID[:])
+		e.Position, e.Chain, e.Client, e.Deadline = event.Position(s.ColumnInt64(1)), chain.ID(s.ColumnInt64(2)), s.ColumnText(3), uint64(s.ColumnInt64(7))
+		e.Key, e.Row = keyOf(columnBytes(s, 5)), intent.ParseRow(e.Chain, s.ColumnText(6))
+		e.Lane, e.Holder, e.Until = laneAt(e.Chain, columnBytes(s, 8)), s.ColumnText(9), timeAt(s, 10)
+		s.ColumnBytes(11, e.Behind[:])
+		e.From, bad = intent.ParseFrom(s.ColumnText(4))
+		found = append(found, e)
+		return bad == nil
+	}, args...)
+	return found, cmp.Or(err, bad)
+}
+
+func (l *intentClaim) names(text string, args ...any) (names []string, err error) {
+	err = query(l.conn, text, func(s *sqlite.Stmt) bool {
+		names = append(names, s.ColumnText(0))
+		return true
+	}, args...)
+	return names, err
+}

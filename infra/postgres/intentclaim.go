@@ -1,0 +1,117 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+const (
+	// A claim that runs for longer than any is made for was made before the clock was
+	// set back, and nobody may wait for it.
+	lapseClaims = `UPDATE work.intents SET lane = NULL, holder = NULL, claimed_until = NULL
+WHERE holder IS NOT NULL AND (claimed_until <= (SELECT clock_timestamp()) OR claimed_until > (SELECT clock_timestamp()) + $1::interval)`
+
+	// elsewhere holds of an ordering group of which a row is in another lane, or another
+	// holder's. It is asked of one group after the other (OFFSET 0 sees to it).
+	elsewhere = `EXISTS (SELECT FROM work.intents o
+        WHERE o.chain = $1 AND o.in_row = i.in_row AND o.lane IS NOT NULL AND (o.lane <> $2 OR o.holder <> $5) OFFSET 0)`
+
+	ofKind = `chain = $1 AND wants = a.wants AND nonce_key = a.nonce_key AND head AND lane IS NULL`
+
+	intentColumns = `i.intent, i.pos, i.chain, i.client, i.wants, i.nonce_key, coalesce(i.in_row, ''), i.deadline, i.lane, i.holder, i.claimed_until`
+
+	// Clients are found one by one, by the index. Candidates are their first rows that wait
+	// and fit, in turn: a row that has no turn among these has none among all. Beside them,
+	// whatever waits in their ordering groups and in those that are in this lane.
+	claimableIntents = `
+WITH RECURSIVE asking AS (
+  SELECT a.*, f.client FROM (SELECT w.wants, k.nonce_key FROM unnest($3::text[]) w (wants) CROSS JOIN unnest($4::bytea[]) k (nonce_key)) a
+  CROSS JOIN LATERAL (SELECT client FROM work.intents WHERE ` + ofKind + ` ORDER BY client LIMIT 1) f
+  UNION ALL
+  SELECT a.wants, a.nonce_key, f.client FROM asking a
+  CROSS JOIN LATERAL (SELECT client FROM work.intents WHERE ` + ofKind + ` AND client > a.client ORDER BY client LIMIT 1) f
+), found AS MATERIALIZED (
+  SELECT d.intent, d.in_row FROM (
+    SELECT c.*, row_number() OVER (PARTITION BY c.client ORDER BY c.pos) AS place FROM asking a CROSS JOIN LATERAL (
+      SELECT intent, pos, in_row, client FROM work.intents i
+      WHERE ` + ofKind + ` AND client = a.client AND pos > $7 AND (in_row IS NULL OR NOT ` + elsewhere + `)
+      ORDER BY pos LIMIT $6
+    ) c
+  ) d ORDER BY d.place, d.client <= $8, d.client LIMIT $6
+), groups AS (
+  SELECT in_row FROM found WHERE in_row IS NOT NULL
+  UNION
+  SELECT in_row FROM (
+    SELECT DISTINCT in_row FROM work.intents WHERE chain = $1 AND lane = $2 AND in_row IS NOT NULL
+  ) i WHERE NOT ` + elsewhere + `
+), candidates AS MATERIALIZED (
+  SELECT intent FROM found WHERE in_row IS NULL
+  UNION ALL
+  SELECT r.intent FROM groups CROSS JOIN LATERAL (
+    SELECT intent FROM work.intents WHERE chain = $1 AND in_row = groups.in_row AND lane IS NULL ORDER BY pos LIMIT $6
+  ) r
+)
+SELECT ` + intentColumns + `, CASE WHEN NOT i.head THEN (
+    SELECT intent FROM work.intents b WHERE b.chain = $1 AND b.in_row = i.in_row AND b.pos < i.pos ORDER BY b.pos DESC LIMIT 1
+  ) END
+FROM candidates c JOIN work.intents i ON i.intent = c.intent`
+
+	claimIntents = `UPDATE work.intents SET lane = $2, holder = $3, claimed_until = clock_timestamp() + $4::interval WHERE intent = ANY ($1::uuid[])`
+)
+
+// Claim gives rows to a holder: [intent.Claim.Choose] says which. A claim of unknown outcome
+// lapses.
+func (s *Intents) Claim(ctx context.Context, c intent.Claim) (claimed []intent.Claimed, err error) {
+	lane := laneOf(c.Lane)
+	keys := [][]byte{{}, c.Lane.Key[:]}
+	err = retryRefused(ctx, func() error {
+		claimed = nil
+		var found []intent.Entry
+		return inBatches(ctx, s.pool, func(q *pgx.Batch) {
+			q.Queue(lockIntents)
+			q.Queue(lapseClaims, c.TTL+leaseSlack)
+			q.Queue(claimableIntents, int64(c.Lane.Chain), lane, c.Names(), keys, c.Holder, c.Limit, clamp(uint64(c.After)), c.Turn).Query(func(rows pgx.Rows) error {
+				found, err = pgx.CollectRows(rows, scanIntent)
+				return err
+			})
+		}, func(q *pgx.Batch) {
+			claimed = c.Choose(found)
+			if len(claimed) == 0 {
+				return
+			}
+			ids := make([]pgtype.UUID, len(claimed))
+			for i, given := range claimed {
+				ids[i] = uuidOf(given.ID)
+			}
+			q.Queue(claimIntents, ids, lane, c.Holder, c.TTL)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return claimed, nil
+}
+
+// scanIntent reads intentColumns, and which row stands right before.
+func scanIntent(row pgx.CollectableRow) (e intent.Entry, err error) {
+	var id, behind pgtype.UUID
+	var position, of, deadline int64
+	var wants, name string
+	var holder pgtype.Text
+	var until pgtype.Timestamptz
+	var key, lane []byte
+	if err := row.Scan(&id, &position, &of, &e.Client, &wants, &key, &name, &deadline, &lane, &holder, &until, &behind); err != nil {
+		return e, err
+	}
+	e.ID, e.Behind, e.Position, e.Chain, e.Deadline = id.Bytes, behind.Bytes, event.Position(position), chain.ID(of), uint64(deadline)
+	e.Key, e.Row = keyOf(key), intent.ParseRow(e.Chain, name)
+	e.Lane, e.Holder, e.Until = laneAt(e.Chain, lane), holder.String, timeOf(until)
+	e.From, err = intent.ParseFrom(wants)
+	return e, err
+}
