@@ -199,7 +199,7 @@ func (a *api) membersAfter(ctx context.Context, g groups.Group, q parameters, bo
 		}
 		after = &groups.Member{Nonce: place[0], Position: event.Position(place[1])}
 	}
-	members, err := a.Groups.Query.Members(ctx, g.ID, after, limit+1)
+	members, err := a.Groups.Query.Members(ctx, g.ID, nil, after, limit+1)
 	return members[:min(len(members), limit)], len(members) > limit, err
 }
 
@@ -210,7 +210,7 @@ func (a *api) findGroup(ctx context.Context, id chain.ID, sender chain.Address, 
 	if err := a.caughtUp(ctx); err != nil {
 		return groups.Group{}, err
 	}
-	found, err := a.Groups.Query.Find(ctx, id, sender, groupID)
+	found, err := a.Groups.Query.Find(ctx, id, sender, groupID, groups.Filters{})
 	switch {
 	case err != nil:
 		return groups.Group{}, err
@@ -265,7 +265,7 @@ const (
 )
 
 func (a *api) cancelPlan(ctx context.Context, g groups.Group) (cancelPlan, error) {
-	nonces, err := a.Groups.Query.Nonces(ctx, g.ID, planMax+1)
+	nonces, err := a.Groups.Query.Nonces(ctx, g.ID, nil, planMax+1)
 	if err != nil {
 		return cancelPlan{}, err
 	}

@@ -51,6 +51,15 @@ func AndIn[S ~string](w *Where, column string, values []S) {
 	w.And(column+" IN (%s)", anys...)
 }
 
+// Names are clients as the table of owners keeps them.
+func Names(clients []string) []any {
+	values := make([]any, len(clients))
+	for i, c := range clients {
+		values[i] = []byte(c)
+	}
+	return values
+}
+
 // String is the clause, with a space before it; empty where all rows fit.
 func (w *Where) String() string {
 	if len(w.conditions) == 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/groups"
 	"github.com/tempo-watchtower/watchtower/projections/intents"
+	"github.com/tempo-watchtower/watchtower/projections/owners"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
@@ -25,6 +26,7 @@ import (
 func (w *world) projectors(db *sql.DB, log projections.Log) []*projections.Projector {
 	all := []*projections.Projector{
 		{Name: transactions.Name, DB: db, Log: log, Filter: transactions.Filter(), Fold: transactions.Projection{Codec: tx.Codec()}.Fold},
+		{Name: owners.Name, DB: db, Log: log, Filter: owners.Filter(), Fold: owners.Projection{Codec: tx.Codec()}.Fold},
 		{Name: groups.Name, DB: db, Log: log, Filter: groups.Filter(), Fold: groups.Projection{Groups: group.Codec(), Transactions: tx.Codec()}.Fold},
 	}
 	if w.relayed() {

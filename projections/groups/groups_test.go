@@ -92,14 +92,14 @@ func TestQueries(t *testing.T) {
 				t.Errorf("%+v, want %d, %d, %d", g, start, end, next)
 			}
 			members(t, q, g, hashes)
-			got, err := q.Nonces(t.Context(), g.ID, 1000)
+			got, err := q.Nonces(t.Context(), g.ID, nil, 1000)
 			check(t, err)
 			slices.Sort(nonces)
 			slices.Reverse(nonces)
 			if d := cmp.Diff(slices.Compact(nonces), got); d != "" {
 				t.Errorf("nonces (-want +got):\n%s", d)
 			}
-			if top, err := q.Nonces(t.Context(), g.ID, 2); err != nil || !slices.Equal(top, got[:2]) {
+			if top, err := q.Nonces(t.Context(), g.ID, nil, 2); err != nil || !slices.Equal(top, got[:2]) {
 				t.Errorf("the highest nonces are %v, %v", top, err)
 			}
 		}
@@ -112,7 +112,7 @@ func members(t *testing.T, q groups.Query, g groups.Group, want []chain.Hash) {
 	t.Helper()
 	var got []chain.Hash
 	for after := (*groups.Member)(nil); ; { // in pages of two
-		page, err := q.Members(t.Context(), g.ID, after, 2)
+		page, err := q.Members(t.Context(), g.ID, nil, after, 2)
 		check(t, err)
 		for _, m := range page {
 			got, after = append(got, m.Hash), &m
@@ -192,7 +192,7 @@ func lists(t *testing.T, q groups.Query, all []groups.Group) {
 	}
 	g := all[0]
 	for id, want := range map[chain.ID]int{0: 2, g.Chain: 1, 99: 0} {
-		if got, err := q.Find(t.Context(), id, sender, g.Group); err != nil || len(got) != want {
+		if got, err := q.Find(t.Context(), id, sender, g.Group, groups.Filters{}); err != nil || len(got) != want {
 			t.Errorf("on chain %d: %v, %v", id, got, err)
 		}
 	}

@@ -1,15 +1,18 @@
 package groups
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/group"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/projections"
 )
 
 // Query answers questions about groups.
@@ -33,6 +36,9 @@ type Filters struct {
 	Chain chain.ID // 0 is every chain
 	// EndAfter lets only groups pass whose EndAt is later; nil lets all.
 	EndAfter *uint64
+	// Owners, when there are any, narrow each group to the members that a client with
+	// these names owns. A group without such a member is left out.
+	Owners []string
 }
 
 // columns are those of a Group. The next payment is looked for in the order of
@@ -46,6 +52,9 @@ const columns = `g.chain, g.sender, g.group_id, g.nonce_key, g.end_at, g.positio
 // List returns at most limit groups of a sender whose first member joined before a
 // position (0: from the newest on), newest first.
 func (q Query) List(ctx context.Context, sender chain.Address, f Filters, before event.Position, limit int) ([]Group, error) {
+	if len(f.Owners) > 0 {
+		return q.owned(ctx, sender, nil, f, before, limit)
+	}
 	where, args := []string{"sender = $1"}, []any{sender[:]}
 	and := func(condition string, value any) {
 		args = append(args, value)
@@ -65,15 +74,50 @@ func (q Query) List(ctx context.Context, sender chain.Address, f Filters, before
 		SELECT * FROM groups WHERE %s ORDER BY position DESC LIMIT %d) g ORDER BY g.position DESC`, strings.Join(where, " AND "), limit), args...)
 }
 
+// owned lists groups as one client sees them, of the members that it owns. What it costs
+// grows with these alone.
+func (q Query) owned(ctx context.Context, sender chain.Address, groupID *chain.GroupID, f Filters, before event.Position, limit int) ([]Group, error) {
+	var where, having projections.Where
+	where.And("o.owner IN (%s)", projections.Names(f.Owners)...)
+	where.And("o.sender = %s", sender[:])
+	if groupID != nil {
+		where.And("o.group_id = %s", groupID[:])
+	}
+	if f.Chain != 0 {
+		where.And("o.chain = %s", int64(f.Chain))
+	}
+	having.Args = where.Args
+	if f.EndAfter != nil {
+		having.And("max(m.eligible_at) > %s", ordered(*f.EndAfter))
+	}
+	if before != 0 {
+		having.And("min(m.position) < %s", int64(before))
+	}
+	return q.groups(ctx, fmt.Sprintf(`SELECT m.chain, m.sender, m.group_id, m.nonce_key, max(m.eligible_at), min(m.position), min(m.eligible_at),
+		min(CASE WHEN t.status IN ('queued', 'broadcasting', 'retry_scheduled') THEN m.eligible_at END)
+		FROM transaction_owners o JOIN group_members m ON m.hash = o.hash AND m.chain = o.chain
+		LEFT JOIN transactions t ON t.chain = m.chain AND t.hash = m.hash%s
+		GROUP BY m.chain, m.sender, m.group_id, m.nonce_key%s ORDER BY min(m.position) DESC LIMIT %d`,
+		&where, strings.Replace(having.String(), "WHERE", "HAVING", 1), limit), having.Args...)
+}
+
 // Find returns a sender's groups with an id, on one chain or (0) on every chain, by
-// rising chain.
-func (q Query) Find(ctx context.Context, id chain.ID, sender chain.Address, groupID chain.GroupID) ([]Group, error) {
+// rising chain. Of the filters the owners alone count.
+func (q Query) Find(ctx context.Context, id chain.ID, sender chain.Address, groupID chain.GroupID, f Filters) ([]Group, error) {
+	if len(f.Owners) > 0 {
+		found, err := q.owned(ctx, sender, &groupID, Filters{Chain: id, Owners: f.Owners}, 0, chainsMax)
+		slices.SortFunc(found, func(a, b Group) int { return cmp.Compare(a.Chain, b.Chain) })
+		return found, err
+	}
 	text, args := `SELECT `+columns+` FROM groups g WHERE g.sender = $1 AND g.group_id = $2`, []any{sender[:], groupID[:]}
 	if id != 0 {
 		text, args = text+` AND g.chain = $3`, append(args, int64(id))
 	}
 	return q.groups(ctx, text+` ORDER BY g.chain`, args...)
 }
+
+// chainsMax bounds on how many chains one group id of a sender is looked for.
+const chainsMax = 1000
 
 func (q Query) groups(ctx context.Context, text string, args ...any) ([]Group, error) {
 	rows, err := q.DB.QueryContext(ctx, text, args...)
@@ -110,12 +154,14 @@ type Member struct {
 }
 
 // Members returns at most limit members that come after one (nil: from the first on),
-// by rising nonce, and those that share one in the order of joining.
-func (q Query) Members(ctx context.Context, id group.ID, after *Member, limit int) ([]Member, error) {
+// by rising nonce, and those that share one in the order of joining. owners, when there
+// are any, are the names of the client whose members are wanted.
+func (q Query) Members(ctx context.Context, id group.ID, owners []string, after *Member, limit int) ([]Member, error) {
 	text, args := `SELECT hash, nonce, position `+ofGroup, []any{id.Sender[:], id.Group[:], int64(id.Chain)}
 	if after != nil {
 		text, args = text+` AND (nonce, position) > ($4, $5)`, append(args, ordered(after.Nonce), int64(after.Position))
 	}
+	text, args = ownedBy(owners, text, args)
 	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`%s ORDER BY nonce, position LIMIT %d`, text, limit), args...)
 	if err != nil {
 		return nil, fmt.Errorf("members: %w", err)
@@ -133,12 +179,21 @@ func (q Query) Members(ctx context.Context, id group.ID, after *Member, limit in
 	return all, err
 }
 
+// ownedBy narrows a statement about members to those that a client with these names owns.
+func ownedBy(owners []string, text string, args []any) (string, []any) {
+	if len(owners) == 0 {
+		return text, args
+	}
+	return text + ` AND EXISTS (SELECT 1 FROM transaction_owners o WHERE o.chain = group_members.chain AND o.hash = group_members.hash
+		AND o.owner IN (` + projections.Places(len(args)+1, len(owners)) + `))`, append(args, projections.Names(owners)...)
+}
+
 // Nonces returns the members' nonces, the highest ones if there are more than limit,
-// each once, falling.
-func (q Query) Nonces(ctx context.Context, id group.ID, limit int) ([]uint64, error) {
+// each once, falling; with owners, those of the members that the client owns.
+func (q Query) Nonces(ctx context.Context, id group.ID, owners []string, limit int) ([]uint64, error) {
+	text, args := ownedBy(owners, `SELECT DISTINCT nonce `+ofGroup, []any{id.Sender[:], id.Group[:], int64(id.Chain)})
 	//nolint:sqlclosecheck // scan closes them
-	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`SELECT DISTINCT nonce `+ofGroup+` ORDER BY nonce DESC LIMIT %d`, limit),
-		id.Sender[:], id.Group[:], int64(id.Chain))
+	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`%s ORDER BY nonce DESC LIMIT %d`, text, limit), args...)
 	if err != nil {
 		return nil, fmt.Errorf("nonces: %w", err)
 	}

@@ -25,6 +25,16 @@ type Filters struct {
 	Group     *chain.GroupID
 	Ungrouped bool
 	Statuses  []tx.Status // any of these
+	// Within, when set, narrows the list to the transactions that one reader owns.
+	Within *Within
+}
+
+// Within is what one reader owns: the transactions that its client submitted or, where
+// there are senders, the transactions of these senders, save those that only claim to be
+// theirs and that the client did not submit.
+type Within struct {
+	Owners  []string // the client's names
+	Senders []chain.Address
 }
 
 // Find returns the rows with a hash, on one chain or (0) on every chain, newest first.
@@ -63,28 +73,50 @@ func (q Query) List(ctx context.Context, f Filters, before event.Position, limit
 // list is the statement that answers List.
 func list(f Filters, before event.Position, limit int) (text string, args []any) {
 	var where projections.Where
+	from, by := "transactions t", "t"
+	if w := f.Within; w != nil && len(w.Senders) == 0 {
+		// From the client's own rows: what it costs does not grow with what others own.
+		// Of a client with several names, a transaction may have several rows.
+		from, by = "transaction_owners o JOIN transactions t ON t.chain = o.chain AND t.hash = o.hash", "o"
+		where.And("o.owner IN (%s)", projections.Names(w.Owners)...)
+		if len(w.Owners) > 1 {
+			where.And("NOT EXISTS (SELECT 1 FROM transaction_owners p WHERE p.chain = o.chain AND p.hash = o.hash AND p.owner < o.owner AND p.owner IN (%s))",
+				projections.Names(w.Owners)...)
+		}
+	} else if w != nil {
+		where.And("t.sender IN (%s)", addresses(w.Senders)...)
+		where.And("(NOT EXISTS (SELECT 1 FROM transaction_claims c WHERE c.chain = t.chain AND c.hash = t.hash)"+
+			" OR EXISTS (SELECT 1 FROM transaction_owners o WHERE o.chain = t.chain AND o.hash = t.hash AND o.owner IN (%s)))", projections.Names(w.Owners)...)
+	}
 	if f.Chain != 0 {
-		where.And("chain = %s", int64(f.Chain))
+		where.And(by+".chain = %s", int64(f.Chain))
 	}
 	if f.Sender != nil {
-		where.And("sender = %s", f.Sender[:])
+		where.And(by+".sender = %s", f.Sender[:])
 	}
 	if len(f.Senders) > 0 {
-		values := make([]any, len(f.Senders))
-		for i, s := range f.Senders {
-			values[i] = s[:]
-		}
-		where.And("sender IN (%s)", values...)
+		where.And("t.sender IN (%s)", addresses(f.Senders)...)
 	}
 	if f.Group != nil {
-		where.And("group_id = %s", f.Group[:])
+		where.And("t.group_id = %s", f.Group[:])
+		if by == "o" { // it finds them sooner
+			where.And("o.group_id = %s", f.Group[:])
+		}
 	}
 	if f.Ungrouped {
-		where.And("group_id IS NULL")
+		where.And("t.group_id IS NULL")
 	}
-	projections.AndIn(&where, "status", f.Statuses)
+	projections.AndIn(&where, "t.status", f.Statuses)
 	if before != 0 {
-		where.And("position < %s", int64(before))
+		where.And(by+".position < %s", int64(before))
 	}
-	return fmt.Sprintf("SELECT data FROM transactions%s ORDER BY position DESC LIMIT %d", &where, limit), where.Args
+	return fmt.Sprintf("SELECT t.data FROM %s%s ORDER BY %s.position DESC LIMIT %d", from, &where, by, limit), where.Args
+}
+
+func addresses(all []chain.Address) []any {
+	values := make([]any, len(all))
+	for i, a := range all {
+		values[i] = a[:]
+	}
+	return values
 }

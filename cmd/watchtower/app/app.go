@@ -35,6 +35,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 	"github.com/tempo-watchtower/watchtower/infra/tracing"
 	"github.com/tempo-watchtower/watchtower/projections"
+	"github.com/tempo-watchtower/watchtower/projections/owners"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
@@ -238,6 +239,7 @@ func (a *App) parts() []func(context.Context) {
 		own(requestsSweeper, a.sweepRequests),
 		a.watchLag,
 		own(projectionPrefix+transactions.Name, a.projector().Run),
+		own(projectionPrefix+owners.Name, a.ownersProjector().Run),
 		a.tail.Run,
 	}
 	parts = append(parts, a.groupParts(own)...)
@@ -291,6 +293,14 @@ func (a *App) projector() *projections.Projector {
 		Name: transactions.Name, DB: a.ports.Storage.View, Log: a.store,
 		Filter: transactions.Filter(), Fold: transactions.Projection{Codec: a.transactions.Codec}.Fold,
 		Moved: func(at event.Position, _ bool) { a.moved(transactions.Name, at) },
+	}
+}
+
+func (a *App) ownersProjector() *projections.Projector {
+	return &projections.Projector{
+		Name: owners.Name, DB: a.ports.Storage.View, Log: a.store,
+		Filter: owners.Filter(), Fold: owners.Projection{Codec: a.transactions.Codec}.Fold,
+		Moved: func(at event.Position, _ bool) { a.moved(owners.Name, at) },
 	}
 }
 

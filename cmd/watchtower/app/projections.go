@@ -18,12 +18,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/migrations"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/groups"
+	"github.com/tempo-watchtower/watchtower/projections/owners"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
 // Models are the read models that there are, in the order in which they are made anew.
 func Models() []projections.Model {
-	return []projections.Model{transactions.Model(tx.Codec()), groups.Model(group.Codec(), tx.Codec())}
+	return []projections.Model{transactions.Model(tx.Codec()), owners.Model(tx.Codec()), groups.Model(group.Codec(), tx.Codec())}
 }
 
 // ReadModels is the log and the read models of a configuration, opened from outside of

@@ -24,7 +24,7 @@ func (r *run) extras(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, table := range []string{Transactions, Members, Claims} {
+	for _, table := range []string{Transactions, Members, Claims, Owners, Senders} {
 		if err := r.strangers(ctx, r.listed(table), func(refs []payload.Ref) { r.extra(table, refs) }); err != nil {
 			return err
 		}

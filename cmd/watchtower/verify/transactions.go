@@ -11,6 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/projections/owners"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
@@ -22,6 +23,8 @@ type folded struct {
 	row     transactions.Row // at the read model's
 	queued  tx.State         // at the queue's
 	grouped tx.State         // at that of the read model of groups
+	owned   owners.Ownership // at that of the read model of owners
+	unowned bool             // it was retired by then
 	now     tx.State
 	first   event.Position // of its acceptance
 	sealed  *tx.Finalized
@@ -53,7 +56,7 @@ func (r *run) transactions(ctx context.Context) error {
 				some = append(some, f)
 			}
 		}
-		for _, check := range []func(context.Context, []folded) error{r.rows, r.claims, r.queue, r.payloads, r.verdicts} {
+		for _, check := range []func(context.Context, []folded) error{r.rows, r.owners, r.claims, r.queue, r.payloads, r.verdicts} {
 			if err := check(ctx, some); err != nil {
 				return err
 			}
@@ -97,6 +100,13 @@ func (r *run) fold(codec event.Codec[tx.Event], name event.Stream, events []even
 		}
 		if e.Position <= r.at.groups {
 			f.grouped = f.now
+		}
+		if e.Position <= r.at.owners {
+			if f.owned, err = f.owned.Evolve(e, codec); err != nil {
+				f.broken = true
+				return f, true
+			}
+			f.unowned = f.now.Retired
 		}
 		if sealed, yes := fact.(tx.Finalized); yes {
 			f.sealed = &sealed

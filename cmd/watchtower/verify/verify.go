@@ -22,6 +22,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/promise"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/projections/groups"
+	"github.com/tempo-watchtower/watchtower/projections/owners"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
@@ -139,6 +140,8 @@ const (
 	Groups       = "groups"
 	Members      = "group_members"
 	Claims       = "group_claims"
+	Owners       = "transaction_owners"
+	Senders      = "transaction_claims"
 	Queue        = "queue"
 )
 
@@ -157,7 +160,7 @@ type run struct {
 
 // positions are how far the readers have come.
 type positions struct {
-	rows, groups, queue event.Position
+	rows, groups, owners, queue event.Position
 }
 
 // Run verifies. An error means that it could not be finished; the report then has what
@@ -210,7 +213,7 @@ func (r *run) checkpoints(ctx context.Context) (err error) {
 		return err
 	}
 	r.report.Head = r.head
-	for name, into := range map[string]*event.Position{transactions.Name: &r.at.rows, groups.Name: &r.at.groups} {
+	for name, into := range map[string]*event.Position{transactions.Name: &r.at.rows, groups.Name: &r.at.groups, owners.Name: &r.at.owners} {
 		var at int64
 		err := r.Work.View().QueryRowContext(ctx, `SELECT position FROM readers WHERE name = $1`, name).Scan(&at)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -1,0 +1,231 @@
+// Package owners is the read model of transactions' owners: which clients submitted a
+// transaction, and which senders are only claimed. The lists that one client may read
+// join it. It is a read model of its own, with its own checkpoint, so that a replica of
+// an older version that still projects transactions leaves no gap in it.
+package owners
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/projections"
+)
+
+// Name is the projection's checkpoint and lease.
+const Name = "owners"
+
+// Filter selects the events that the projection reads.
+func Filter() event.Filter {
+	return event.Filter{Names: []string{"tx.accepted.", "tx.resubmitted.", "tx.group_confirmed.", "tx.retired."}}
+}
+
+// Projection folds events into the tables.
+type Projection struct {
+	Codec event.Codec[tx.Event]
+	// Prefix begins the tables' names; empty for the tables that serve.
+	Prefix string
+}
+
+// The tables, and their columns in order. The first three are the primary key of the
+// owners, the first two that of the claims.
+const (
+	ownersTable = "transaction_owners"
+	claimsTable = "transaction_claims"
+	ownersKey   = 3
+	claimsKey   = 2
+)
+
+var ( //nolint:gochecknoglobals // tables
+	ownerColumns = []string{"hash", "chain", "owner", "position", "sender", "group_id"}
+	claimColumns = []string{"hash", "chain", "position"}
+)
+
+// key identifies a transaction.
+type key struct {
+	chain chain.ID
+	hash  chain.Hash
+}
+
+// place is what the owners of one transaction have in common.
+type place struct {
+	position event.Position // of its Accepted
+	sender   chain.Address
+	group    []byte // that it claims or is in; nil for none
+}
+
+// change is what some events amount to.
+type change struct {
+	places    map[key]place    // of transactions accepted among these events
+	owners    map[key][]string // each client once
+	claims    map[key]event.Position
+	confirmed map[key]bool // claims no more
+	retired   map[key]bool
+}
+
+func newChange() change {
+	return change{map[key]place{}, map[key][]string{}, map[key]event.Position{}, map[key]bool{}, map[key]bool{}}
+}
+
+// gather adds one event.
+func (c *change) gather(r event.Recorded, codec event.Codec[tx.Event]) error {
+	id, hash, err := tx.ParseStream(r.Stream)
+	if err != nil {
+		return err
+	}
+	e, err := codec.Decode(r.Name, r.Data)
+	if err != nil {
+		return err
+	}
+	k := key{id, hash}
+	switch e := e.(type) {
+	case tx.Accepted:
+		p := place{position: r.Position, sender: e.Sender}
+		if e.Group != nil {
+			p.group = slices.Clone(e.Group[:])
+		}
+		c.places[k] = p
+		c.own(k, access.ClientOf(e.Client, r.Meta.Actor))
+		if e.Signature == chain.Keychain {
+			c.claims[k] = r.Position
+		}
+	case tx.Resubmitted:
+		c.own(k, access.ClientOf(e.Client, r.Meta.Actor))
+	case tx.GroupConfirmed:
+		delete(c.claims, k)
+		c.confirmed[k] = true
+	case tx.Retired:
+		delete(c.claims, k)
+		delete(c.owners, k)
+		c.retired[k] = true
+	default: // the others change no owner
+	}
+	return nil
+}
+
+func (c *change) own(k key, client string) {
+	if !slices.Contains(c.owners[k], client) {
+		c.owners[k] = append(c.owners[k], client)
+	}
+}
+
+// strangers lists the transactions that have new owners and were accepted before these
+// events.
+func (c *change) strangers() (all []key) {
+	for _, k := range sorted(c.owners) {
+		if _, known := c.places[k]; !known {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// ownerRows and claimRows are the rows to write.
+func (c *change) ownerRows() (rows [][]any) {
+	for _, k := range sorted(c.owners) {
+		p := c.places[k]
+		for _, client := range c.owners[k] {
+			rows = append(rows, []any{k.hash[:], int64(k.chain), []byte(client), int64(p.position), p.sender[:], p.group})
+		}
+	}
+	return rows
+}
+
+func (c *change) claimRows() (rows [][]any) {
+	for _, k := range sorted(c.claims) {
+		rows = append(rows, []any{k.hash[:], int64(k.chain), int64(c.claims[k])})
+	}
+	return rows
+}
+
+// Fold adds events to the tables. The rows do not depend on how the events were cut into
+// batches.
+func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error {
+	c := newChange()
+	for _, e := range events {
+		if err := c.gather(e, p.Codec); err != nil {
+			return &event.Stuck{At: e.Position, Err: err}
+		}
+	}
+	if err := p.read(ctx, dbtx, &c, c.strangers()); err != nil {
+		return err
+	}
+	gone := sorted(c.retired)
+	if err := p.remove(ctx, dbtx, ownersTable, gone); err != nil {
+		return err
+	}
+	if err := p.remove(ctx, dbtx, claimsTable, append(gone, sorted(c.confirmed)...)); err != nil {
+		return err
+	}
+	if err := p.insert(ctx, dbtx, ownersTable, ownerColumns, c.ownerRows()); err != nil {
+		return err
+	}
+	return p.insert(ctx, dbtx, claimsTable, claimColumns, c.claimRows())
+}
+
+// rowsPerStatement: SQLite looks each parameter's name up among all before it.
+const rowsPerStatement = 32
+
+// read adds to a change the places of transactions that the table has. An owner of a
+// transaction that the table does not have is dropped: it was retired.
+func (p Projection) read(ctx context.Context, db projections.Querier, c *change, keys []key) error {
+	for _, k := range keys {
+		var position int64
+		var sender, group []byte
+		err := db.QueryRowContext(ctx, `SELECT position, sender, group_id FROM `+p.Prefix+ownersTable+`
+			WHERE chain = $1 AND hash = $2 LIMIT 1`, int64(k.chain), k.hash[:]).Scan(&position, &sender, &group)
+		switch {
+		case err == sql.ErrNoRows: //nolint:errorlint // Scan returns it as it is
+			delete(c.owners, k)
+		case err != nil:
+			return fmt.Errorf("owners of %s: %w", tx.Stream(k.chain, k.hash), err)
+		default:
+			c.places[k] = place{event.Position(position), chain.Address(sender), group}
+		}
+	}
+	return nil
+}
+
+func (p Projection) remove(ctx context.Context, dbtx *sql.Tx, table string, keys []key) error {
+	for _, k := range keys {
+		if _, err := dbtx.ExecContext(ctx, `DELETE FROM `+p.Prefix+table+` WHERE chain = $1 AND hash = $2`, int64(k.chain), k.hash[:]); err != nil {
+			return fmt.Errorf("remove from %s: %w", table, err)
+		}
+	}
+	return nil
+}
+
+// insert writes rows; a row that is there stays.
+func (p Projection) insert(ctx context.Context, dbtx *sql.Tx, table string, columns []string, rows [][]any) error {
+	for some := range slices.Chunk(rows, rowsPerStatement) {
+		var values []string
+		var args []any
+		for _, row := range some {
+			values = append(values, "("+projections.Places(len(args)+1, len(row))+")")
+			args = append(args, row...)
+		}
+		_, err := dbtx.ExecContext(ctx, `INSERT INTO `+p.Prefix+table+` (`+strings.Join(columns, ", ")+`)
+			VALUES `+strings.Join(values, ", ")+` ON CONFLICT DO NOTHING`, args...)
+		if err != nil {
+			return fmt.Errorf("insert %d rows into %s: %w", len(some), table, err)
+		}
+	}
+	return nil
+}
+
+// sorted returns a map's keys in an order that is always the same: two projectors that
+// overlap must not wait for each other in a circle.
+func sorted[V any](m map[key]V) []key {
+	all := make([]key, 0, len(m))
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.SortFunc(all, func(a, b key) int { return slices.Compare(a.hash[:], b.hash[:]) })
+	return all
+}
