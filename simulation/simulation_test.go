@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/promise"
 )
 
 // What may be said of the worlds, beside the flags of go test. The program
@@ -177,6 +179,10 @@ func several(t *testing.T, first, last uint64, expand func(seed uint64) Plan) {
 			r := live(t, expand(seed))
 			t.Logf("trace %016x: %s simulated, %d requests, %d events, %d broadcasts, %d faults, %d lives",
 				r.Trace, r.Simulated, r.Requests, r.Events, r.Sent, r.FaultCount(), r.Lives)
+			if r.Plan.Twins {
+				t.Logf("the victim waits %v for its sends without hostile clients, %v with them; for its intents %v, %v",
+					promise.Percentile(r.Life.Sends, 99), promise.Percentile(r.Beside.Sends, 99), promise.Percentile(r.Life.Submits, 99), promise.Percentile(r.Beside.Submits, 99))
+			}
 			if testing.Verbose() {
 				report(t, r)
 			}

@@ -235,7 +235,7 @@ func (l *wishes) taken(t *wanting, out *recorder) bool {
 	}
 	r := t.request
 	l.world.judge.tell(l.world.lanes.intents.Call(intents.Call{
-		From: r.From, Key: r.Key, Digest: r.Digest(), Result: promise.OK, ID: s.ID,
+		Client: r.Client, From: r.From, Key: r.Key, Digest: r.Digest(), Result: promise.OK, ID: s.ID,
 	}))
 	t.told, t.sequence = true, max(t.sequence, s.Sequence)
 	return true
