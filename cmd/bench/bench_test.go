@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "serve" { // as the benchmark runs itself
+	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == floodCommand) { // as the benchmark runs itself
 		main()
 		return
 	}
@@ -59,6 +59,7 @@ func tiny() scale {
 		scheduled: 300, oneByOne: 100, due: 10, dueFor: 2,
 		payments: 100, senders: 10, rate: 20, steadyFor: 1,
 		anvil: 20, fleet: 200, crew: 100,
+		beside: neighbourly{rate: 5, lasts: 3 * time.Second, limit: 50, times: 10, connections: 20},
 		crowds: []int{100}, herd: 100, idleFor: 100 * time.Millisecond,
 		trials: map[string][]trial{
 			sectionPeers: {
@@ -89,11 +90,13 @@ func newBench(t *testing.T, o options) *bench {
 	t.Helper()
 	o.scale, o.fanout = tiny(), 1
 	b := &bench{options: o, sheet: newSheet(), dir: t.TempDir(), say: io.Discard}
-	if o.wants(sectionRelay) {
+	if o.wantsAny(sectionRelay, sectionNeighbours) {
 		var err error
 		if b.relayer, err = buildRelayer(); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if o.wants(sectionRelay) {
 		return b
 	}
 	if o.profile == "" {
@@ -212,7 +215,7 @@ func TestSheet(t *testing.T) {
 	}
 
 	text.Reset()
-	if err := s.json(&text, machine{}, nil); err != nil {
+	if err := s.json(&text, machine{}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	var parsed struct{ Figures []told }

@@ -9,7 +9,9 @@
 // others of its kind were put through, run only when -only names them: peers has the
 // watchtower deliver what was signed beforehand, relay has the relayer sign, as the others
 // did. After these two, the status is 1 if anything was lost, paid twice, never final, or
-// an error to who did nothing wrong.
+// an error to who did nothing wrong. The section neighbours, which also has to be named, has
+// one of ten clients flood each half of the service. The status is 1 if another client gets
+// an error or waits more than twice as long.
 // Postgres is measured when WATCHTOWER_TEST_POSTGRES names a server, as it does
 // under cmd/testrun. What each figure means is told in docs/performance.md.
 package main
@@ -35,9 +37,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
-	if len(os.Args) > 1 && os.Args[1] == "serve" {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "serve":
 		err = serveProfiled(ctx, os.Args[2:], os.Stderr)
-	} else {
+	case len(os.Args) > 1 && os.Args[1] == floodCommand:
+		err = serveFlood(ctx, os.Stdin, os.Stdout)
+	default:
 		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -61,17 +66,21 @@ const (
 	sectionCrowd    = "crowd" // only when it is asked for: it takes a quarter of an hour
 	sectionPeers    = "peers" // likewise: ten minutes
 	sectionRelay    = "relay" // likewise
+	// sectionNeighbours runs only when it is asked for: it takes five minutes a store.
+	sectionNeighbours = "neighbours"
 )
 
 func sections() []string {
 	return []string{
 		sectionLimits, sectionLog, sectionRebuild, sectionAccept, sectionEligible, sectionDeliver, sectionSteady,
-		sectionAnvil, sectionReplicas, sectionCrowd, sectionPeers, sectionRelay,
+		sectionAnvil, sectionReplicas, sectionCrowd, sectionPeers, sectionRelay, sectionNeighbours,
 	}
 }
 
 // onlyAsked are the sections that run when they are named, and not else.
-func onlyAsked() []string { return []string{sectionCrowd, sectionPeers, sectionRelay} }
+func onlyAsked() []string {
+	return []string{sectionCrowd, sectionPeers, sectionRelay, sectionNeighbours}
+}
 
 // options are what the flags say.
 type options struct {
@@ -98,7 +107,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	only := flags.String("only", "", "of "+strings.Join(sections(), ","))
 	runs := flags.Int("runs", 0, "how often each is measured; the median is told (default 3, quick 1)")
 	flags.IntVar(&o.fanout, "fanout", 1, "how many endpoints the chain has, all of which each attempt asks")
-	flags.StringVar(&o.trial, "trial", "", "of peers and relay, make only the runs whose name has this `text`")
+	flags.StringVar(&o.trial, "trial", "", "of peers, relay and neighbours, make only the runs whose name has this `text`")
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of a table")
 	flags.StringVar(&o.profile, "profile", "", "run the service with a profiler and leave its CPU profiles in this `folder`")
 	if err := flags.Parse(args); err != nil {
@@ -153,10 +162,11 @@ func chooseEngines(text string) ([]string, error) {
 type bench struct {
 	options
 	sheet   *sheet
-	shown   []shown // of the sections peers and relay
-	dir     string  // everything temporary
-	program string  // the built service; with a profiler, this program
-	relayer string  // the built relayer
+	shown   []shown  // of the sections peers and relay
+	besides []beside // of the section neighbours
+	dir     string   // everything temporary
+	program string   // the built service; with a profiler, this program
+	relayer string   // the built relayer
 	say     io.Writer
 }
 
@@ -177,14 +187,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	about.After = load()
 	if o.json {
-		err = b.sheet.json(stdout, about, b.shown)
+		err = b.sheet.json(stdout, about, b.shown, b.besides)
 	} else {
-		err = errors.Join(b.sheet.print(stdout, about), b.printTrials(stdout))
+		err = errors.Join(b.sheet.print(stdout, about), b.printTrials(stdout), b.printNeighbours(stdout))
 	}
 	for _, s := range b.shown {
 		err = errors.Join(err, s.wrong())
 	}
-	return err
+	return errors.Join(err, b.wrongNeighbours())
 }
 
 // all measures everything that is wanted.
@@ -198,12 +208,12 @@ func (b *bench) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if b.program == "" && b.wantsAny(sectionAccept, sectionEligible, sectionDeliver, sectionSteady, sectionAnvil, sectionReplicas, sectionCrowd, sectionPeers) {
+	if b.program == "" && b.wantsAny(sectionAccept, sectionEligible, sectionDeliver, sectionSteady, sectionAnvil, sectionReplicas, sectionCrowd, sectionPeers, sectionNeighbours) {
 		if err := b.build(ctx); err != nil {
 			return err
 		}
 	}
-	if b.relayer == "" && b.wants(sectionRelay) {
+	if b.relayer == "" && b.wantsAny(sectionRelay, sectionNeighbours) {
 		var err error
 		if b.relayer, err = rig.BuildProgram(ctx, b.dir, "relayer"); err != nil {
 			return err
@@ -234,6 +244,7 @@ func (b *bench) once(ctx context.Context, engine string, l loads) error {
 		{b.crowds, []string{sectionCrowd}},
 		{b.besidePeers, []string{sectionPeers}},
 		{b.besideRelays, []string{sectionRelay}},
+		{b.neighbours, []string{sectionNeighbours}},
 	} {
 		if b.wantsAny(part.sections...) {
 			if err := part.measure(ctx, engine, l); err != nil {
@@ -247,7 +258,7 @@ func (b *bench) once(ctx context.Context, engine string, l loads) error {
 // build makes the service's program. With a profiler it is this program, which
 // then serves as cmd/watchtower does.
 func (b *bench) build(ctx context.Context) (err error) {
-	if b.profile == "" {
+	if b.profile == "" || b.wants(sectionNeighbours) {
 		b.program, err = rig.Build(ctx, b.dir)
 		return err
 	}

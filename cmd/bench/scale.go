@@ -32,6 +32,7 @@ type scale struct {
 	idleFor time.Duration // how long each crowd is left alone
 
 	trials map[string][]trial // what others were put through, too, by section
+	beside neighbourly        // ten clients, one of which may misbehave
 }
 
 // full is what figures are told from.
@@ -44,6 +45,7 @@ func full() scale {
 		anvil: 500, fleet: 80_000, crew: 10_000,
 		crowds: []int{10_000, 1_000_000}, herd: 100_000, idleFor: 30 * time.Second,
 		trials: map[string][]trial{sectionPeers: trials(), sectionRelay: relayTrials()},
+		beside: neighbourly{rate: 5, lasts: time.Minute, limit: 100, times: 10, connections: 64},
 	}
 }
 
@@ -57,6 +59,7 @@ func small() scale {
 		anvil: 100, fleet: 2000, crew: 400,
 		crowds: []int{300, 3000}, herd: 500, idleFor: time.Second,
 		trials: map[string][]trial{sectionPeers: fewer(trials()), sectionRelay: fewer(relayTrials())},
+		beside: neighbourly{rate: 5, lasts: 10 * time.Second, limit: 100, times: 10, connections: 64},
 	}
 }
 

@@ -29,6 +29,8 @@ type goal struct {
 	AtMost  float64 `json:"atMost,omitempty"`
 	// Reach makes the yardstick the least.
 	Reach bool `json:"-"`
+	// Within makes so many times the yardstick the most.
+	Within float64 `json:"-"`
 }
 
 func (g goal) String() string {
@@ -79,6 +81,9 @@ func (r *row) add(f figure, v float64) {
 	r.figure, r.values, r.against = f, append(r.values, v), append(r.against, f.Against)
 	if r.Against = median(r.against); r.Goal.Reach {
 		r.Goal.AtLeast = r.Against
+	}
+	if r.Goal.Within > 0 {
+		r.Goal.AtMost = r.Goal.Within * r.Against
 	}
 }
 
@@ -172,12 +177,13 @@ type told struct {
 	Kept   string    `json:"kept,omitempty"`
 }
 
-func (s *sheet) json(w io.Writer, about machine, runs []shown) error {
+func (s *sheet) json(w io.Writer, about machine, runs []shown, besides []beside) error {
 	out := struct {
-		Machine machine `json:"machine"`
-		Figures []told  `json:"figures"`
-		Runs    []shown `json:"runs,omitempty"`
-	}{Machine: about, Runs: runs}
+		Machine machine  `json:"machine"`
+		Figures []told   `json:"figures"`
+		Runs    []shown  `json:"runs,omitempty"`
+		Besides []beside `json:"neighbours,omitempty"`
+	}{Machine: about, Runs: runs, Besides: besides}
 	for _, r := range s.ordered() {
 		t := told{figure: r.figure, Median: median(r.values), Values: r.values}
 		if t.Kept = r.Goal.kept(t.Median); r.Against != 0 {
