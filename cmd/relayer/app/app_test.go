@@ -152,18 +152,21 @@ func TestWanted(t *testing.T) {
 		intent.Demand{From: intent.From{Pool: "away"}, Key: key(3), Waiting: 1},
 		intent.Demand{From: intent.From{Pool: "none"}, Key: key(4), Waiting: 1},
 	)
-	want := []chain.Sequence{{Chain: onTempo, Sender: alice, Key: *key(1)}}
-	if diff := cmp.Diff(want, c.wanted(demand)); diff != "" {
-		t.Error(diff)
+	demand[2].First, demand[3].First = 7, 5
+	demand = append(demand, intent.Demand{From: signer(alice), Key: key(1), Client: "shop", First: 9, Waiting: 1})
+	of1 := chain.Sequence{Chain: onTempo, Sender: alice, Key: *key(1)}
+	want := []laneDemand{{id: of1, first: 5}, {id: of1, client: "shop", first: 9}}
+	if got := c.wanted(demand); !slices.Equal(want, got) {
+		t.Errorf("%v, not %v", got, want)
 	}
 	var of []chain.Address
 	for n := range byte(64) {
 		demand := []intent.Demand{{From: intent.From{Pool: "hot"}, Key: key(n + 1), Waiting: 1}}
 		lanes := c.wanted(demand)
-		if len(lanes) != 1 || !slices.Contains(c.signers, lanes[0].Sender) || cmp.Diff(lanes, c.wanted(demand)) != "" {
+		if len(lanes) != 1 || !slices.Contains(c.signers, lanes[0].id.Sender) || !slices.Equal(lanes, c.wanted(demand)) {
 			t.Fatalf("key %d: %v", n+1, lanes)
 		}
-		of = append(of, lanes[0].Sender)
+		of = append(of, lanes[0].id.Sender)
 	}
 	if !slices.Contains(of, alice) || !slices.Contains(of, bob) {
 		t.Error("all keys are one signer's")

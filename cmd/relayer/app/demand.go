@@ -16,6 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
 )
 
 // protocolKey is the nonce key that every account has on every chain.
@@ -25,17 +26,11 @@ var protocolKey chain.NonceKey //nolint:gochecknoglobals // a constant, if array
 // may take reading all of them: one part in so many.
 const demandShare = 20
 
-// onDemand is a lane that runs because an intent has asked for its nonce key.
-type onDemand struct {
-	stop   context.CancelFunc
-	wanted time.Time // last
-}
-
 // follow runs lanes of other nonce keys than 0 for as long as intents ask for them, and
 // a while longer, but not before all that has landed in them is final: a lane that is not
 // held learns nothing of what has become of its nonces, and tells nobody of a fork.
 func (r *relay) follow(ctx context.Context, c *served) {
-	open := map[chain.Sequence]*onDemand{}
+	open := heldLanes{most: r.settings.Lane.Extra, share: r.settings.Lane.PerClient(), lanes: map[chain.Sequence]*heldLane{}}
 	var running sync.WaitGroup
 	defer running.Wait()
 	var look time.Time // for lanes that nothing asks for, not before that
@@ -50,33 +45,29 @@ func (r *relay) follow(ctx context.Context, c *served) {
 		r.waiting(c.Chain, demand)
 		now := r.in.Ports.Now()
 		next = max(r.settings.Lane.Poll, demandShare*now.Sub(began))
-		lanes := c.wanted(demand)
+		wanted := c.wanted(demand)
 		if !now.Before(look) {
-			landed, err := c.landed(ctx, r.in.Ports.Storage.Board, func(id chain.Sequence) bool { return open[id] != nil })
+			landed, err := c.landed(ctx, r.in.Ports.Storage.Board, func(id chain.Sequence) bool { return open.lanes[id] != nil })
 			if err != nil {
 				r.log.Debug("what has landed was not read", "chain", c.Chain, "err", err)
 			}
-			left, err := c.left(ctx, r.in.Store, &kept, func(id chain.Sequence) bool { return open[id] != nil })
+			left, err := c.left(ctx, r.in.Store, &kept, func(id chain.Sequence) bool { return open.lanes[id] != nil })
 			if err != nil {
 				r.log.Debug("which nonces were left was not read", "chain", c.Chain, "err", err)
 			}
-			lanes = slices.Concat(lanes, landed, left)
+			for _, id := range slices.Concat(landed, left) {
+				wanted = append(wanted, laneDemand{id: id, unfinished: true})
+			}
 			look = now.Add(max(r.settings.Lane.Poll, demandShare*r.in.Ports.Now().Sub(now)))
 		}
-		for _, id := range lanes {
-			if held := open[id]; held != nil {
-				held.wanted = now
-				continue
-			}
-			if len(open) >= r.settings.Lane.Extra {
-				break
-			}
+		open.want(wanted, now)
+		for _, d := range open.next(wanted, r.evicting(ctx, c, &open, now)) {
 			working, stop := context.WithCancel(ctx)
-			open[id] = &onDemand{stop, now}
-			running.Go(func() { r.work(working, c.lane(id.Sender, id.Key)) })
+			open.lanes[d.id] = &heldLane{stop: stop, client: d.client, wanted: now}
+			running.Go(func() { r.work(working, c.lane(d.id.Sender, d.id.Key)) })
 		}
-		for _, id := range slices.SortedFunc(maps.Keys(open), inOrder) {
-			held := open[id]
+		for _, id := range slices.SortedFunc(maps.Keys(open.lanes), inOrder) {
+			held := open.lanes[id]
 			if now.Sub(held.wanted) <= r.settings.Lane.Linger {
 				continue
 			}
@@ -85,8 +76,9 @@ func (r *relay) follow(ctx context.Context, c *served) {
 				continue
 			}
 			held.stop()
-			delete(open, id)
+			delete(open.lanes, id)
 		}
+		r.metrics.Quota(figures.LanesQuota, c.Chain.String(), open.fullest(), r.settings.Lane.PerClient())
 	}
 }
 
@@ -173,18 +165,23 @@ func (r *relay) waiting(on chain.ID, demand []intent.Demand) {
 	r.metrics.Waiting(on.String(), waiting, assigned)
 }
 
-// wanted are the lanes of other nonce keys than 0 that intents ask for and this process
-// has the key of.
-func (c *served) wanted(demand []intent.Demand) (lanes []chain.Sequence) {
+// wanted lists the lanes of other nonce keys than 0 that clients' intents ask for and this
+// process has the key of.
+func (c *served) wanted(demand []intent.Demand) (lanes []laneDemand) {
+	at := map[laneDemand]int{} // without the position
 	for _, d := range demand {
 		if d.Key == nil || *d.Key == protocolKey {
 			continue
 		}
 		if signer, ok := c.chosen(d.From, *d.Key); ok {
-			id := chain.Sequence{Chain: c.Chain, Sender: signer, Key: *d.Key}
-			if !slices.Contains(lanes, id) {
-				lanes = append(lanes, id)
+			of := laneDemand{id: chain.Sequence{Chain: c.Chain, Sender: signer, Key: *d.Key}, client: d.Client}
+			i, known := at[of]
+			if !known {
+				i, at[of] = len(lanes), len(lanes)
+				of.first = d.First
+				lanes = append(lanes, of)
 			}
+			lanes[i].first = min(lanes[i].first, d.First)
 		}
 	}
 	return lanes

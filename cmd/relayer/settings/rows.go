@@ -111,6 +111,8 @@ func (d *draft) lanes() []config.Row {
 		config.DurationRow("lane.linger", &l.Linger, 10*m, sec, 24*time.Hour,
 			"A lane of another nonce key than 0 is opened when an intent asks for it, and given up when none has for so long and all that has landed in it is final."),
 		config.NumberRow("lane.extra", &l.Extra, 1000, 0, 10_000,
-			"How many such lanes one replica holds at once, at most; further intents wait."),
+			"How many such lanes one replica holds at once on a chain, at most; further intents wait. A lane that no intent asks for is given up at once for another one that is asked for, if all that has landed in it is final."),
+		config.NumberRow("lane.extra-share", &l.Share, 25, 1, 100,
+			"How many percent of `lane.extra` are one client's at most, at least one lane. Its intents for further nonce keys wait until one of its lanes is free. Without API keys all lanes are everybody's."),
 	}
 }

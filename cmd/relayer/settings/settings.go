@@ -59,7 +59,11 @@ type Lane struct {
 	Leases Leases
 	Linger time.Duration // a lane that was opened on demand is held so long without any
 	Extra  int           // lanes on demand that this process holds at once, at most
+	Share  int           // percent of them that one client's intents hold, at most
 }
+
+// PerClient is how many lanes on demand one client's intents hold at most.
+func (l Lane) PerClient() int { return max(l.Extra*l.Share/100, min(l.Extra, 1)) }
 
 // Leases is who says which replica works on a lane.
 type Leases string

@@ -1,0 +1,192 @@
+package app
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// laneDemand is a lane of another nonce key than 0 that a client's intents ask for.
+type laneDemand struct {
+	id     chain.Sequence
+	client string
+	first  event.Position // of the earliest of these intents
+	// unfinished means that no intent asks for the lane, and that something in it is open: it
+	// is no client's.
+	unfinished bool
+}
+
+// heldLane is a lane that runs because of a laneDemand.
+type heldLane struct {
+	stop   context.CancelFunc
+	client string    // that the lane counts for
+	wanted time.Time // last
+	looked time.Time // when it was last asked whether it can be evicted
+	idle   bool      // nobody wants it now
+}
+
+// heldLanes are the lanes of other nonce keys than 0 that this process holds. Clients share
+// them: each has at most share of them. A lane that is idle and settled is evicted for
+// another one that is wanted.
+type heldLanes struct {
+	most, share int
+	lanes       map[chain.Sequence]*heldLane
+}
+
+// limit is how many lanes a client can have. Without API keys everybody is the client without
+// a name, which has nobody to share with.
+func (h *heldLanes) limit(d laneDemand) int {
+	if d.unfinished || d.client == "" {
+		return h.most
+	}
+	return min(h.share, h.most)
+}
+
+// want notes which lanes are wanted now. A lane counts for the client that it was opened for,
+// until only others want it.
+func (h *heldLanes) want(wanted []laneDemand, now time.Time) {
+	by := map[chain.Sequence][]laneDemand{}
+	for _, d := range wanted {
+		by[d.id] = append(by[d.id], d)
+	}
+	for id, held := range h.lanes {
+		demands := by[id]
+		if held.idle = len(demands) == 0; held.idle {
+			continue
+		}
+		held.wanted = now
+		if !slices.ContainsFunc(demands, func(d laneDemand) bool { return d.client == held.client }) {
+			held.client = slices.MinFunc(demands, byFirst).client
+		}
+	}
+}
+
+func byFirst(a, b laneDemand) int {
+	return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(a.first, b.first), cmp.Compare(a.client, b.client), bytes.Compare(a.id.Sender[:], b.id.Sender[:]), bytes.Compare(a.id.Key[:], b.id.Key[:]))
+}
+
+// last is 1 for the lanes that come behind those that intents ask for.
+func last(d laneDemand) int {
+	if d.unfinished {
+		return 1
+	}
+	return 0
+}
+
+// next evicts lanes as far as has to be, and lists which are to be opened: the client with the
+// fewest lanes comes first, and of its lanes the one whose intents have waited longest. Evicts
+// reports whether nothing is open in an idle lane.
+func (h *heldLanes) next(wanted []laneDemand, evicts func(chain.Sequence) bool) (opens []laneDemand) {
+	count, waiting := map[string]int{}, map[string][]laneDemand{}
+	for _, held := range h.lanes {
+		count[held.client]++
+	}
+	for _, d := range wanted {
+		if h.lanes[d.id] == nil {
+			waiting[d.client] = append(waiting[d.client], d)
+		}
+	}
+	for _, of := range waiting {
+		slices.SortFunc(of, byFirst)
+	}
+	total, begun := len(h.lanes), map[chain.Sequence]bool{}
+	for len(waiting) > 0 {
+		d := h.turn(waiting, count)
+		if waiting[d.client] = waiting[d.client][1:]; len(waiting[d.client]) == 0 {
+			delete(waiting, d.client)
+		}
+		if begun[d.id] {
+			continue
+		}
+		own := count[d.client] >= h.limit(d)
+		if own || total >= h.most {
+			from, ok := h.evict(d.client, own, count, evicts)
+			if !ok {
+				delete(waiting, d.client)
+				continue
+			}
+			count[from]--
+			total--
+		}
+		begun[d.id] = true
+		count[d.client]++
+		total++
+		opens = append(opens, d)
+	}
+	return opens
+}
+
+// turn is the demand that comes next.
+func (h *heldLanes) turn(waiting map[string][]laneDemand, count map[string]int) (next laneDemand) {
+	found := false
+	for client, of := range waiting {
+		if !found || cmp.Or(cmp.Compare(count[client], count[next.client]), byFirst(of[0], next)) < 0 {
+			next, found = of[0], true
+		}
+	}
+	return next
+}
+
+// evict ends a lane that is idle and settled: the client's own if it has as many as it may,
+// otherwise one of the client that has most. Of these it ends the one that has been idle for
+// longest. It returns the client that has one less.
+func (h *heldLanes) evict(client string, own bool, count map[string]int, evicts func(chain.Sequence) bool) (from string, ok bool) {
+	var idle []chain.Sequence
+	for id, held := range h.lanes {
+		if held.idle && (!own || held.client == client) {
+			idle = append(idle, id)
+		}
+	}
+	slices.SortFunc(idle, func(a, b chain.Sequence) int {
+		x, y := h.lanes[a], h.lanes[b]
+		return cmp.Or(cmp.Compare(count[y.client], count[x.client]), x.wanted.Compare(y.wanted), inOrder(a, b))
+	})
+	for _, id := range idle {
+		if evicts(id) {
+			held := h.lanes[id]
+			held.stop()
+			delete(h.lanes, id)
+			return held.client, true
+		}
+	}
+	return "", false
+}
+
+const (
+	// evictLooks bounds how many idle lanes are looked at in one round, as each takes a read of
+	// the log; evictEvery is how many rounds pass before the same one is looked at again.
+	evictLooks = 64
+	evictEvery = 5
+)
+
+// evicting returns what reports whether nothing is open in an idle lane, for one round.
+func (r *relay) evicting(ctx context.Context, c *served, h *heldLanes, now time.Time) func(chain.Sequence) bool {
+	looks := 0
+	return func(id chain.Sequence) bool {
+		held := h.lanes[id]
+		if looks == evictLooks || now.Sub(held.looked) < evictEvery*r.settings.Lane.Poll {
+			return false
+		}
+		looks++
+		held.looked = now
+		settled, err := c.settled(ctx, id)
+		return err == nil && settled
+	}
+}
+
+// fullest is how many lanes the client with a name has that has most.
+func (h *heldLanes) fullest() (most int) {
+	count := map[string]int{}
+	for _, held := range h.lanes {
+		if held.client != "" {
+			count[held.client]++
+			most = max(most, count[held.client])
+		}
+	}
+	return most
+}

@@ -1,0 +1,122 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// laneOf is a client's n-th lane.
+func laneOf(client string, n int) chain.Sequence {
+	id := chain.Sequence{Chain: onTempo, Key: chain.NonceKey{30: byte(n >> 8), 31: byte(n)}}
+	copy(id.Key[:], client)
+	return id
+}
+
+func asking(client string, from, to int, first event.Position) (all []laneDemand) {
+	for n := from; n < to; n++ {
+		all = append(all, laneDemand{id: laneOf(client, n), client: client, first: first + event.Position(n)})
+	}
+	return all
+}
+
+// laneHall opens and evicts lanes as follow does.
+type laneHall struct {
+	heldLanes
+	now     time.Time
+	busy    map[chain.Sequence]bool // something in it is open
+	stopped []chain.Sequence
+}
+
+func newLaneHall(most, share int) *laneHall {
+	return &laneHall{heldLanes: heldLanes{most: most, share: share, lanes: map[chain.Sequence]*heldLane{}}, now: time.Unix(1, 0), busy: map[chain.Sequence]bool{}}
+}
+
+// round tells what is wanted, and returns the lanes that are opened.
+func (h *laneHall) round(wanted ...laneDemand) (opened []string) {
+	h.now = h.now.Add(time.Second)
+	h.want(wanted, h.now)
+	for _, d := range h.next(wanted, func(id chain.Sequence) bool { return !h.busy[id] }) {
+		h.lanes[d.id] = &heldLane{client: d.client, wanted: h.now, stop: func() { h.stopped = append(h.stopped, d.id) }}
+		opened = append(opened, fmt.Sprint(d.client, d.id.Key[31]))
+	}
+	return opened
+}
+
+// A client whose intents ask for more lanes than there are, before anybody else does, leaves
+// lanes to another client, whose intents do not wait for any of its lanes to end.
+func TestCrowdOfLanesKeepsNobodyWaiting(t *testing.T) {
+	h := newLaneHall(8, 2)
+	crowd := asking("crowd", 0, 100, 1)
+	if got := h.round(crowd...); !slices.Equal(got, []string{"crowd0", "crowd1"}) {
+		t.Fatalf("opened %v", got)
+	}
+	if got := h.round(append(crowd, asking("victim", 0, 3, 1000)...)...); !slices.Equal(got, []string{"victim0", "victim1"}) {
+		t.Errorf("opened %v", got)
+	}
+	if h.fullest() != 2 || len(h.stopped) != 0 {
+		t.Errorf("one has %d lanes, %v are evicted", h.fullest(), h.stopped)
+	}
+}
+
+// Lanes that are idle and settled are evicted for those who wait, at once.
+func TestIdleLanesAreEvicted(t *testing.T) {
+	h := newLaneHall(4, 3)
+	h.round(asking("crowd", 0, 3, 1)...)
+	h.busy[laneOf("crowd", 0)] = true
+	// Nothing asks for its first two any more, and it asks for a fourth and a fifth.
+	if got := h.round(asking("crowd", 2, 5, 1)...); !slices.Equal(got, []string{"crowd3"}) {
+		t.Errorf("opened %v", got)
+	}
+	if !slices.Equal(h.stopped, []chain.Sequence{laneOf("crowd", 1)}) {
+		t.Errorf("evicted %v", h.stopped)
+	}
+	// The last lane is another's, and for its second one no lane is idle.
+	if got := h.round(append(asking("crowd", 2, 4, 1), asking("victim", 0, 2, 9)...)...); !slices.Equal(got, []string{"victim0"}) {
+		t.Errorf("opened %v", got)
+	}
+	delete(h.busy, laneOf("crowd", 0))
+	if got := h.round(append(asking("crowd", 2, 4, 1), asking("victim", 0, 2, 9)...)...); !slices.Equal(got, []string{"victim1"}) {
+		t.Errorf("opened %v", got)
+	}
+}
+
+// Everybody is one client without API keys, and has all lanes. What is unfinished in lanes
+// that nothing asks for is finished, behind clients' intents.
+func TestLanesOfEverybody(t *testing.T) {
+	h := newLaneHall(4, 1)
+	unfinished := laneDemand{id: laneOf("old", 1), unfinished: true}
+	if got := h.round(append(asking("", 0, 3, 1), unfinished)...); len(got) != 4 {
+		t.Errorf("opened %v", got)
+	}
+	if h.fullest() != 0 {
+		t.Errorf("a client has %d", h.fullest())
+	}
+}
+
+// A lane that two clients ask for is opened once, and counts for one of them as long as that
+// one asks for it.
+func TestLaneOfTwoClients(t *testing.T) {
+	h := newLaneHall(4, 1)
+	id := laneOf("a", 1)
+	a, b := laneDemand{id: id, client: "a", first: 1}, laneDemand{id: id, client: "b", first: 2}
+	if got := h.round(b, a); !slices.Equal(got, []string{"a1"}) {
+		t.Errorf("opened %v", got)
+	}
+	h.round(a, b)
+	if held := h.lanes[id]; held.client != "a" || held.idle {
+		t.Errorf("%+v", held)
+	}
+	h.round(b)
+	if held := h.lanes[id]; held.client != "b" {
+		t.Errorf("%+v", held)
+	}
+	h.round()
+	if held := h.lanes[id]; !held.idle {
+		t.Errorf("%+v", held)
+	}
+}
