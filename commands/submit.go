@@ -208,6 +208,7 @@ func (s *Submit) accepted(t chain.Signed, raw []byte, client string) tx.Accepted
 		EligibleAt: max(t.Window.After, uint64(now.Unix())),
 		Bytes:      len(raw), RawHash: chain.Keccak(raw), Client: client, At: now,
 	}
+	a.Authorized = t.Authorized && (t.AuthorizedUntil == 0 || t.AuthorizedUntil > uint64(max(now.Unix(), 0)))
 	if window := uint64(s.ExpiringWindow / time.Second); t.NonceKey.IsExpiring() && t.Window.Before > window {
 		a.EligibleAt = max(a.EligibleAt, t.Window.Before-window)
 	}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/group"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
@@ -97,7 +96,7 @@ func (g *Grouper) joining(ctx context.Context, recorded event.Recorded) (j joini
 	j.cause = recorded
 	switch e := e.(type) {
 	case tx.Accepted:
-		if e.Group == nil || e.Signature == chain.Keychain {
+		if e.Group == nil || e.Claims() {
 			return j, false, nil
 		}
 		t = e
@@ -107,6 +106,9 @@ func (g *Grouper) joining(ctx context.Context, recorded event.Recorded) (j joini
 			return j, false, err
 		}
 		t = r.State.Accepted
+		if t.Group == nil { // its sender was claimed, and it is in no group
+			return j, false, nil
+		}
 		j.member.AccessKey, j.member.Confirmed = t.AccessKey, &e.Block
 	default:
 		return j, false, nil

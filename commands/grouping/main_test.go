@@ -178,7 +178,7 @@ func (w *world) Claims(ctx context.Context, _ chain.ID, after event.Position, li
 			if err != nil {
 				return nil, err
 			}
-			if a := loaded.State.Accepted; loaded.State.GroupPending() && len(claims) < limit {
+			if a := loaded.State.Accepted; loaded.State.Claimed() && len(claims) < limit {
 				claims = append(claims, tx.Claim{Chain: id, Hash: hash, Key: chain.AccessKey{Account: a.Sender, Key: *a.AccessKey}, Position: r.Position})
 			}
 		}

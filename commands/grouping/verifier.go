@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Claims lists a chain's transactions whose group is pending, in the order of
+// Claims lists a chain's transactions whose sender is only claimed, in the order of
 // their acceptance and after a position, at most limit. It may lag, and show what
 // is no longer pending.
 type Claims interface {
@@ -157,7 +157,7 @@ func (r *round) settle(ctx context.Context, claim tx.Claim, grant chain.Grant, h
 	s := loaded.State
 	var c tx.Command
 	switch executed := s.Verdict == tx.StatusExecuted; {
-	case !s.GroupPending(), !executed && (s.Canceled || s.Settled()):
+	case !s.Claimed(), !executed && (s.Canceled || s.Settled()):
 		return nil
 	case executed: // which the chain would not have done without the key's grant
 		c = tx.ConfirmGroup{Block: s.Block, At: r.Now()}

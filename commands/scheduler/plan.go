@@ -18,7 +18,8 @@ func Plan(schedule tx.Schedule, lead time.Duration, id chain.ID, hash chain.Hash
 	case tx.Accepted:
 		c.Open = &tx.Work{
 			Chain: e.Chain, Hash: e.Hash, Sender: e.Sender, NonceKey: e.NonceKey, Nonce: e.Nonce,
-			Account: tx.AccountOf(e), Client: e.Client, EligibleAt: e.Opens(), ExpiresAt: e.Window.Before,
+			Account: tx.AccountOf(e), Client: e.Client, Bytes: e.Bytes, Claimed: e.Claims(),
+			EligibleAt: e.Opens(), ExpiresAt: e.Window.Before,
 			Phase: tx.Open, NextAt: tx.FirstDue(e.Opens(), lead, recorded),
 		}
 	case tx.Broadcast:
@@ -51,7 +52,9 @@ func Plan(schedule tx.Schedule, lead time.Duration, id chain.ID, hash chain.Hash
 		c.Watch = true
 	case tx.FinalityViolated, tx.Retired:
 		c.Close = true
-	case tx.Resubmitted, tx.PayloadErased, tx.GroupDoubted, tx.GroupConfirmed:
+	case tx.GroupConfirmed:
+		c.Confirm = true
+	case tx.Resubmitted, tx.PayloadErased, tx.GroupDoubted:
 		return c, false
 	default:
 		panic(fmt.Sprintf("scheduler: unknown event %T", e))

@@ -27,7 +27,7 @@ func (r *run) read(ctx context.Context, b block) error {
 	hashes, ours := make([]chain.Hash, len(rows)), map[chain.Sequence]uint64{}
 	for i, row := range rows {
 		hashes[i] = row.Hash
-		if s := row.Sequence(); !s.Key.IsExpiring() {
+		if s := row.Named(); !s.Key.IsExpiring() {
 			ours[s] = max(ours[s], row.Nonce+1)
 			used[s] = max(used[s], ours[s])
 		}
@@ -82,15 +82,15 @@ func (r *run) outrun(ctx context.Context, at chain.Block, used, sure map[chain.S
 	used, err = r.makeSure(ctx, at, rivals, used, sure)
 	if err == nil {
 		err = each(rivals, func(row tx.Work) error {
-			if used[row.Sequence()] <= row.Nonce {
+			if used[row.Named()] <= row.Nonce {
 				return nil
 			}
-			return r.settle(ctx, row.Hash, at, tx.SeeNonce{Block: at, Current: used[row.Sequence()], At: r.Now()})
+			return r.settle(ctx, row.Hash, at, tx.SeeNonce{Block: at, Current: used[row.Named()], At: r.Now()})
 		})
 	}
 	if err != nil || full {
 		for _, row := range rivals {
-			left = append(left, row.Sequence())
+			left = append(left, row.Named())
 		}
 		if err != nil {
 			return left, err
@@ -105,7 +105,7 @@ func (r *run) outrun(ctx context.Context, at chain.Block, used, sure map[chain.S
 func (r *run) makeSure(ctx context.Context, at chain.Block, rivals []tx.Work, used, sure map[chain.Sequence]uint64) (map[chain.Sequence]uint64, error) {
 	var doubted []chain.Sequence
 	for _, row := range rivals {
-		if s := row.Sequence(); sure[s] <= row.Nonce && !slices.Contains(doubted, s) {
+		if s := row.Named(); sure[s] <= row.Nonce && !slices.Contains(doubted, s) {
 			doubted = append(doubted, s)
 		}
 	}

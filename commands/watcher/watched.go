@@ -48,7 +48,7 @@ func (r *run) readWatched(ctx context.Context, tip chain.Block) error {
 	}
 	var sequences []chain.Sequence
 	for _, row := range rows {
-		if s := row.Sequence(); !s.Key.IsExpiring() && !slices.Contains(sequences, s) {
+		if s := row.Named(); !s.Key.IsExpiring() && !slices.Contains(sequences, s) {
 			sequences = append(sequences, s)
 		}
 	}

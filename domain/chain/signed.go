@@ -38,12 +38,16 @@ type Signed struct {
 	AccessKey *Address // the key that signed, for Keychain
 	// AccessKind is what kind of signature the access key made, for Keychain.
 	AccessKind SignatureKind
-	FeePayer   *Address // set when somebody else signed to pay
-	FeeToken   *Address
-	NonceKey   NonceKey
-	Nonce      uint64
-	Window     Window
-	Gas        uint64
+	// Authorized: the transaction carries an authorization of AccessKey that the sender's
+	// own key signed. It ends at AuthorizedUntil (Unix seconds, 0 never).
+	Authorized      bool
+	AuthorizedUntil uint64
+	FeePayer        *Address // set when somebody else signed to pay
+	FeeToken        *Address
+	NonceKey        NonceKey
+	Nonce           uint64
+	Window          Window
+	Gas             uint64
 	// Fees per gas: GasPrice for types 0 and 1, the other two for the rest.
 	GasPrice, MaxFee, MaxPriorityFee *uint256.Int
 	Calls                            []Call

@@ -78,9 +78,9 @@ func (l *life) sendable() bool {
 	return !l.canceled && !l.refused && l.verdict == tx.StatusAbsent && !l.violated
 }
 
-// pending reports whether the group is only claimed.
+// pending reports whether the sender, and with it any group, is only claimed.
 func (l *life) pending() bool {
-	return l.accepted.Group != nil && l.accepted.Signature == chain.Keychain && !l.confirmed
+	return l.accepted.Signature == chain.Keychain && !l.accepted.Authorized && !l.confirmed
 }
 
 // due is when the first attempt is due, by the clocks of log and chain.
@@ -106,7 +106,7 @@ type ended struct {
 	grouped         bool // it is of a group
 	joined          bool
 	acked           bool
-	pending         bool // its group is only claimed
+	pending         bool // its sender is only claimed
 }
 
 // lane is a nonce of a sequence, in short: a digest.
@@ -174,7 +174,7 @@ func (j *Judge) live(l *life, r event.Recorded, e tx.Event) {
 // claimed is P25 for what the chain says about an access key: nothing once it is clear.
 func (j *Judge) claimed(l *life, r event.Recorded) {
 	if l.known && !l.pending() {
-		j.broken(P25, r.Stream, r.Position, "%s, though its group is not a claim", r.Name)
+		j.broken(P25, r.Stream, r.Position, "%s, though its sender is not a claim", r.Name)
 	}
 }
 
@@ -213,7 +213,7 @@ func (j *Judge) after(p ended, key Key, r event.Recorded, e tx.Event) ended {
 		}
 	case tx.GroupDoubted, tx.GroupConfirmed:
 		if !p.pending {
-			j.broken(P25, r.Stream, r.Position, "%s, though its group is not a claim", r.Name)
+			j.broken(P25, r.Stream, r.Position, "%s, though its sender is not a claim", r.Name)
 		}
 		if _, yes := e.(tx.GroupConfirmed); yes {
 			p.pending = false

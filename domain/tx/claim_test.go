@@ -18,6 +18,7 @@ func TestClaimedGroup(t *testing.T) {
 	confirm := ConfirmGroup{blockAt(8, "main"), epoch}
 	grouped := func(a *Accepted) { a.Group = &chain.GroupID{3} }
 	ungrouped := func(a *Accepted) { claimed(a); a.Group = nil }
+	authorized := func(a *Accepted) { claimed(a); a.Authorized = true }
 	for _, c := range []struct {
 		name    string
 		given   []Command
@@ -28,7 +29,8 @@ func TestClaimedGroup(t *testing.T) {
 	}{
 		{"signed by the sender", []Command{accept(grouped)}, 1, false, true, ""},
 		{"claimed", []Command{accept(claimed)}, 1, true, false, ""},
-		{"claimed without a group", []Command{accept(ungrouped), doubt("unknown"), confirm}, 1, false, false, ""},
+		{"claimed without a group", []Command{accept(ungrouped), doubt("unknown"), confirm}, 3, false, false, ""},
+		{"authorized in the same bytes", []Command{accept(authorized), doubt("unknown"), confirm}, 1, false, true, ""},
 		{"nothing to confirm", []Command{accept(grouped), doubt("unknown"), confirm}, 1, false, true, ""},
 		{"doubted", []Command{accept(claimed), doubt("unknown"), doubt("unknown")}, 2, true, false, "unknown"},
 		{"doubted for another reason", []Command{accept(claimed), doubt("unknown"), doubt("revoked")}, 3, true, false, "revoked"},

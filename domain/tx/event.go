@@ -22,6 +22,7 @@ type Accepted struct {
 	Sender     chain.Address       `json:"sender"`
 	Signature  chain.SignatureKind `json:"signature"`
 	AccessKey  *chain.Address      `json:"accessKey,omitempty"`
+	Authorized bool                `json:"authorized,omitempty"` // the sender's own key signed for AccessKey in the same bytes
 	FeePayer   *chain.Address      `json:"feePayer,omitempty"`
 	NonceKey   chain.NonceKey      `json:"nonceKey"`
 	Nonce      uint64              `json:"nonce"`
@@ -126,7 +127,7 @@ type CanceledLocally struct {
 }
 
 // GroupDoubted: the chain does not say that the access key may sign in the sender's
-// name, so that the sender, and with it the group, is only claimed. It is asked again.
+// name, so that the sender, and with it any group, is only claimed. It is asked again.
 type GroupDoubted struct {
 	Reason string      `json:"reason"`
 	Block  chain.Block `json:"block"` // at which the chain was asked
@@ -134,7 +135,7 @@ type GroupDoubted struct {
 }
 
 // GroupConfirmed: at this block the access key may sign in the sender's name, or
-// the transaction is in it. The group is its own.
+// the transaction is in it. The sender is its own, and so is any group.
 type GroupConfirmed struct {
 	Block chain.Block `json:"block"`
 	At    time.Time   `json:"at"`

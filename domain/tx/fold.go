@@ -47,6 +47,7 @@ type Fold struct {
 	waiting map[chain.Sequence][]*folded // rows at hand that wait for a nonce
 	opened  int
 	dropped []Row
+	used    map[string]Usage
 	shifted map[chain.Sequence]bool
 	woken   map[chain.Sequence]bool
 }
@@ -54,6 +55,7 @@ type Fold struct {
 // folded is a row at hand.
 type folded struct {
 	Row
+	was    Work // as the store has it
 	opened int  // its place among the rows that were opened; 0 when the store has it
 	dirty  bool // it differs from what is in the store
 }
@@ -68,13 +70,15 @@ type Folded struct {
 	// Woken are the sequences in which a nonce was used: their rows that wait for a
 	// nonce and were not at hand are due now.
 	Woken []chain.Sequence
+	// Used is what each client uses more than before, or less.
+	Used map[string]Usage
 }
 
 // NewFold begins a fold at a time.
 func NewFold(clock Clock) *Fold {
 	return &Fold{
 		clock: clock, rows: map[Ref]*folded{}, waiting: map[chain.Sequence][]*folded{},
-		shifted: map[chain.Sequence]bool{}, woken: map[chain.Sequence]bool{},
+		shifted: map[chain.Sequence]bool{}, woken: map[chain.Sequence]bool{}, used: map[string]Usage{},
 	}
 }
 
@@ -92,7 +96,7 @@ func Refs(changes []Change) []Ref {
 
 // Load takes in a row as the store has it.
 func (f *Fold) Load(r Row) {
-	row := &folded{Row: r}
+	row := &folded{Row: r, was: r.Work}
 	f.rows[Ref{r.Chain, r.Hash}] = row
 	if r.WaitNonce != 0 {
 		f.waiting[r.Sequence()] = append(f.waiting[r.Sequence()], row)
@@ -127,10 +131,13 @@ func (f *Fold) Apply(c Change) {
 		}
 	case c.Watch:
 		f.enter(row, Watched, Verdict{})
+	case c.Confirm:
+		f.confirm(row)
 	case c.Close:
 		delete(f.rows, Ref{c.Chain, c.Hash})
 		if row.opened == 0 {
 			f.dropped = append(f.dropped, row.Row)
+			f.used[row.Client] = f.used[row.Client].Add(row.was.usage(), -1)
 		}
 		f.shift(row.Work)
 		f.wake(row.Work)
@@ -178,20 +185,36 @@ func (f *Fold) end(row *folded, phase Phase, v Verdict) {
 // enter changes a row's phase and verdict. Outside of open a row is not leased, parked
 // or set aside, and waits for nothing.
 func (f *Fold) enter(row *folded, phase Phase, v Verdict) {
-	if row.Phase == Open || phase == Open {
-		f.shift(row.Work)
-	}
+	f.shift(row.Work)
 	row.Phase, row.Verdict, row.Block, row.dirty = phase, v.Status, named(v.Block), true
+	f.shift(row.Work)
 	if phase != Open {
 		row.Holder, row.Until, row.Parked, row.HeldSince = "", time.Time{}, false, time.Time{}
 		row.WaitNonce, row.WaitSince = 0, time.Time{}
 	}
 }
 
-// shift notes that the edge of a row's sequence may have moved. The expiring key has no
-// window: nonces mean nothing to it.
+// confirm moves a row into the sequence that its bytes name. What it was found to wait for
+// is found anew.
+func (f *Fold) confirm(row *folded) {
+	if !row.Claimed {
+		return
+	}
+	f.shift(row.Work)
+	row.Claimed, row.dirty = false, true
+	f.shift(row.Work)
+	if row.WaitNonce != 0 {
+		row.WaitNonce, row.WaitSince = 0, time.Time{}
+		if row.NextAt.After(f.clock.Now) {
+			row.NextAt = f.clock.Now
+		}
+	}
+}
+
+// shift notes that the edge of the sequence of an open row may have moved. The expiring
+// key has no window: nonces mean nothing to it.
 func (f *Fold) shift(w Work) {
-	if !w.NonceKey.IsExpiring() {
+	if w.Phase == Open && !w.NonceKey.IsExpiring() {
 		f.shifted[w.Sequence()] = true
 	}
 }
@@ -199,7 +222,7 @@ func (f *Fold) shift(w Work) {
 // wake makes due the rows that wait for a nonce in the sequence of a row: those at hand
 // here, for later changes may move them on again, the others by Folded.Woken.
 func (f *Fold) wake(by Work) {
-	if by.NonceKey.IsExpiring() {
+	if by.NonceKey.IsExpiring() || by.Apart() {
 		return
 	}
 	f.woken[by.Sequence()] = true
@@ -213,15 +236,20 @@ func (f *Fold) wake(by Work) {
 // Folded returns what the changes so far come to.
 func (f *Fold) Folded() Folded {
 	out := Folded{Drop: f.dropped, Shifted: slices.SortedFunc(maps.Keys(f.shifted), bySequence), Woken: slices.SortedFunc(maps.Keys(f.woken), bySequence)}
+	used := maps.Clone(f.used)
 	var opened []*folded
 	for _, row := range f.rows {
 		switch {
 		case row.opened > 0:
 			opened = append(opened, row)
+			used[row.Client] = used[row.Client].Add(row.usage(), 1)
 		case row.dirty:
 			out.Update = append(out.Update, row.Row)
+			used[row.Client] = used[row.Client].Add(row.was.usage(), -1).Add(row.usage(), 1)
 		}
 	}
+	maps.DeleteFunc(used, func(_ string, u Usage) bool { return u == Usage{} })
+	out.Used = used
 	slices.SortFunc(opened, func(a, b *folded) int { return cmp.Compare(a.opened, b.opened) })
 	for _, row := range opened {
 		out.Insert = append(out.Insert, row.Row)

@@ -25,7 +25,7 @@ func samples() []Event {
 	receipt := chain.Receipt{Block: block, Index: 3, Status: 1, GasUsed: 50_000, EffectiveGasPrice: "20000000000", FeePayer: &payer, FeeToken: &key}
 	return []Event{
 		Accepted{
-			Chain: 42431, Hash: hash, Type: 0x76, Sender: chain.Address{1}, Signature: chain.Keychain, AccessKey: &key,
+			Chain: 42431, Hash: hash, Type: 0x76, Sender: chain.Address{1}, Signature: chain.Keychain, AccessKey: &key, Authorized: true,
 			FeePayer: &payer, NonceKey: chain.NonceKey{31: 5}, Nonce: 9, Group: &group,
 			Window: chain.Window{After: 1_800_000_000, Before: 1_800_003_600}, EligibleAt: 1_800_000_000,
 			Bytes: 212, RawHash: chain.Keccak([]byte("raw")), Client: "shop", At: at,

@@ -24,6 +24,9 @@ func scanAccepted(s *event.Scan) (a Accepted) {
 	s.Must(`"signature":`)
 	a.Signature = chain.SignatureKind(s.Text())
 	a.AccessKey = scanAddress(s, `"accessKey":`)
+	if s.Member(`"authorized":`) {
+		a.Authorized = s.Bool()
+	}
 	a.FeePayer = scanAddress(s, `"feePayer":`)
 	s.Must(`"nonceKey":`)
 	s.ShortHex(a.NonceKey[:])

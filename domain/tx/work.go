@@ -19,13 +19,17 @@ const (
 // Work is the due queue's row about one transaction. It follows from the log,
 // save Attempts, Note and SentAt, which are counters between two recorded facts.
 type Work struct {
-	Chain      chain.ID
-	Hash       chain.Hash
-	Sender     chain.Address
-	NonceKey   chain.NonceKey
-	Nonce      uint64
-	Account    Account
-	Client     string // that submitted it first: the queue gives each client its turn
+	Chain    chain.ID
+	Hash     chain.Hash
+	Sender   chain.Address
+	NonceKey chain.NonceKey
+	Nonce    uint64
+	Account  Account
+	Client   string // that submitted it first: the queue gives each client its turn
+	Bytes    int    // length of what was received
+	// Claimed: an access key signed, and neither the chain nor the account's own key has
+	// said that it may sign for Sender.
+	Claimed    bool
 	EligibleAt uint64 // Unix seconds
 	ExpiresAt  uint64 // Unix seconds, 0 never
 	Phase      Phase
@@ -48,9 +52,26 @@ type Work struct {
 	HeldSince time.Time
 }
 
-// Sequence is where the work's nonce counts.
-func (w Work) Sequence() chain.Sequence {
+// Named is the sequence that the signed bytes name.
+func (w Work) Named() chain.Sequence {
 	return chain.Sequence{Chain: w.Chain, Sender: w.Sender, Key: w.NonceKey}
+}
+
+// Sequence is where the row has its place: the sequence that the bytes name, unless the
+// sender is only claimed. Claimed rows of one client share a sequence that is no account's,
+// so that the named account's rows never wait for them. The expiring key makes no
+// sequence, and a block that holds the transaction has shown whose it is.
+func (w Work) Sequence() chain.Sequence {
+	if !w.Apart() {
+		return w.Named()
+	}
+	digest := chain.Keccak([]byte("watchtower: transactions whose sender is only claimed\n"), []byte(w.Client))
+	return chain.Sequence{Chain: w.Chain, Sender: chain.Address(digest[:20]), Key: chain.NonceKey(digest)}
+}
+
+// Apart reports whether the row has no place in the sequence that its bytes name.
+func (w Work) Apart() bool {
+	return w.Claimed && w.Verdict != StatusExecuted && !w.NonceKey.IsExpiring()
 }
 
 // Change is what one recorded fact means to the due queue. Exactly one of the
@@ -64,6 +85,7 @@ type Change struct {
 	Reopen   *Reopened  // the verdict is withdrawn
 	Seal     *Verdict   // phase Sealed
 	Watch    bool       // phase Watched
+	Confirm  bool       // the sender is no longer only claimed
 	Close    bool       // the row goes
 }
 

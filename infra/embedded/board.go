@@ -11,13 +11,18 @@ import (
 )
 
 // Rivals returns rows of these sequences, not sealed, with a nonce below the one
-// given, announced ones last.
+// given, announced ones last, and those that only claim to be of the sequence after the
+// others.
 func (w *Work) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error) {
 	return w.read(ctx, func(conn *sqlite.Conn, into *[]tx.Work) error {
-		for _, phases := range []string{"'open', 'watched'", "'announced'"} {
+		for _, kind := range []string{
+			"sender = ? AND nonce_key = ? AND phase IN ('open', 'watched')",
+			"named_sender = ? AND named_key = ? AND phase IN ('open', 'watched')",
+			"sender = ? AND nonce_key = ? AND phase = 'announced'",
+			"named_sender = ? AND named_key = ? AND phase = 'announced'",
+		} {
 			for s, nonce := range used {
-				err := rows(conn, into, `WHERE chain = ? AND sender = ? AND nonce_key = ?
-					AND phase IN (`+phases+`) AND nonce < ? LIMIT ?`,
+				err := rows(conn, into, `WHERE chain = ? AND `+kind+` AND nonce < ? LIMIT ?`,
 					int64(s.Chain), s.Sender[:], s.Key[:], ordered(nonce), int64(limit-len(*into)))
 				if err != nil || len(*into) >= limit {
 					return err
@@ -64,7 +69,7 @@ func (w *Work) Waiting(ctx context.Context, id chain.ID, limit int) ([]chain.Seq
 	return write(ctx, w.file, "look at who waits", func(conn *sqlite.Conn) (found []chain.Sequence, err error) {
 		known := map[chain.Sequence]bool{}
 		// Rows of one sequence lie together, for they were seen together.
-		err = query(conn, "SELECT sender, nonce_key FROM work WHERE chain = ? AND wait_nonce IS NOT NULL ORDER BY seen",
+		err = query(conn, "SELECT sender, nonce_key FROM work WHERE chain = ? AND wait_nonce IS NOT NULL AND named_sender IS NULL ORDER BY seen",
 			func(q *sqlite.Stmt) bool {
 				if len(found) >= limit {
 					return false
@@ -83,7 +88,7 @@ func (w *Work) Waiting(ctx context.Context, id chain.ID, limit int) ([]chain.Seq
 		now := w.now()
 		for _, s := range found {
 			err := exec(conn, `UPDATE work SET seen = ?4
-				WHERE chain = ?1 AND sender = ?2 AND nonce_key = ?3 AND wait_nonce IS NOT NULL`,
+				WHERE chain = ?1 AND sender = ?2 AND nonce_key = ?3 AND wait_nonce IS NOT NULL AND named_sender IS NULL`,
 				int64(id), s.Sender[:], s.Key[:], w.nextTurn(now))
 			if err != nil {
 				return nil, err

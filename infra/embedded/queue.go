@@ -76,31 +76,59 @@ func (a *applying) write(f tx.Folded, before map[chain.Sequence]tx.Edge) error {
 		}
 	}
 	for _, r := range f.Insert {
-		number, blockHash := blockOrNull(r.Block)
-		err := exec(a.conn, `INSERT INTO work (chain, hash, sender, nonce_key, nonce, eligible_at, expires_at, phase, verdict,
-				block_number, block_hash, next_at, attempts, note, sent_at, parked, wait_nonce, wait_since, account)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			int64(r.Chain), r.Hash[:], r.Sender[:], r.NonceKey[:], ordered(r.Nonce), ordered(r.EligibleAt), orNull(r.ExpiresAt),
-			string(r.Phase), string(r.Verdict), number, blockHash, micros(r.NextAt), int64(r.Attempts), r.Note,
-			microsOrNull(r.SentAt), parked(r, before), orNull(r.WaitNonce), microsOrNull(r.WaitSince), r.Account[:])
-		if err != nil {
+		if err := a.insert(r, before); err != nil {
 			return fmt.Errorf("%s: %w", r.Hash, err)
 		}
 	}
 	for _, r := range f.Update {
-		number, blockHash := blockOrNull(r.Block)
-		err := exec(a.conn, `UPDATE work SET phase = ?3, verdict = ?4, block_number = ?5, block_hash = ?6, next_at = ?7, parked = ?8,
-				attempts = ?9, note = ?10, sent_at = ?11, holder = ?12, lease_until = ?13, held_since = ?14,
-				wait_nonce = ?15, wait_since = ?16, seen = CASE WHEN ?15 IS NULL THEN NULL ELSE seen END
-			WHERE chain = ?1 AND hash = ?2`,
-			int64(r.Chain), r.Hash[:], string(r.Phase), string(r.Verdict), number, blockHash, micros(r.NextAt), parked(r, before),
-			int64(r.Attempts), r.Note, microsOrNull(r.SentAt), textOrNull(r.Holder), microsOrNull(r.Until), microsOrNull(r.HeldSince),
-			orNull(r.WaitNonce), microsOrNull(r.WaitSince))
-		if err != nil {
+		if err := a.update(r, before); err != nil {
 			return fmt.Errorf("%s: %w", r.Hash, err)
 		}
 	}
+	for client, more := range f.Used {
+		err := exec(a.conn, `INSERT INTO work_clients (client, waiting, bytes) VALUES (?1, ?2, ?3)
+			ON CONFLICT (client) DO UPDATE SET waiting = waiting + ?2, bytes = bytes + ?3`, client, more.Transactions, more.Bytes)
+		if err != nil {
+			return fmt.Errorf("client %q: %w", client, err)
+		}
+	}
 	return nil
+}
+
+func (a *applying) insert(r tx.Row, before map[chain.Sequence]tx.Edge) error {
+	number, blockHash := blockOrNull(r.Block)
+	s := r.Sequence()
+	namedSender, namedKey := namedOrNull(r.Work)
+	return exec(a.conn, `INSERT INTO work (chain, hash, sender, nonce_key, nonce, eligible_at, expires_at, phase, verdict,
+			block_number, block_hash, next_at, attempts, note, sent_at, parked, wait_nonce, wait_since, account,
+			client, bytes, claimed, named_sender, named_key)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		int64(r.Chain), r.Hash[:], s.Sender[:], s.Key[:], ordered(r.Nonce), ordered(r.EligibleAt), orNull(r.ExpiresAt),
+		string(r.Phase), string(r.Verdict), number, blockHash, micros(r.NextAt), int64(r.Attempts), r.Note,
+		microsOrNull(r.SentAt), parked(r, before), orNull(r.WaitNonce), microsOrNull(r.WaitSince), r.Account[:],
+		r.Client, int64(r.Bytes), bit(r.Claimed), namedSender, namedKey)
+}
+
+func (a *applying) update(r tx.Row, before map[chain.Sequence]tx.Edge) error {
+	number, blockHash := blockOrNull(r.Block)
+	s := r.Sequence()
+	namedSender, namedKey := namedOrNull(r.Work)
+	return exec(a.conn, `UPDATE work SET phase = ?3, verdict = ?4, block_number = ?5, block_hash = ?6, next_at = ?7, parked = ?8,
+			attempts = ?9, note = ?10, sent_at = ?11, holder = ?12, lease_until = ?13, held_since = ?14,
+			wait_nonce = ?15, wait_since = ?16, seen = CASE WHEN ?15 IS NULL THEN NULL ELSE seen END,
+			sender = ?17, nonce_key = ?18, claimed = ?19, named_sender = ?20, named_key = ?21
+		WHERE chain = ?1 AND hash = ?2`,
+		int64(r.Chain), r.Hash[:], string(r.Phase), string(r.Verdict), number, blockHash, micros(r.NextAt), parked(r, before),
+		int64(r.Attempts), r.Note, microsOrNull(r.SentAt), textOrNull(r.Holder), microsOrNull(r.Until), microsOrNull(r.HeldSince),
+		orNull(r.WaitNonce), microsOrNull(r.WaitSince), s.Sender[:], s.Key[:], bit(r.Claimed), namedSender, namedKey)
+}
+
+// namedOrNull is the sequence that a row's bytes name, where its own is another.
+func namedOrNull(w tx.Work) (sender, key any) {
+	if !w.Apart() {
+		return nil, nil
+	}
+	return w.Sender[:], w.NonceKey[:]
 }
 
 func blockOrNull(b chain.Block) (number, hash any) {
@@ -149,6 +177,10 @@ func parked(r tx.Row, before map[chain.Sequence]tx.Edge) int64 {
 	if edge, moved := before[r.Sequence()]; moved {
 		is = r.Phase == tx.Open && edge.Parks(r.Nonce)
 	}
+	return bit(is)
+}
+
+func bit(is bool) int64 {
 	if is {
 		return 1
 	}
@@ -213,7 +245,7 @@ func (w *Work) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx
 // tellWait says of a parked row that is due what it waits for: what the first of its
 // sequence waits for, or is.
 func tellWait(conn *sqlite.Conn, r *tx.Work, now time.Time) error {
-	if !r.Parked || r.WaitNonce != 0 || r.NextAt.After(now) {
+	if !r.Parked || r.WaitNonce != 0 || r.NextAt.After(now) || r.Apart() {
 		return nil
 	}
 	s := r.Sequence()

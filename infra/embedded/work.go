@@ -82,10 +82,11 @@ func timeAt(row *sqlite.Stmt, col int) time.Time {
 }
 
 const workColumns = `no, chain, hash, sender, nonce_key, nonce, eligible_at, expires_at, phase, verdict,
-	block_number, block_hash, next_at, attempts, note, sent_at, parked, wait_nonce, wait_since, account, held_since`
+	block_number, block_hash, next_at, attempts, note, sent_at, parked, wait_nonce, wait_since, account, held_since,
+	client, bytes, claimed, named_sender, named_key`
 
 // leaseColumn is the first column that may follow workColumns.
-const leaseColumn = 21
+const leaseColumn = 26
 
 // row is a work row with its number.
 type row struct {
@@ -114,6 +115,11 @@ func scanRow(s *sqlite.Stmt) row {
 	s.ColumnBytes(4, r.NonceKey[:])
 	s.ColumnBytes(11, r.Block.Hash[:])
 	s.ColumnBytes(19, r.Account[:])
+	r.Client, r.Bytes, r.Claimed = s.ColumnText(21), s.ColumnInt(22), s.ColumnBool(23)
+	if !s.ColumnIsNull(24) {
+		s.ColumnBytes(24, r.Sender[:])
+		s.ColumnBytes(25, r.NonceKey[:])
+	}
 	return r
 }
 

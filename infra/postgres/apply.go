@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -85,20 +86,28 @@ const (
 WHERE q.chain = u.chain AND q.hash = u.hash`
 
 	insertWork = `INSERT INTO work.queue (chain, hash, sequence, sender, nonce_key, nonce, eligible_at, expires_at,
-  phase, parked, verdict, block_number, block_hash, next_at, attempts, note, sent_at, wait_nonce, wait_since, account)
+  phase, parked, verdict, block_number, block_hash, next_at, attempts, note, sent_at, wait_nonce, wait_since, account,
+  client, bytes, claimed, named)
 SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::uuid[], $4::bytea[], $5::bytea[], $6::bigint[], $7::bigint[], $8::bigint[],
   $9::text[], $10::boolean[], $11::text[], $12::bigint[], $13::bytea[], $14::timestamptz[], $15::integer[], $16::text[],
-  $17::timestamptz[], $18::bigint[], $19::timestamptz[], $20::uuid[])`
+  $17::timestamptz[], $18::bigint[], $19::timestamptz[], $20::uuid[], $21::text[], $22::integer[], $23::boolean[], $24::uuid[])`
 
 	updateWork = `UPDATE work.queue q SET phase = u.phase, parked = u.parked, verdict = u.verdict,
   block_number = u.block_number, block_hash = u.block_hash, next_at = u.next_at, attempts = u.attempts, note = u.note,
   sent_at = u.sent_at, holder = u.holder, leased_until = u.leased_until,
-  held_since = u.held_since, wait_nonce = u.wait_nonce, wait_since = u.wait_since
+  held_since = u.held_since, wait_nonce = u.wait_nonce, wait_since = u.wait_since,
+  sequence = u.sequence, claimed = u.claimed, named = u.named
 FROM unnest($1::bigint[], $2::bytea[], $3::text[], $4::boolean[], $5::text[], $6::bigint[], $7::bytea[], $8::timestamptz[],
-  $9::integer[], $10::text[], $11::timestamptz[], $12::text[], $13::timestamptz[], $14::timestamptz[], $15::bigint[], $16::timestamptz[])
+  $9::integer[], $10::text[], $11::timestamptz[], $12::text[], $13::timestamptz[], $14::timestamptz[], $15::bigint[], $16::timestamptz[],
+  $17::uuid[], $18::boolean[], $19::uuid[])
   u (chain, hash, phase, parked, verdict, block_number, block_hash, next_at, attempts, note, sent_at, holder, leased_until, held_since,
-     wait_nonce, wait_since)
+     wait_nonce, wait_since, sequence, claimed, named)
 WHERE q.chain = u.chain AND q.hash = u.hash`
+
+	// One reader applies at a time; the order is for two that overlap.
+	useMore = `INSERT INTO work.queue_clients AS c (client, waiting, bytes)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[]) u (client, waiting, bytes) ORDER BY client
+ON CONFLICT (client) DO UPDATE SET waiting = c.waiting + excluded.waiting, bytes = c.bytes + excluded.bytes`
 
 	// Rows that Apply had at hand have been woken, or moved on, there. Here and below
 	// rows are sought from the sequences' side, one sequence after the other (OFFSET
@@ -153,6 +162,14 @@ func (s *Work) write(ctx context.Context, dbtx pgx.Tx, f tx.Folded, refs []tx.Re
 	if len(f.Update) > 0 {
 		queueUpdate(q, f.Update)
 	}
+	if len(f.Used) > 0 {
+		var waiting, size []int64
+		clients := slices.Sorted(maps.Keys(f.Used))
+		for _, client := range clients {
+			waiting, size = append(waiting, f.Used[client].Transactions), append(size, f.Used[client].Bytes)
+		}
+		q.Queue(useMore, clients, waiting, size)
+	}
 	if len(f.Woken) > 0 {
 		_, atHand := named(refs)
 		q.Queue(wakeOthers, ids(f.Woken), atHand)
@@ -179,11 +196,11 @@ func ids(sequences []chain.Sequence) []pgtype.UUID {
 type workColumn struct {
 	id, nonce, eligible, expires, block []int64
 	hash, sender, key, blockHash        [][]byte
-	sequence, account                   []pgtype.UUID
-	phase, verdict, note                []string
-	parked                              []bool
+	sequence, named, account            []pgtype.UUID
+	phase, verdict, note, client        []string
+	parked, claimed                     []bool
 	next                                []time.Time
-	attempts                            []int32
+	attempts, bytes                     []int32
 	sent, since, until, held            []pgtype.Timestamptz
 	wait                                []pgtype.Int8
 	holder                              []pgtype.Text
@@ -196,7 +213,13 @@ func columns(rows []tx.Row) (c workColumn) {
 		c.block, c.blockHash = append(c.block, flip(r.Block.Number)), append(c.blockHash, r.Block.Hash[:])
 		c.hash, c.sender, c.key = append(c.hash, r.Hash[:]), append(c.sender, r.Sender[:]), append(c.key, r.NonceKey[:])
 		c.sequence = append(c.sequence, sequenceID(r.Sequence()))
-		c.account = append(c.account, accountID(r.Account))
+		named := pgtype.UUID{}
+		if r.Apart() {
+			named = sequenceID(r.Named())
+		}
+		c.claimed, c.named = append(c.claimed, r.Claimed), append(c.named, named)
+		c.account, c.client = append(c.account, accountID(r.Account)), append(c.client, r.Client)
+		c.bytes = append(c.bytes, storedCount(r.Bytes))
 		c.phase, c.verdict = append(c.phase, string(r.Phase)), append(c.verdict, string(r.Verdict))
 		c.note, c.parked = append(c.note, storedText(r.Note)), append(c.parked, r.Parked)
 		c.next, c.attempts = append(c.next, storedTime(r.NextAt)), append(c.attempts, storedCount(r.Attempts))
@@ -211,11 +234,13 @@ func columns(rows []tx.Row) (c workColumn) {
 func queueInsert(q *pgx.Batch, rows []tx.Row) {
 	c := columns(rows)
 	q.Queue(insertWork, c.id, c.hash, c.sequence, c.sender, c.key, c.nonce, c.eligible, c.expires,
-		c.phase, c.parked, c.verdict, c.block, c.blockHash, c.next, c.attempts, c.note, c.sent, c.wait, c.since, c.account)
+		c.phase, c.parked, c.verdict, c.block, c.blockHash, c.next, c.attempts, c.note, c.sent, c.wait, c.since, c.account,
+		c.client, c.bytes, c.claimed, c.named)
 }
 
 func queueUpdate(q *pgx.Batch, rows []tx.Row) {
 	c := columns(rows)
 	q.Queue(updateWork, c.id, c.hash, c.phase, c.parked, c.verdict, c.block, c.blockHash, c.next,
-		c.attempts, c.note, c.sent, c.holder, c.until, c.held, c.wait, c.since)
+		c.attempts, c.note, c.sent, c.holder, c.until, c.held, c.wait, c.since,
+		c.sequence, c.claimed, c.named)
 }

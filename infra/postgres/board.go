@@ -19,7 +19,8 @@ func perSequence(numbers map[chain.Sequence]uint64) (id []pgtype.UUID, number []
 }
 
 // Rivals returns open, watched and announced rows of sequences with nonces below
-// the one given for each, announced ones last.
+// the one given for each, announced ones last, and those that only claim to be of the
+// sequence after the others.
 func (s *Work) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error) {
 	if len(used) == 0 || limit <= 0 {
 		return nil, nil
@@ -34,7 +35,9 @@ func (s *Work) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit
 			SELECT * FROM work.queue WHERE sequence = u.sequence AND phase = 'watched' AND NOT parked AND nonce < u.below
 			UNION ALL
 			SELECT * FROM work.queue WHERE sequence = u.sequence AND phase = 'announced' AND NOT parked AND nonce < u.below
-		) q ORDER BY q.phase = 'announced' LIMIT $3`, id, below, limit)
+			UNION ALL
+			(SELECT * FROM work.queue WHERE named = u.sequence AND phase <> 'sealed' AND nonce < u.below LIMIT $3)
+		) q ORDER BY q.phase = 'announced', q.named IS NOT NULL LIMIT $3`, id, below, limit)
 }
 
 // Verdicts returns rows in a phase whose verdict rests on a block of number

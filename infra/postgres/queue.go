@@ -24,10 +24,10 @@ WITH told AS (
   FROM unnest($2::bigint[], $3::bytea[], $4::timestamptz[], $5::text[], $6::integer[], $7::timestamptz[], $8::bigint[], $9::boolean[])
     u (chain, hash, next_at, note, attempts, sent_at, wait_nonce, held)
   WHERE q.chain = u.chain AND q.hash = u.hash AND q.holder IS NOT DISTINCT FROM $1
-  RETURNING q.sequence, q.chain, q.sender, q.nonce_key, q.wait_nonce
+  RETURNING q.sequence, q.chain, q.sender, q.nonce_key, q.wait_nonce, q.named
 )
 INSERT INTO work.waiting (sequence, chain, sender, nonce_key)
-SELECT DISTINCT sequence, chain, sender, nonce_key FROM told WHERE wait_nonce IS NOT NULL
+SELECT DISTINCT sequence, chain, sender, nonce_key FROM told WHERE wait_nonce IS NOT NULL AND named IS NULL
 ORDER BY sequence ON CONFLICT DO NOTHING`
 
 // Done ends the holder's leases on rows and says when they are due again.

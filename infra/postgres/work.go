@@ -35,7 +35,7 @@ type Work struct {
 // workColumns are those that scanWork reads.
 const workColumns = `q.chain, q.hash, q.sender, q.nonce_key, q.nonce, q.eligible_at, q.expires_at, q.phase,
 q.verdict, q.block_number, q.block_hash, q.next_at, q.attempts, q.note, q.sent_at, q.parked, q.wait_nonce, q.wait_since,
-q.account, q.held_since`
+q.account, q.held_since, q.client, q.bytes, q.claimed`
 
 // scanWork reads a row, and whatever columns follow into more.
 func scanWork(row pgx.Row, more ...any) (w tx.Work, err error) {
@@ -47,7 +47,7 @@ func scanWork(row pgx.Row, more ...any) (w tx.Work, err error) {
 	var wait pgtype.Int8
 	err = row.Scan(append([]any{&id, &hash, &sender, &key, &nonce, &eligible, &expires, &phase,
 		&verdict, &block, &blockHash, &w.NextAt, &w.Attempts, &w.Note, &sent, &w.Parked, &wait, &since,
-		&account, &held}, more...)...)
+		&account, &held, &w.Client, &w.Bytes, &w.Claimed}, more...)...)
 	if err != nil {
 		return w, err
 	}
@@ -96,7 +96,7 @@ func (s *Work) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx
 func (s *Work) tellWaits(ctx context.Context, found []tx.Work) error {
 	waiting := map[pgtype.UUID][]*tx.Work{}
 	for i := range found {
-		if w := &found[i]; w.Parked && w.WaitNonce == 0 {
+		if w := &found[i]; w.Parked && w.WaitNonce == 0 && !w.Apart() {
 			sequence := sequenceID(w.Sequence())
 			waiting[sequence] = append(waiting[sequence], w)
 		}

@@ -52,6 +52,9 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"a verdict wakes who waits", verdictWakes},
 		{"the same verdict again wakes nobody", verdictRepeats},
 		{"next free nonce", nextFree},
+		{"claims take no place of the sender's", claimsApart},
+		{"a claim that is confirmed", claimsConfirmed},
+		{"claims are not woken", claimsAsleep},
 		{"rivals", rivals},
 		{"verdicts by block", verdicts},
 		{"verdicts in pages", verdictsInPages},
@@ -197,6 +200,7 @@ func rowsRoundTrip(t *testing.T, q *queue) {
 	full := tx.Work{
 		Chain: 1<<64 - 1, Hash: hash(1), Sender: address(7), NonceKey: chain.NonceKey{0x80, 31: 1}, Nonce: 1<<64 - 1,
 		EligibleAt: 1<<64 - 1, ExpiresAt: 1<<64 - 1, Phase: tx.Open, NextAt: at.Add(1234567 * time.Microsecond), Account: tx.Account{0xff, 15: 1},
+		Client: "wallet", Bytes: 1234, Claimed: true,
 	}
 	bare := tx.Work{Chain: 1, Hash: hash(1), Phase: tx.Open, NextAt: at, Nonce: 1 << 63, EligibleAt: 1 << 63, ExpiresAt: 1<<63 - 1}
 	q.apply(opens(full, bare)...)

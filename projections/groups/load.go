@@ -17,7 +17,7 @@ import (
 var groupColumns = []string{"sender", "group_id", "chain", "nonce_key", "position", "end_at"} //nolint:gochecknoglobals // a table
 
 // version is of what rows are made of: see [projections.Model].
-const version = 1
+const version = 2
 
 // Model is this read model, for those who make it anew.
 func Model(groups event.Codec[group.Event], transactions event.Codec[tx.Event]) projections.Model {

@@ -107,7 +107,7 @@ func (p Projection) gather(c *change, r event.Recorded) error {
 	}
 	switch e := e.(type) {
 	case tx.Accepted:
-		if (tx.State{Accepted: e}).GroupPending() {
+		if e.Claims() && e.AccessKey != nil {
 			c.claims[hash] = tx.Claim{Chain: e.Chain, Hash: hash, Key: chain.AccessKey{Account: e.Sender, Key: *e.AccessKey}, Position: r.Position}
 		}
 	case tx.GroupConfirmed, tx.CanceledLocally:

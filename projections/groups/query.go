@@ -207,7 +207,7 @@ func (q Query) Nonces(ctx context.Context, id group.ID, owners []string, limit i
 	return all, err
 }
 
-// Claims lists a chain's transactions whose group is pending, in the order of their
+// Claims lists a chain's transactions whose sender is only claimed, in the order of their
 // acceptance and after a position, at most limit.
 func (q Query) Claims(ctx context.Context, id chain.ID, after event.Position, limit int) ([]tx.Claim, error) {
 	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`SELECT hash, sender, access_key, position FROM group_claims

@@ -16,16 +16,18 @@ func (s *Store) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limi
 	err = s.enter(ctx, func() {
 		for _, announced := range []bool{false, true} {
 			for _, q := range ordered(used) {
-				x := s.book(q.Chain).sequences[q]
-				if x == nil {
-					continue
-				}
-				for _, r := range x.items {
-					if len(found) >= limit {
-						return
+				b := s.book(q.Chain)
+				for _, x := range []*index{b.sequences[q], b.named[q]} {
+					if x == nil {
+						continue
 					}
-					if r.Nonce < used[q] && r.Phase != tx.Sealed && (r.Phase == tx.Announced) == announced {
-						found = append(found, r.Work)
+					for _, r := range x.items {
+						if len(found) >= limit {
+							return
+						}
+						if r.Nonce < used[q] && r.Phase != tx.Sealed && (r.Phase == tx.Announced) == announced {
+							found = append(found, r.Work)
+						}
 					}
 				}
 			}

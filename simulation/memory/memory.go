@@ -45,8 +45,9 @@ type data struct {
 	blocks      map[chain.ID][]chain.Block // lowest first
 	books       map[chain.ID]*book
 	holds       map[tx.Account]*hold
-	intents     []intent.Entry // by position
-	boxes       []*box         // by endpoint
+	used        map[string]tx.Usage // what clients have waiting
+	intents     []intent.Entry      // by position
+	boxes       []*box              // by endpoint
 	lastLetter  int
 	lastRow     int64
 	turn        int64 // the last number given to a waiting sequence that was looked at
@@ -67,7 +68,7 @@ func Open(o Options) *Store {
 		streams: map[event.Stream][]event.Position{}, payloads: map[payload.Ref]kept{},
 		checkpoints: map[string]event.Position{}, leases: map[string]lease{},
 		requests: map[request.Name]*remembered{}, blocks: map[chain.ID][]chain.Block{},
-		books: map[chain.ID]*book{}, holds: map[tx.Account]*hold{},
+		books: map[chain.ID]*book{}, holds: map[tx.Account]*hold{}, used: map[string]tx.Usage{},
 	}).open()
 }
 
@@ -119,6 +120,6 @@ func (s *Store) LoseWork() {
 	defer s.mu.Unlock()
 	s.checkpoints, s.leases = map[string]event.Position{}, map[string]lease{}
 	s.requests, s.blocks = map[request.Name]*remembered{}, map[chain.ID][]chain.Block{}
-	s.books, s.holds = map[chain.ID]*book{}, map[tx.Account]*hold{}
+	s.books, s.holds, s.used = map[chain.ID]*book{}, map[tx.Account]*hold{}, map[string]tx.Usage{}
 	s.intents, s.boxes = nil, nil
 }

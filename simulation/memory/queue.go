@@ -35,6 +35,9 @@ func (d *data) change(changes []tx.Change) {
 		at := b.byHash[r.Hash]
 		b.update(at, func() { stored(at, r) })
 	}
+	for client, more := range folded.Used {
+		d.used[client] = d.used[client].Add(more, 1)
+	}
 	for _, s := range folded.Shifted {
 		d.book(s.Chain).park(s, d.window)
 	}
@@ -137,7 +140,7 @@ func (s *Store) Find(ctx context.Context, id chain.ID, hashes []chain.Hash) (fou
 // the first of its sequence waits for, or is.
 func (b *book) told(r *row, now time.Time) tx.Work {
 	w := r.Work
-	if !r.Parked || r.WaitNonce != 0 || r.NextAt.After(now) {
+	if !r.Parked || r.WaitNonce != 0 || r.NextAt.After(now) || r.Apart() {
 		return w
 	}
 	for _, first := range b.sequences[r.Sequence()].items {

@@ -51,6 +51,7 @@ func by(key func(a, b *row) int) *index {
 type book struct {
 	byHash    map[chain.Hash]*row
 	sequences map[chain.Sequence]*index // by nonce
+	named     map[chain.Sequence]*index // rows apart from the sequences that they name: by nonce
 	first     *index                    // to be leased, never attempted: by when they are due
 	again     *index                    // to be leased, attempted before: likewise
 	unsent    *index                    // open and never attempted: by when they are eligible
@@ -70,7 +71,7 @@ func (d *data) book(id chain.ID) *book {
 		return cmp.Or(cmp.Compare(a.Block.Number, b.Block.Number), bytes.Compare(a.Hash[:], b.Hash[:]))
 	}
 	b := &book{
-		byHash: map[chain.Hash]*row{}, sequences: map[chain.Sequence]*index{},
+		byHash: map[chain.Hash]*row{}, sequences: map[chain.Sequence]*index{}, named: map[chain.Sequence]*index{},
 		first: by(due), again: by(due),
 		unsent:   by(func(a, b *row) int { return cmp.Compare(a.EligibleAt, b.EligibleAt) }),
 		expiring: map[tx.Phase]*index{tx.Open: by(expires), tx.Watched: by(expires)},
@@ -106,17 +107,20 @@ func (b *book) indexes(r *row) []*index {
 	if !r.Block.IsZero() {
 		in = append(in, b.verdicts[r.Phase])
 	}
-	if r.WaitNonce != 0 {
+	if r.WaitNonce != 0 && !r.Apart() {
 		in = append(in, b.waiting)
 	}
-	return append(in, b.sequence(r.Sequence()))
+	if r.Apart() {
+		in = append(in, byNonce(b.named, r.Named()))
+	}
+	return append(in, byNonce(b.sequences, r.Sequence()))
 }
 
-func (b *book) sequence(s chain.Sequence) *index {
-	x := b.sequences[s]
+func byNonce(all map[chain.Sequence]*index, s chain.Sequence) *index {
+	x := all[s]
 	if x == nil {
 		x = by(func(a, b *row) int { return cmp.Compare(a.Nonce, b.Nonce) })
-		b.sequences[s] = x
+		all[s] = x
 	}
 	return x
 }
@@ -144,6 +148,9 @@ func (b *book) leave(r *row) {
 	delete(b.byHash, r.Hash)
 	if x := b.sequences[r.Sequence()]; len(x.items) == 0 {
 		delete(b.sequences, r.Sequence())
+	}
+	if x := b.named[r.Named()]; x != nil && len(x.items) == 0 {
+		delete(b.named, r.Named())
 	}
 }
 

@@ -32,7 +32,7 @@ func (r *run) claims(ctx context.Context, some []folded) error {
 		streams[f.Hash.String()] = f.stream
 		s := f.grouped
 		ended := s.Sealed && s.Verdict != tx.StatusExecuted
-		if s.Status == tx.StatusAbsent || !s.GroupPending() || s.Canceled || s.Retired || ended {
+		if s.Status == tx.StatusAbsent || !s.Claimed() || s.Canceled || s.Retired || ended {
 			continue
 		}
 		a := s.Accepted

@@ -1,6 +1,8 @@
 package tempo
 
 import (
+	"bytes"
+
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rlp"
 )
@@ -32,26 +34,64 @@ const maxNesting = 8
 // Optional fields are 0x80 in the middle and left out at the end. One that is
 // written out at the end is refused: nodes differ on whether to take it, and
 // those that do hash the transaction without it.
-func keyAuthorization(l *rlp.List) {
+func keyAuthorization(l *rlp.List) *grant {
 	const field = "key authorization"
 	signed := l.List(field)
 	fields := signed.List(field)
-	fields.Uint64("key chain id")
-	fields.Uint("key type", 8)
-	fields.Address("key id")
+	g := &grant{chain: chain.ID(fields.Uint64("key chain id"))}
+	g.kind = fields.Uint("key type", 8).Uint64()
+	g.key = fields.Address("key id")
 	for i := 0; fields.More(); i++ {
 		refuseLastEmpty(&fields, field)
 		switch {
 		case i == 0:
-			fields.Uint64("key expiry")
+			g.until = fields.Uint64("key expiry")
 		case i == 1 && fields.NextIsList():
 			limits(&fields)
+		case i == accountField && !fields.NextIsList():
+			g.account = fields.Bytes("key account")
 		default:
 			fields.Skip(field, maxNesting)
+			g.foreign = g.foreign || i >= accountField
 		}
 	}
-	readSignature(&signed, "key authorization signature", chain.FaultRLP, settlePrimitive)
+	g.terms = signed.Taken()
+	g.signature = readSignature(&signed, "key authorization signature", chain.FaultRLP, settlePrimitive)
 	signed.End(field)
+	return g
+}
+
+// accountField is the place, among the fields after the key's id, of the account that the
+// authorization is for.
+const accountField = 5
+
+// grant is a key authorization: the terms, and the signature over them.
+type grant struct {
+	chain     chain.ID
+	kind      uint64 // of the key: 0 secp256k1, 1 P-256, 2 WebAuthn
+	key       chain.Address
+	until     uint64 // Unix seconds; 0: for ever
+	account   []byte // that it is for, if it says so
+	foreign   bool   // it has fields that this program does not know
+	terms     []byte // the encoding of what was signed
+	signature []byte
+}
+
+// covers reports whether the account that a signature names has itself authorized, for
+// this chain, the access key that made the signature. A key that another access key has
+// authorized is for the chain to confirm.
+func (g *grant) covers(id chain.ID, by signer) bool {
+	kinds := map[chain.SignatureKind]uint64{chain.Secp256k1: 0, chain.P256: 1, chain.WebAuthn: 2}
+	switch kind, known := kinds[by.accessKind]; {
+	case g == nil || by.accessKey == nil || by.legacy || g.foreign:
+		return false
+	case g.chain != id || g.key != *by.accessKey || !known || g.kind != kind:
+		return false
+	case len(g.account) > 0 && !bytes.Equal(g.account, by.account[:]):
+		return false
+	}
+	account, _, err := verifyPrimitive(g.signature, chain.Keccak(g.terms))
+	return err == nil && account == by.account
 }
 
 // limits reads [[token, limit, period?] …].

@@ -87,6 +87,7 @@ type transaction struct {
 	head      []byte   // the encoding of fields 0 to 9
 	feeToken  []byte   // of field 10
 	tail      []byte   // of field 12 and, if there is one, of the key authorization
+	grant     *grant   // the key authorization, if there is one
 }
 
 // sponsor is a fee payer's signature.
@@ -118,7 +119,7 @@ func read(b []byte) (*transaction, error) {
 	before := len(l.Taken())
 	delegates := authorizations(&l)
 	if l.NextIsList() {
-		keyAuthorization(&l)
+		tx.grant = keyAuthorization(&l)
 	}
 	tx.tail = l.Taken()[before:]
 
@@ -189,6 +190,9 @@ func (tx *transaction) verify() error {
 		return &chain.Malformed{Fault: chain.FaultSignature, Detail: err.Error()}
 	}
 	tx.Sender, tx.Signature, tx.AccessKey, tx.AccessKind = by.account, by.kind, by.accessKey, by.accessKind
+	if tx.grant.covers(tx.Chain, by) {
+		tx.Authorized, tx.AuthorizedUntil = true, tx.grant.until
+	}
 	if tx.payer == nil {
 		return nil
 	}

@@ -55,6 +55,9 @@ type signer struct {
 	accessKey *chain.Address // the key that signed in the account's name
 	// accessKind is the kind of its signature.
 	accessKind chain.SignatureKind
+	// legacy: in the form that names no account to the key (Keychain V1), which chains
+	// take no longer.
+	legacy bool
 }
 
 // verify takes a signature of any kind.
@@ -68,7 +71,7 @@ func verify(sig []byte, digest chain.Hash) (signer, error) {
 		digest = chain.Keccak([]byte{keychainV2}, digest[:], account[:])
 	}
 	key, kind, err := verifyPrimitive(sig[accountEnd:], digest)
-	return signer{account: account, kind: chain.Keychain, accessKey: &key, accessKind: kind}, err
+	return signer{account: account, kind: chain.Keychain, accessKey: &key, accessKind: kind, legacy: sig[0] == keychainV1}, err
 }
 
 func isKeychain(sig []byte) bool {
