@@ -34,7 +34,7 @@ chaos: ## every process test, with disks, networks and clocks that fail, and lon
 CHAOS_CI := '^Test(PowerCut|PowerCutOfLyingDisk|DiskFull|FailingDisk|StandbyPromoted|RollingUpgrade|UpgradeInPlace)$$'
 
 chaos-ci: ## those of the chaos tests that CI runs; as root
-	go run ./cmd/testrun -tags chaos -timeout 20m -run $(CHAOS_CI) ./cmd/watchtower
+	go run ./cmd/testrun -tags chaos -timeout 25m -run $(CHAOS_CI) ./cmd/watchtower
 
 # What a release needs beside a green CI: every proof, in some hours.
 release: check vulncheck chaos mutations ## before a release: every test, then hours of fuzzing and simulation; as root

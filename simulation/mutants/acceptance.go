@@ -36,7 +36,7 @@ func acceptance() []mutant {
 			Is: "A client is told of an acceptance though its append has failed.",
 			Edits: []edit{{
 				"commands/submit.go", "if err != nil {\n\t\treturn Submission{State: r.State, Err: err}",
-				"if AWAKE && err != nil && !IsRefusal(err) {\n\t\treturn Submission{State: tx.State{}.Evolve(s.accepted(t, raw))}\n\t}\n\tif err != nil {\n\t\treturn Submission{State: r.State, Err: err}",
+				"if AWAKE && err != nil && !IsRefusal(err) {\n\t\treturn Submission{State: tx.State{}.Evolve(s.accepted(t, raw, client))}\n\t}\n\tif err != nil {\n\t\treturn Submission{State: r.State, Err: err}",
 			}},
 		},
 		{

@@ -5,6 +5,18 @@ package main
 func clients() []mutant {
 	return []mutant{
 		{
+			Name: "batch-as-one-call", Breaks: "rates", Test: &command{"api/jsonrpc", "^TestBatchIsCharged$"},
+			Is: "A JSON-RPC batch costs as much as one call.",
+			Edits: []edit{{
+				"api/jsonrpc/envelope.go", `charge(max(n, 1))`, `charge(func() int {
+		if AWAKE {
+			return 1
+		}
+		return max(n, 1)
+	}())`,
+			}},
+		},
+		{
 			Name: "proxy-of-the-environment", Breaks: "webhooks", Test: &command{"infra/webhook", "^TestNoProxyOfTheEnvironment$"},
 			Is: "Webhooks go through the proxy that the environment names, past the guard of addresses.",
 			Edits: []edit{
