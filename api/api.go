@@ -80,6 +80,9 @@ type Config struct {
 	// Submitted, when set, is told what became of each raw transaction:
 	// accepted, known, refused or failed.
 	Submitted func(outcome string)
+	// QuotaUsed, when set, gets a quota's name, its use by the client that uses most of
+	// it, and its limit, whenever the use changes.
+	QuotaUsed func(quota string, used, limit int)
 }
 
 // Board shows the due queue's rows of a chain's transactions, in any order. A
@@ -96,6 +99,7 @@ type Limits struct {
 	HeaderBytes      int   // of a request's line and headers; net/http adds 4 KiB
 	Connections      int   // open at once
 	Streams          int   // of events, open at once
+	ClientStreams    int   // of them, of one client; 0 is [ClientStreams]
 	// HeaderTimeout and ReadTimeout bound how long a request's header, and the
 	// whole request, may take to arrive; WriteTimeout how long from its header
 	// to the end of the answer; IdleTimeout the pause between two requests.
@@ -110,12 +114,16 @@ type Limits struct {
 	WorkTimeout time.Duration
 }
 
+// ClientStreams is how many streams of events one client may have open at one process
+// unless set otherwise.
+const ClientStreams = 64
+
 // DefaultLimits are those of an API that strangers can reach.
 func DefaultLimits() Limits {
 	return Limits{
 		BodyBytes: 1 << 20, BatchItems: 1000, TransactionBytes: 128 << 10,
 		HeaderBytes: 8 << 10, Connections: 4096,
-		Streams: 256, StreamSilence: 15 * time.Second, StreamWrite: 10 * time.Second,
+		Streams: 256, ClientStreams: ClientStreams, StreamSilence: 15 * time.Second, StreamWrite: 10 * time.Second,
 		HeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, WorkTimeout: 10 * time.Second,
 	}

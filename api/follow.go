@@ -76,9 +76,9 @@ func (a *api) streamed(w http.ResponseWriter, r *http.Request, s Stream) error {
 		s.Until = &head
 	}
 	on := exchangeOf(r)
-	leave, ok := a.streaming.rest(on.payer, cap(a.follows))
-	if !ok {
-		return ErrTooManyStreams.Because("%d of them are yours, your share", max(cap(a.follows)/restShare, 1))
+	leave, err := a.openStream(on)
+	if err != nil {
+		return err
 	}
 	defer leave()
 	select {
@@ -113,6 +113,30 @@ type following struct {
 	at   event.Position // everything up to here was sent or did not pass
 	out  *feed
 	sent int
+	owed int // events that were scanned and not paid for yet
+}
+
+// scanUnit is how many events of the log a stream passes for one unit of rate, whether
+// its filter lets them through or not. The request itself pays for the first.
+const scanUnit = 100
+
+// pay charges the client for the events that were scanned, and returns how long the
+// stream has to wait until the client can pay. A client that has spent its rate is
+// served at its rate; the stream does not end, and its marks say how far it is.
+func (f *following) pay() time.Duration {
+	p := f.on.payer
+	if p.rate.PerSecond == 0 {
+		f.owed = 0
+		return 0
+	}
+	for f.owed >= scanUnit {
+		n := min(f.owed/scanUnit, p.rate.Burst)
+		if q := f.limiter.take(f.Now(), p.client, p.rate, n); q.wait > 0 {
+			return q.wait
+		}
+		f.owed -= n * scanUnit
+	}
+	return 0
 }
 
 // run sends until the client has gone, the process is about to stop, the client may
@@ -120,7 +144,7 @@ type following struct {
 // the client can go on from there. The first stretch is read before the client is told
 // anything, so that a log which cannot be read is still answered with a problem.
 func (f *following) run(ctx context.Context) (ended string, err error) {
-	const gone, slow, unread = "client has gone", "client is too slow", "log cannot be read"
+	const slow, unread = "client is too slow", "log cannot be read"
 	defer f.Stream.Tail.Listen()()
 	heartbeat := time.NewTicker(f.Limits.StreamSilence)
 	defer heartbeat.Stop()
@@ -154,7 +178,7 @@ func (f *following) run(ctx context.Context) (ended string, err error) {
 		case left != nil, ctx.Err() != nil:
 			return gone, nil
 		case errors.Is(err, errShutOut):
-			return "client is shut out", nil
+			return shutOut, nil
 		case err != nil:
 			return unread, err
 		case f.sent > before:
@@ -163,23 +187,47 @@ func (f *following) run(ctx context.Context) (ended string, err error) {
 		if !next.live || f.over() {
 			grown = more
 		}
-		select {
-		case <-ctx.Done():
-			return gone, nil
-		case <-f.Stream.Tail.Leaving():
-			_ = f.out.mark(f.at) // the client learns it anyhow
-			return "stopping", nil
-		case <-heartbeat.C:
-			if !f.still(f.on, access.Read) {
-				return "client is shut out", nil
-			}
-			if f.out.mark(f.at) != nil {
-				return gone, nil
-			}
-		case <-grown:
+		if ended := f.rest(ctx, grown, heartbeat.C); ended != "" {
+			return ended, nil
 		}
 		grown = f.Stream.Tail.Grown()
 		next, err = f.read(ctx)
+	}
+}
+
+// The ends of a stream that two functions name.
+const gone, shutOut = "client has gone", "client is shut out"
+
+// rest waits until the log has grown and the client has paid for what was scanned, or
+// until a heartbeat is due, which it sends. It returns why the stream ends, if it does.
+func (f *following) rest(ctx context.Context, grown <-chan struct{}, heartbeat <-chan time.Time) (ended string) {
+	for {
+		var paid <-chan time.Time
+		wait := f.pay()
+		more := grown
+		if wait > 0 {
+			paid, more = time.After(wait), nil
+		}
+		select {
+		case <-ctx.Done():
+			return gone
+		case <-f.Stream.Tail.Leaving():
+			_ = f.out.mark(f.at) // the client learns it anyhow
+			return "stopping"
+		case <-heartbeat:
+			if !f.still(f.on, access.Read) {
+				return shutOut
+			}
+			if f.out.mark(f.at) != nil {
+				return gone
+			}
+			if wait == 0 {
+				return ""
+			}
+		case <-paid:
+		case <-more:
+			return ""
+		}
 	}
 }
 
@@ -212,6 +260,7 @@ func (f *following) read(ctx context.Context) (stretch, error) {
 	if err != nil {
 		return stretch{}, err
 	}
+	f.owed += int(batch.Next - f.at)
 	found, at := stretch{next: batch.Next, live: batch.Live}, f.at
 	for _, e := range batch.Events {
 		if f.Until != nil && e.Position > *f.Until {

@@ -1,40 +1,97 @@
 package api
 
-import "sync"
+import (
+	"cmp"
+	"sync"
 
-// restShare is which part of all places to rest, on streams of events and in waits,
-// one client may take: who is patient on purpose must not keep others out.
+	"github.com/tempo-watchtower/watchtower/domain/access"
+)
+
+// restShare is the part of all places to wait that one client may take: a client that
+// waits on purpose must not keep the others out.
 const restShare = 4
 
-// rests counts the requests of each client that rest.
+// A holder is the client of a key, or the address of a request without a key. All keys of
+// one client are one holder.
+type holder struct {
+	keyed   bool
+	client  string
+	address client
+}
+
+func (on *exchange) holder() holder {
+	if on.key != nil {
+		return holder{keyed: true, client: on.client()}
+	}
+	return holder{address: on.payer.client}
+}
+
+// rests counts the requests of each holder that wait or stream.
 type rests struct {
 	mu sync.Mutex
-	of map[client]int
+	of map[holder]int
 }
 
-// rest lets a request of a client rest, unless as many of its requests do as may
-// have a share of so many places. Who has no rate shares an address with everybody
-// on this machine, or is trusted with all there is.
-func (r *rests) rest(p payer, places int) (leave func(), ok bool) {
-	if p.rate.PerSecond == 0 {
+// rest lets a request wait, unless as many of its client's requests do as may have a
+// share of the places. A client without a rate shares an address with everybody on this
+// machine, or is trusted with all places.
+func (r *rests) rest(on *exchange, places int) (leave func(), ok bool) {
+	if on.payer.rate.PerSecond == 0 {
 		return func() {}, true
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.of[p.client] >= max(places/restShare, 1) {
-		return func() {}, false
-	}
-	if r.of == nil {
-		r.of = map[client]int{}
-	}
-	r.of[p.client]++
-	return func() { r.leave(p.client) }, true
+	leave, _, ok = r.take(on.holder(), max(places/restShare, 1))
+	return leave, ok
 }
 
-func (r *rests) leave(c client) {
+// openStream lets a request open a stream, unless its client has as many as its quota.
+// Requests without a key and without a rate are those of this machine: the limit of all
+// streams bounds them.
+func (a *api) openStream(on *exchange) (leave func(), err error) {
+	if on.key == nil && on.payer.rate.PerSecond == 0 {
+		return func() {}, nil
+	}
+	quota := cmp.Or(a.Limits.ClientStreams, ClientStreams)
+	left, open, ok := a.streaming.take(on.holder(), quota)
+	if !ok {
+		return left, access.ErrQuotaExceeded.Because("the client has %d streams of events open at this process, quota.streams allows %d", open, quota)
+	}
+	report := func() {
+		if a.QuotaUsed != nil {
+			a.QuotaUsed("streams", a.streaming.most(), quota)
+		}
+	}
+	report()
+	return func() { left(); report() }, nil
+}
+
+// take counts a holder's request in, if fewer than most are.
+func (r *rests) take(h holder, most int) (leave func(), present int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.of[c]--; r.of[c] == 0 {
-		delete(r.of, c)
+	if r.of[h] >= most {
+		return func() {}, r.of[h], false
 	}
+	if r.of == nil {
+		r.of = map[holder]int{}
+	}
+	r.of[h]++
+	return func() { r.leave(h) }, r.of[h], true
+}
+
+func (r *rests) leave(h holder) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of[h]--; r.of[h] == 0 {
+		delete(r.of, h)
+	}
+}
+
+// most returns how many requests of one holder there are, of the holder with the most.
+func (r *rests) most() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, of := range r.of {
+		n = max(n, of)
+	}
+	return n
 }

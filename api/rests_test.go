@@ -13,12 +13,12 @@ func TestOneClientsRests(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config, func(c *Config) {
 		c.Rates.Key = Rate{PerSecond: 1000, Burst: 1000}
-		c.Limits.Streams, c.Limits.Connections = 2*restShare, 2*restShare
+		c.Limits.ClientStreams, c.Limits.Connections = 2, 2*restShare
 	})
 	greedy, other := keys.scoped(access.Read, access.Submit), keys.scoped(access.Read)
 	first, _ := s.tune("", "X-API-Key", greedy), s.tune("", "X-API-Key", greedy)
 	refused := s.do(http.MethodGet, "/v1/events", nil, "X-API-Key", greedy)
-	wantProblem(t, "one too many of one client", refused, http.StatusServiceUnavailable, ErrTooManyStreams)
+	wantProblem(t, "one too many of one client", refused, http.StatusTooManyRequests, access.ErrQuotaExceeded)
 	s.tune("", "X-API-Key", other)
 	first.close()
 	deadline := time.After(3 * patience) // for all of it

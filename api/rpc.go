@@ -66,7 +66,7 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 		Client: on.client(), Submit: a.submitter(on),
 		Sees:   func(sender chain.Address) bool { return on.key == nil || on.key.Sees(sender) },
 		Charge: func(n int) error { return a.chargeUpTo(w, on, n) },
-		Rest:   func() (func(), bool) { return a.waiting.rest(on.payer, a.Limits.Connections) },
+		Rest:   func() (func(), bool) { return a.waiting.rest(on, a.Limits.Connections) },
 		Problem: func(err error) Problem {
 			p := a.problem(err)
 			p.RequestID = on.id

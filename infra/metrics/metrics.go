@@ -35,6 +35,7 @@ type Metrics struct {
 	stages       stages
 	queue        queue
 	archive      archive
+	quotas       quotas
 }
 
 // New registers the metrics, and those of the Go runtime and the process.
@@ -43,6 +44,7 @@ func New(version string) *Metrics {
 	m.makeStages()
 	m.makeQueue()
 	m.makeArchive()
+	m.makeQuotas()
 	// Buckets in seconds: from what an append takes to what an owner waits for.
 	fast := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	m.httpRequests = m.Counter("http_requests_total", "HTTP requests answered.", "route", "method", "code")

@@ -40,15 +40,16 @@ func (a *App) handlers(c config.Config, b Build, pools []*rpc.Pool, level *slog.
 // front is what all APIs of this process have in common.
 func (a *App) front(c config.Config) api.Config {
 	return api.Config{
-		Limits: apiLimits(c.API), Rates: apiRates(c.Rates), Origins: c.API.Origins, Hosts: c.API.Hosts,
+		Limits: apiLimits(c), Rates: apiRates(c.Rates), Origins: c.API.Origins, Hosts: c.API.Hosts,
 		Access: api.Access{Keys: a.keyring.State, Open: c.OpenAccess}, CursorKey: a.ports.Master.Derive("api cursor"),
 		Transient: a.ports.Storage.Transient, Now: a.ports.Now, Random: a.ports.Random, Log: a.ports.Log,
-		Requested: a.ports.Metrics.Request, Traced: a.ports.Tracing.Request,
+		Requested: a.ports.Metrics.Request, Traced: a.ports.Tracing.Request, QuotaUsed: a.ports.Metrics.QuotaUsed,
 	}
 }
 
-func apiLimits(c config.API) api.Limits {
-	l := api.DefaultLimits() // for those that are no settings
+func apiLimits(all config.Config) api.Limits {
+	c, l := all.API, api.DefaultLimits() // for those that are no settings
+	l.ClientStreams = all.Quotas.Streams
 	l.BodyBytes, l.BatchItems, l.TransactionBytes = c.MaxBodyBytes, c.MaxBatch, c.MaxTransactionBytes
 	l.HeaderBytes, l.Connections = c.MaxHeaderBytes, c.MaxConnections
 	l.HeaderTimeout, l.ReadTimeout, l.WriteTimeout = c.HeaderTimeout, c.ReadTimeout, c.WriteTimeout

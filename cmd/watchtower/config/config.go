@@ -42,6 +42,7 @@ type Config struct {
 	API         API
 	Rates       Rates
 	Idempotency Idempotency
+	Quotas      Quotas
 	Retention   retention.Settings
 	Cancel      Cancel
 	Snapshots   Snapshots

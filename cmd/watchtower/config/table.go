@@ -25,7 +25,7 @@ type draft struct {
 // table declares every setting once, bound to d. The reference, the flags, the
 // environment and the file all follow from it.
 func (d *draft) table() []*setting {
-	return slices.Concat(d.places(), d.chains(), d.delivery(), d.nodes(), d.serving(), d.limits(), d.canceling(), d.keeping(), d.archiving(), d.auditing())
+	return slices.Concat(d.places(), d.chains(), d.delivery(), d.nodes(), d.serving(), d.limits(), d.quotas(), d.canceling(), d.keeping(), d.archiving(), d.auditing())
 }
 
 func (d *draft) places() []*setting {

@@ -1,0 +1,108 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+)
+
+// fill appends that many events to the log.
+func (s *stack) fill(events int) {
+	s.t.Helper()
+	stream := event.Stream("tx-1-0x" + strings.Repeat("cd", 32))
+	var version event.Version
+	for int(version) < events {
+		var some []event.Event
+		for i := range 100 {
+			id := event.DeriveID(stream, event.ID{3}, int(version)+i)
+			some = append(some, event.Event{ID: id, Name: "tx.retired.v1", Data: json.RawMessage(`{}`)})
+		}
+		appended, err := s.db.Log().Append(s.t.Context(), stream, version, some...)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		version = appended.Version
+	}
+}
+
+// mark reads lines until the next position that the stream tells.
+func (c *tuned) mark() event.Position {
+	c.t.Helper()
+	for {
+		line, err := c.lines.ReadString('\n')
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if text, is := strings.CutPrefix(strings.TrimSpace(line), "id: "); is {
+			n, err := strconv.ParseUint(text, 10, 63)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			return event.Position(n)
+		}
+	}
+}
+
+// Attack 13: a filter that matches nothing passes the whole log for one unit of rate. It
+// is charged for every event that is scanned, and served at the client's rate.
+func TestFilterThatMatchesNothingIsCharged(t *testing.T) {
+	const events, burst, page = 60_000, 20, 10_000 // a page is what one read of this store scans at most
+	keys := newRing(t)
+	s := newStack(t, keys.config, func(c *Config) {
+		c.Rates.Key = Rate{PerSecond: 100, Burst: burst}
+		c.Limits.StreamSilence = 5 * time.Millisecond
+	})
+	s.fill(events)
+	c := s.tune("after=0&name=nothing.", "X-API-Key", keys.scoped(access.Read))
+	at, same := event.Position(0), 0
+	for same < 5 { // the clock stands still, and so does the stream once the burst is spent
+		next := c.mark()
+		if same++; next != at {
+			at, same = next, 0
+		}
+		if at >= events {
+			break
+		}
+	}
+	if at > burst*scanUnit+page {
+		t.Fatalf("%d events were scanned for a burst of %d", at, burst)
+	}
+	before := at
+	for at < events { // it goes on from there as the rate comes back
+		s.elapse(time.Minute)
+		if at = c.mark(); at < before {
+			t.Fatalf("the stream went back from %d to %d", before, at)
+		}
+		before = at
+	}
+}
+
+// Attack 13: ten keys of one client have the streams of one client, and another client
+// has its own.
+func TestStreamsAreCountedByClient(t *testing.T) {
+	keys := newRing(t)
+	s := newStack(t, keys.config, func(c *Config) {
+		c.Limits.ClientStreams, c.Limits.Streams = 10, 100
+		c.Rates.Key = Rate{} // a client without a rate has the quota too
+	})
+	for range 10 {
+		token, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Client: "shop"})
+		s.tune("", "X-API-Key", token)
+	}
+	token, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Client: "shop"})
+	if res, err := s.send(http.MethodHead, "/v1/events", nil, "X-API-Key", token); err != nil || res.status != http.StatusTooManyRequests {
+		t.Fatalf("the eleventh: %d, %v", res.status, err)
+	}
+	p := wantProblem(t, "the eleventh", s.do(http.MethodGet, "/v1/events", nil, "X-API-Key", token), http.StatusTooManyRequests, access.ErrQuotaExceeded)
+	if !strings.Contains(p.Detail, "10 streams") || !strings.Contains(p.Detail, "quota.streams") {
+		t.Errorf("the refusal says %q", p.Detail)
+	}
+	other, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Client: "bank"})
+	s.tune("", "X-API-Key", other)
+}

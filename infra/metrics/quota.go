@@ -1,0 +1,19 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// quotas are the quotas of clients. The clients' names are no labels: they are unbounded.
+type quotas struct{ used, limit *prometheus.GaugeVec }
+
+func (m *Metrics) makeQuotas() {
+	m.quotas = quotas{
+		used:  m.Gauge("quota_used", "Use of a quota by the client that uses most of it: streams are counted by each process.", "quota"),
+		limit: m.Gauge("quota_limit", "The most of it that one client may use.", "quota"),
+	}
+}
+
+// QuotaUsed notes a quota's limit, and its use by the client that uses most of it.
+func (m *Metrics) QuotaUsed(quota string, used, limit int) {
+	m.quotas.used.WithLabelValues(quota).Set(float64(used))
+	m.quotas.limit.WithLabelValues(quota).Set(float64(limit))
+}
