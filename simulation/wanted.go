@@ -39,3 +39,9 @@ func (q wanted) Demand(ctx context.Context, id chain.ID) ([]intent.Demand, error
 		return q.world.store.Intents().Demand(ctx, id)
 	})
 }
+
+func (q wanted) Open(ctx context.Context, client string, most int) (int, error) {
+	return asked(ctx, q.storage, reading, fmt.Sprintf("open intents %d", most), func(ctx context.Context) (int, error) {
+		return q.world.store.Intents().Open(ctx, client, most)
+	})
+}

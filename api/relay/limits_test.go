@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/commands/guard"
+	"github.com/tempo-watchtower/watchtower/commands/intake"
 	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -82,5 +84,32 @@ func TestLimitsSayWhenToComeBack(t *testing.T) {
 		res = s.do("POST", "/v1/intents", ask(6))
 		s.problem(res, 429, "budget-spent")
 		headers(res, fmt.Sprint(budget.DayOf(epoch).End().Unix()-epoch.Unix()), "", "")
+	})
+}
+
+// A client that floods the relay with intents is told its quota and how much of it is used; it
+// is answered for those that it had asked for before.
+func TestFloodOfIntentsIsRefused(t *testing.T) {
+	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
+		s := open(func(c *Config) {
+			c.Intake.Quota = &intake.Quota{Limit: 2, Now: c.Intake.Now, Count: func(context.Context, string, int) (int, error) { return 0, nil }}
+		})
+		ask := func(n int) string {
+			return fmt.Sprintf(`{"chainId": 42431, "key": "flood-%d", "pool": "hot", "to": "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"}`, n)
+		}
+		for _, n := range []int{0, 1, 0, 1} {
+			if res := s.do("POST", "/v1/intents", ask(n)); res.status != 202 {
+				t.Errorf("answered %d %s", res.status, res.body)
+			}
+		}
+		res := s.do("POST", "/v1/intents", ask(2))
+		s.problem(res, 429, "quota-exceeded")
+		if !strings.Contains(string(res.body), "has 2 intents") || !strings.Contains(string(res.body), "quota.intents allows 2") {
+			t.Errorf("%s", res.body)
+		}
+		batch := s.do("POST", "/v1/intents", "["+ask(0)+","+ask(3)+"]")
+		if batch.status != 202 || !strings.Contains(string(batch.body), "quota-exceeded") {
+			t.Errorf("a batch is answered %d %s", batch.status, batch.body)
+		}
 	})
 }

@@ -45,6 +45,9 @@ type Desk struct {
 	// taken on before is not asked about again for its outcome: a refusal only keeps an
 	// intent from coming into being.
 	Allow func(ctx context.Context, r intent.Request) error
+	// Quota, when set, bounds how many intents of each client wait. Like Allow, it only keeps
+	// an intent from coming into being.
+	Quota *Quota
 	// Most is the most that anybody here offers for a unit of gas of a chain, for what an
 	// intent wants; nil knows of no bound.
 	Most func(of chain.ID) intent.Amount
@@ -104,14 +107,18 @@ func (d *Desk) create(ctx context.Context, r intent.Request, meta event.Meta) An
 	if d.Seal != nil {
 		wish.Request = d.Seal.Request(r)
 	}
-	err := d.check(ctx, r)
+	back, err := d.admit(ctx, r)
 	if err == nil {
 		var done commands.Result[intent.State]
 		// It is expected not to exist: being wrong costs one more read.
 		done, err = d.handle(ctx, r.ID(), done, wish, meta)
 		if err == nil {
+			if done.Added == 0 {
+				back()
+			}
 			return Answer{State: done.State, Known: done.Added == 0}
 		}
+		back()
 	}
 	if !commands.IsRefusal(err) {
 		return Answer{Err: err}
@@ -128,6 +135,18 @@ func (d *Desk) create(ctx context.Context, r intent.Request, meta event.Meta) An
 		return Answer{Err: err}
 	}
 	return Answer{State: known.State, Known: true}
+}
+
+// admit refuses what the checks refuse, or the client's quota. The caller calls back when no
+// intent has come into being.
+func (d *Desk) admit(ctx context.Context, r intent.Request) (back func(), err error) {
+	if err := d.check(ctx, r); err != nil {
+		return nil, err
+	}
+	if d.Quota == nil {
+		return func() {}, nil
+	}
+	return d.Quota.Take(ctx, r.Client)
 }
 
 // same refuses what is not the request that an intent was made by: also when that was

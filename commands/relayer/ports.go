@@ -44,6 +44,8 @@ type Queue interface {
 	// Demand counts a chain's rows by client, and by whom and under which key they want to be
 	// carried out; those that have a nonce by their lane. It may have to read all of them.
 	Demand(ctx context.Context, id chain.ID) ([]intent.Demand, error)
+	// Open counts a client's rows, up to a number.
+	Open(ctx context.Context, client string, most int) (int, error)
 }
 
 // Signer signs in one account's name. What it gives is a signature of the Keccak-256

@@ -193,3 +193,14 @@ func (s *Intents) Demand(ctx context.Context, id chain.ID) (found []intent.Deman
 	}
 	return intent.Sum(found), nil
 }
+
+// Open counts a client's rows, up to a number.
+func (s *Intents) Open(ctx context.Context, client string, most int) (n int, err error) {
+	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		return query(conn, "SELECT count(*) FROM (SELECT 1 FROM intents INDEXED BY intents_client WHERE client = ? LIMIT ?)", func(s *sqlite.Stmt) bool {
+			n = s.ColumnInt(0)
+			return false
+		}, client, int64(most))
+	})
+	return n, err
+}

@@ -226,3 +226,11 @@ SELECT NULL, NULL, lane, client, count(*), min(pos) FROM work.intents WHERE chai
 	})
 	return intent.Sum(found), err
 }
+
+// Open counts a client's rows, up to a number.
+func (s *Intents) Open(ctx context.Context, client string, most int) (n int, err error) {
+	err = retry(ctx, func() error {
+		return s.pool.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM work.intents WHERE client = $1 LIMIT $2) i`, client, most).Scan(&n)
+	})
+	return n, err
+}

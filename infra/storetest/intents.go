@@ -22,6 +22,7 @@ type IntentRows interface {
 	Claim(ctx context.Context, c intent.Claim) ([]intent.Claimed, error)
 	Return(ctx context.Context, holder string, ids []chain.IntentID) error
 	Demand(ctx context.Context, id chain.ID) ([]intent.Demand, error)
+	Open(ctx context.Context, client string, most int) (int, error)
 }
 
 // Intents is the contract of the work queue of intents.
@@ -45,6 +46,7 @@ func Intents(t *testing.T, open func(t *testing.T) Opened[IntentRows]) {
 		{"turns go on from claim to claim", intentTurns},
 		{"turns keep the order in an ordering group", intentTurnsInOrder},
 		{"demand", intentDemand},
+		{"a client's open intents are counted", intentOpen},
 		{"intents outlive the process", intentReopened},
 		{"many lanes", intentLanes},
 		{"against a model", intentModel},

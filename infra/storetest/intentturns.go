@@ -106,3 +106,30 @@ func intentDemand(t *testing.T, q *intentQueue) {
 		t.Error(diff)
 	}
 }
+
+// intentOpen counts whatever has not come out, on all chains: it waits, is claimed, or has a
+// nonce.
+func intentOpen(t *testing.T, q *intentQueue) {
+	open := func(client string, most, want int) {
+		t.Helper()
+		if n, err := q.Open(soon(t), client, most); err != nil || n != want {
+			t.Errorf("%q has %d, %v; not %d", client, n, err, want)
+		}
+	}
+	open("a", 10, 0)
+	q.apply(asks(
+		intentOf(1, ofClient("a")), intentOf(2, ofClient("a"), onChain(2)), intentOf(3, ofClient("a"), inRow("a", "o")), intentOf(4, ofClient("a"), inRow("a", "o")),
+		intentOf(5, ofClient("ab")), intentOf(6),
+	)...)
+	open("a", 10, 4)
+	open("a", 3, 3)
+	open("ab", 10, 1)
+	open("", 10, 1)
+	q.claim(laneClaim(0, 0, 1), 1)
+	q.apply(places(3, 0, 0), asks(intentOf(1, ofClient("a")))[0])
+	open("a", 10, 4)
+	q.apply(closes(3), closes(3), closes(2))
+	open("a", 10, 2)
+	q.apply(asks(intentOf(3, ofClient("a"), inRow("a", "o")))...) // its block has left the chain
+	open("a", 10, 3)
+}

@@ -93,3 +93,15 @@ func (s Intents) Demand(ctx context.Context, id chain.ID) (all []intent.Demand, 
 	})
 	return intent.Sum(all), err
 }
+
+// Open counts a client's rows, up to a number.
+func (s Intents) Open(ctx context.Context, client string, most int) (n int, err error) {
+	err = s.enter(ctx, func() {
+		for _, e := range s.intents {
+			if e.Client == client && n < most {
+				n++
+			}
+		}
+	})
+	return n, err
+}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api"
 	rest "github.com/tempo-watchtower/watchtower/api/relay"
+	"github.com/tempo-watchtower/watchtower/commands/intake"
+	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
@@ -35,6 +37,11 @@ func (r *relay) handler() (http.Handler, error) {
 	common.Rates.Address = api.Rate(r.settings.Front.Address)
 	desk := Desk(r.settings, r.intents, r.in.Ports.Now, r.in.Ports.Random)
 	desk.Allow, desk.Told = r.accept, r.answered
+	limit := r.settings.Quotas.Intents
+	desk.Quota = &intake.Quota{
+		Limit: limit, Count: r.queue.Open, Now: r.in.Ports.Now,
+		Used: func(used int) { r.metrics.Quota(figures.IntentsQuota, "", used, limit) },
+	}
 	if err := TakeWebhooks(desk, r.settings.Webhooks, r.in.Ports.Master); err != nil {
 		return nil, err
 	}

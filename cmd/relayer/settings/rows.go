@@ -32,7 +32,7 @@ func (d *draft) rows() []config.Row {
 }
 
 func (d *draft) declared() []config.Row {
-	return slices.Concat(d.front(), d.signers(), d.lanes(), d.fees(), d.webhooks())
+	return slices.Concat(d.front(), d.signers(), d.lanes(), d.fees(), d.webhooks(), d.quotas())
 }
 
 // finish turns numbers into what they are. All of them are positive.
@@ -114,5 +114,12 @@ func (d *draft) lanes() []config.Row {
 			"How many such lanes one replica holds at once on a chain, at most; further intents wait. A lane that no intent asks for is given up at once for another one that is asked for, if all that has landed in it is final."),
 		config.NumberRow("lane.extra-share", &l.Share, 25, 1, 100,
 			"How many percent of `lane.extra` are one client's at most, at least one lane. Its intents for further nonce keys wait until one of its lanes is free. Without API keys all lanes are everybody's."),
+	}
+}
+
+func (d *draft) quotas() []config.Row {
+	return []config.Row{
+		config.NumberRow("quota.intents", &d.Quotas.Intents, 50_000, 1, 10_000_000,
+			"How many intents of one client are open at most: accepted, and not come out. A further one is refused with `quota-exceeded`; the same request again is answered. It is counted in the database, for all replicas, once a second."),
 	}
 }

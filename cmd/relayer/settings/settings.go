@@ -28,6 +28,7 @@ type Settings struct {
 	Fee      fee.Policy
 	Lane     Lane
 	Webhooks Webhooks
+	Quotas   Quotas
 
 	own map[chain.ID]OnChain // of chains that have settings of their own
 }
@@ -64,6 +65,11 @@ type Lane struct {
 
 // PerClient is how many lanes on demand one client's intents hold at most.
 func (l Lane) PerClient() int { return max(l.Extra*l.Share/100, min(l.Extra, 1)) }
+
+// Quotas bound what one client has. All keys of one client are one client.
+type Quotas struct {
+	Intents int // that have not come out
+}
 
 // Leases is who says which replica works on a lane.
 type Leases string

@@ -1,0 +1,114 @@
+package intake_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/commands/intake"
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+)
+
+// quotaDesk is a desk with a quota, and a queue that has what it is told to.
+type quotaDesk struct {
+	*intake.Desk
+	t      *testing.T
+	now    time.Time
+	queued map[string]int
+	counts int
+	used   int
+}
+
+func newQuotaDesk(t *testing.T, limit int) *quotaDesk {
+	d := &quotaDesk{Desk: newDesk(t), t: t, now: epoch, queued: map[string]int{}}
+	d.Desk.Now = func() time.Time { return d.now }
+	d.Quota = &intake.Quota{Limit: limit, Now: d.Desk.Now, Used: func(used int) { d.used = used }, Count: func(_ context.Context, client string, most int) (int, error) {
+		d.counts++
+		return min(d.queued[client], most), nil
+	}}
+	return d
+}
+
+func (d *quotaDesk) ask(client string, n int) intake.Answer {
+	return d.Create(d.t.Context(), []intent.Request{asked(func(r *intent.Request) { r.Client, r.Key, r.Deadline = client, fmt.Sprint("order-", n), 0 })}, event.Meta{})[0]
+}
+
+// A client that floods the queue of intents is refused past its quota, which touches no other
+// client, and is answered for whatever it had asked for before.
+func TestFloodOfIntentsIsRefused(t *testing.T) {
+	d := newQuotaDesk(t, 5)
+	d.queued["flood"] = 3
+	for n := range 2 {
+		if a := d.ask("flood", n); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+	}
+	a := d.ask("flood", 2)
+	if !errors.Is(a.Err, access.ErrQuotaExceeded) || !strings.Contains(a.Err.Error(), "has 5 intents") || !strings.Contains(a.Err.Error(), "quota.intents allows 5") {
+		t.Errorf("past the quota: %v", a.Err)
+	}
+	for n := range 2 {
+		if a := d.ask("flood", n); a.Err != nil || !a.Known {
+			t.Errorf("the same request again: %v, known %t", a.Err, a.Known)
+		}
+	}
+	if a := d.ask("victim", 0); a.Err != nil {
+		t.Errorf("another client's: %v", a.Err)
+	}
+	if d.used != 5 || d.counts != 2 {
+		t.Errorf("used %d, counted %d times", d.used, d.counts)
+	}
+	// What was accepted reaches the queue, and some of it comes out.
+	d.queued["flood"], d.now = 5, d.now.Add(5*time.Second)
+	if a := d.ask("flood", 2); !errors.Is(a.Err, access.ErrQuotaExceeded) {
+		t.Errorf("when the queue has them: %v", a.Err)
+	}
+	d.queued["flood"], d.now = 4, d.now.Add(5*time.Second)
+	if a := d.ask("flood", 2); a.Err != nil {
+		t.Errorf("when one has come out: %v", a.Err)
+	}
+}
+
+// What comes to nothing uses nothing up: neither the same request again, nor what is refused.
+func TestNothingUsesNothingUp(t *testing.T) {
+	d := newQuotaDesk(t, 2)
+	for range 5 {
+		if a := d.ask("shop", 0); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		other := asked(func(r *intent.Request) { r.Client, r.Key, r.Deadline, r.Subject = "shop", "order-0", 0, "x" })
+		if a := d.Create(t.Context(), []intent.Request{other}, event.Meta{})[0]; !errors.Is(a.Err, intent.ErrDiffers) {
+			t.Errorf("another request under the key: %v", a.Err)
+		}
+	}
+	if a := d.ask("shop", 1); a.Err != nil {
+		t.Error(a.Err)
+	}
+}
+
+// A queue that is fed a second late is no way around the quota, and one that cannot be counted
+// refuses nobody for good.
+func TestQuotaOfALateQueue(t *testing.T) {
+	d := newQuotaDesk(t, 10)
+	accepted := 0
+	for n := range 30 {
+		if a := d.ask("flood", n); a.Err == nil {
+			accepted++
+		}
+		d.now = d.now.Add(60 * time.Millisecond)
+		d.queued["flood"] = max(accepted-16, 0) // of a second ago
+	}
+	if accepted != 10 {
+		t.Errorf("%d are accepted", accepted)
+	}
+	d.now = d.now.Add(time.Minute)
+	d.Quota.Count = func(context.Context, string, int) (int, error) { return 0, errors.New("no database") }
+	if a := d.ask("shop", 1); a.Err == nil || errors.Is(a.Err, access.ErrQuotaExceeded) {
+		t.Errorf("without a database: %v", a.Err)
+	}
+}
