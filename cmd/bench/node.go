@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/api/webguard"
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
@@ -45,7 +46,7 @@ func startNode(ctx context.Context, doors int, blockTime time.Duration) (*node, 
 			return nil, errors.Join(err, n.close())
 		}
 		door := n.Node(fmt.Sprintf("node-%d", i+1))
-		server := &http.Server{Handler: door} //nolint:gosec // our own, on loopback
+		server := &http.Server{Handler: webguard.Guard{}.Handler(door)} //nolint:gosec // our own, on loopback
 		n.doors, n.urls, n.servers = append(n.doors, door), append(n.urls, "http://"+listener.Addr().String()), append(n.servers, server)
 		n.parts.Go(func() { server.Serve(listener) }) //nolint:errcheck // always that it was closed
 	}

@@ -71,7 +71,7 @@ func startChain(ctx context.Context, o options, stderr io.Writer) (*devChain, er
 // startAnvil keeps the chain in the folder data, if there is one: the service's
 // log is of no use without the chain it tells of.
 func startAnvil(ctx context.Context, program tools.Tool, data string) (*devChain, error) {
-	flags := append(server.TempoFlags(), "--block-time", fmt.Sprint(blockTime.Seconds()))
+	flags := append(server.TempoFlags(), "--no-cors", "--block-time", fmt.Sprint(blockTime.Seconds()))
 	if data != "" {
 		if err := os.MkdirAll(data, 0o700); err != nil {
 			return nil, err

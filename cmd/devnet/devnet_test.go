@@ -286,3 +286,42 @@ func get(t *testing.T, url string, into any) {
 		t.Fatalf("%s: %s, %v", url, res.Status, err)
 	}
 }
+
+// A page in a browser on this machine has no calls answered by the simulated chain.
+func TestPagesReachNoChain(t *testing.T) {
+	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	c, err := simulate(t.Context(), "for a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, tt := range []struct {
+		host, header, value string
+		status              int
+	}{
+		{"", "Content-Type", "application/json", http.StatusOK},
+		{"evil.example", "Content-Type", "application/json", http.StatusForbidden},
+		{"", "Origin", "http://evil.example", http.StatusForbidden},
+		{"", "Sec-Fetch-Site", "cross-site", http.StatusForbidden},
+		{"", "Content-Type", "text/plain", http.StatusUnsupportedMediaType},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = tt.host
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set(tt.header, tt.value)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Body.Close(); res.StatusCode != tt.status {
+			t.Errorf("%+v: %s", tt, res.Status)
+		}
+	}
+}

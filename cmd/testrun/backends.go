@@ -58,6 +58,7 @@ func bringUp(ctx context.Context, say io.Writer) (*backends, error) {
 	all.redis(ctx, box)
 	all.program(ctx, "anvil", testenv.AnvilVar, box.Anvil)
 	all.program(ctx, "geth", testenv.GethVar, box.Geth)
+	all.program(ctx, "chromium", testenv.ChromiumVar, box.Chromium)
 	all.program(ctx, "viem", testenv.ViemVar, box.Viem)
 	all.program(ctx, "typescript", testenv.TypeScriptVar, box.TypeScript)
 	return all, ctx.Err()

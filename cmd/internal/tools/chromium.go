@@ -1,0 +1,15 @@
+package tools
+
+import (
+	"context"
+	"os/exec"
+)
+
+// Chromium is the browser, of the system only: its packages are too many to be unpacked
+// beside it.
+func (b Box) Chromium(ctx context.Context) (Tool, error) {
+	return b.first(ctx, func(ctx context.Context, program string) (string, error) {
+		line, err := answer(ctx, nil, program, "--version")
+		return versionIn(line), err
+	}, source{"system", func(context.Context) (string, error) { return exec.LookPath("chromium") }})
+}
