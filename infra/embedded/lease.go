@@ -37,7 +37,7 @@ func (w *Work) ahead() time.Duration {
 	return w.pause + clockSlack
 }
 
-// asideMax bounds how many rows of accounts on hold one Lease sets aside.
+// asideMax bounds how many rows of accounts on hold one Lease sets aside of a client's.
 const asideMax = 1000
 
 // Lease gives due rows of a chain to a holder. Rows that others have leased count
@@ -49,8 +49,11 @@ func (w *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.D
 		if err := w.hurry(conn, now); err != nil {
 			return nil, err
 		}
-		l := &leasing{conn: conn, now: now, beyond: w.beyond(now), chain: id, holder: holder, ttl: ttl, held: map[tx.Account]bool{}}
-		return l, l.run(limit, repeats)
+		l := &leasing{conn: conn, now: now, beyond: w.beyond(now), chain: id, holder: holder, ttl: ttl, held: map[tx.Account]bool{}, aside: map[int64]bool{}, probes: map[string]bool{}}
+		turns := w.turns[id]
+		err := l.run(&turns, limit, repeats)
+		w.turns[id] = turns
+		return l, err
 	})
 	if err != nil {
 		return nil, 0, err
@@ -82,64 +85,118 @@ type leasing struct {
 	holder string
 	ttl    time.Duration
 	held   map[tx.Account]bool // the accounts met: whether they are on hold
-	aside  []int64             // rows to set aside
+	aside  map[int64]bool      // rows to set aside
+	probes map[string]bool     // the clients with accounts on hold whose time has come
+	// When the first row, or hold, of each kind is due; there is none of a kind that is
+	// not in it.
+	soonest map[string]int64
 
 	work  []tx.Work
 	until time.Duration
 }
 
-func (l *leasing) run(limit, repeats int) error {
-	if err := l.probe(limit); err != nil {
-		return err
-	}
-	limit -= len(l.work)
-	again, err := l.due("attempts > 0 AND due <= ?", l.now, min(limit, repeats))
+func (l *leasing) run(turns *tx.Turns, limit, repeats int) error {
+	ready, err := l.ready()
 	if err != nil {
 		return err
 	}
-	astray, err := l.due("attempts > 0 AND due > ?", l.beyond, min(limit, repeats)-len(again))
-	if err != nil {
-		return err
-	}
-	again = append(again, astray...)
-	due, err := l.due("attempts = 0 AND due <= ?", l.now, limit)
-	if err != nil {
-		return err
-	}
-	full := repeats == 0 || len(again) == repeats
-	due = append(due, again...)
-	slices.SortStableFunc(due, func(a, b row) int { return a.NextAt.Compare(b.NextAt) })
-	for _, r := range due[:min(limit, len(due))] {
-		if err := l.take(r); err != nil {
-			return err
+	again := 0
+	err = turns.Serve(limit, repeats, ready, func(shares []tx.Share) (taken []tx.Share, err error) {
+		for _, s := range shares {
+			got, err := l.share(s)
+			if err != nil {
+				return nil, err
+			}
+			again += got.Repeats
+			taken = append(taken, got)
 		}
+		return taken, nil
+	})
+	if err != nil {
+		return err
 	}
-	for _, no := range l.aside {
+	slices.SortStableFunc(l.work, func(a, b tx.Work) int { return a.NextAt.Compare(b.NextAt) })
+	for no := range l.aside {
 		if err := exec(l.conn, "UPDATE work SET held_since = ? WHERE no = ?", micros(l.now), no); err != nil {
 			return err
 		}
 	}
-	return l.next(full)
+	switch {
+	case len(l.work) >= limit:
+		return nil // there may be more due now
+	case len(ready) > 0:
+		if l.soonest, err = l.look(nil); err != nil {
+			return err
+		}
+	}
+	l.until = horizon
+	if len(l.aside) >= asideMax {
+		l.until = 0
+	}
+	for kind, at := range l.soonest {
+		if kind != agains || again < repeats {
+			l.until = min(l.until, max(0, time.UnixMicro(at).Sub(l.now)))
+		}
+	}
+	return nil
+}
+
+// share leases what one client may have: probes first, then what has been due longest.
+func (l *leasing) share(may tx.Share) (got tx.Share, err error) {
+	before := len(l.work)
+	if l.probes[may.Client] {
+		if err := l.probe(may.Client, may.Rows); err != nil {
+			return got, err
+		}
+	}
+	limit := may.Rows - (len(l.work) - before)
+	repeats := min(limit, may.Repeats)
+	again, err := l.due("attempts > 0 AND due <= ?", may.Client, l.now, repeats)
+	if err != nil {
+		return got, err
+	}
+	astray, err := l.due("attempts > 0 AND due > ?", may.Client, l.beyond, repeats-len(again))
+	if err != nil {
+		return got, err
+	}
+	due, err := l.due("attempts = 0 AND due <= ?", may.Client, l.now, limit)
+	if err != nil {
+		return got, err
+	}
+	due = append(append(due, again...), astray...)
+	slices.SortStableFunc(due, func(a, b row) int { return a.NextAt.Compare(b.NextAt) })
+	for _, r := range due[:min(max(limit, 0), len(due))] {
+		if r.Attempts > 0 {
+			got.Repeats++
+		}
+		if err := l.take(r); err != nil {
+			return got, err
+		}
+	}
+	got.Client, got.Rows = may.Client, len(l.work)-before
+	return got, nil
 }
 
 // due finds rows of one kind, oldest due first, passing over those of accounts on hold.
-func (l *leasing) due(kind string, at time.Time, limit int) (found []row, err error) {
+func (l *leasing) due(kind, client string, at time.Time, limit int) (found []row, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
 	var failed error
+	aside := 0
 	err = query(l.conn, "SELECT "+workColumns+` FROM work
-		WHERE chain = ? AND phase = 'open' AND parked = 0 AND held_since IS NULL AND `+kind+` ORDER BY due`,
+		WHERE chain = ? AND client = ? AND phase = 'open' AND parked = 0 AND held_since IS NULL AND `+kind+` ORDER BY due`,
 		func(s *sqlite.Stmt) bool {
 			r := scanRow(s)
 			var held bool
 			if held, failed = l.onHold(r.Account); held {
-				l.aside = append(l.aside, r.no)
+				l.aside[r.no] = true
+				aside++
 			} else {
 				found = append(found, r)
 			}
-			return failed == nil && len(found) < limit && len(l.aside) < asideMax
-		}, int64(l.chain), micros(at))
+			return failed == nil && len(found) < limit && aside < asideMax
+		}, int64(l.chain), client, micros(at))
 	if err == nil {
 		err = failed
 	}
@@ -173,19 +230,24 @@ type hold struct {
 	grants  int
 }
 
-// probe lets rows of accounts go whose time has come.
-func (l *leasing) probe(limit int) error {
+// probe lets rows of a client's accounts go whose time has come.
+func (l *leasing) probe(client string, limit int) error {
+	if limit <= 0 {
+		return nil
+	}
+	most := len(l.work) + limit
 	var holds []hold
-	err := query(l.conn, "SELECT account, since, grants FROM holds WHERE chain = ? AND (until <= ? OR until > ?) ORDER BY until LIMIT ?",
+	err := query(l.conn, `SELECT account, since, grants FROM holds
+		WHERE chain = ? AND client = ? AND (until <= ? OR until > ?) ORDER BY until LIMIT ?`,
 		func(s *sqlite.Stmt) bool {
 			h := hold{since: time.UnixMicro(s.ColumnInt64(1)).UTC(), grants: s.ColumnInt(2)}
 			s.ColumnBytes(0, h.account[:])
 			holds = append(holds, h)
 			return true
-		}, int64(l.chain), micros(l.now), micros(l.beyond), int64(limit))
+		}, int64(l.chain), client, micros(l.now), micros(l.beyond), int64(limit))
 	for _, h := range holds {
-		if err == nil && len(l.work) < limit {
-			err = l.release(h, limit-len(l.work))
+		if err == nil && len(l.work) < most {
+			err = l.release(h, most-len(l.work))
 		}
 	}
 	return err
@@ -222,32 +284,6 @@ func (l *leasing) release(h hold, limit int) error {
 		until, left = l.now, h.grants-n
 	}
 	return exec(l.conn, "UPDATE holds SET until = ?2, grants = ?3 WHERE account = ?1", h.account[:], micros(until), int64(left))
-}
-
-// next finds how long it is until there may be more.
-func (l *leasing) next(full bool) error {
-	l.until = horizon
-	if len(l.aside) >= asideMax {
-		l.until = 0
-	}
-	const free = "SELECT due FROM work WHERE chain = ? AND phase = 'open' AND parked = 0 AND held_since IS NULL AND "
-	questions := []string{
-		free + "attempts = 0 ORDER BY due LIMIT 1",
-		"SELECT until FROM holds WHERE chain = ? ORDER BY until LIMIT 1",
-	}
-	if !full {
-		questions = append(questions, free+"attempts > 0 ORDER BY due LIMIT 1")
-	}
-	for _, question := range questions {
-		err := query(l.conn, question, func(s *sqlite.Stmt) bool {
-			l.until = min(l.until, max(0, time.UnixMicro(s.ColumnInt64(0)).Sub(l.now)))
-			return false
-		}, int64(l.chain))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Done ends leases with what came of them.
@@ -288,9 +324,10 @@ func noteStanding(conn *sqlite.Conn, now time.Time, d tx.Done) error {
 	case d.Account == (tx.Account{}):
 		return nil
 	case d.Standing == tx.Unable:
-		return exec(conn, `INSERT INTO holds (account, chain, since, until, grants) VALUES (?1, ?2, ?3, ?4, 0)
+		return exec(conn, `INSERT INTO holds (account, chain, since, until, grants, client)
+			VALUES (?1, ?2, ?3, ?4, 0, coalesce((SELECT client FROM work WHERE chain = ?2 AND hash = ?5), ''))
 			ON CONFLICT (account) DO UPDATE SET until = ?4, grants = 0`,
-			d.Account[:], int64(d.Chain), micros(now), micros(d.NextAt))
+			d.Account[:], int64(d.Chain), micros(now), micros(d.NextAt), d.Hash[:])
 	case d.Standing == tx.Able:
 		return exec(conn, "UPDATE holds SET since = ?2, until = min(until, ?2), grants = min(grants + 2, ?3) WHERE account = ?1",
 			d.Account[:], micros(now), int64(grantsMax))

@@ -19,9 +19,10 @@ type Work struct {
 	file   *file
 	now    func() time.Time
 	window int
-	pause  time.Duration // no pause between two attempts is longer; 0: not known
-	turn   int64         // owned by the writer: the last number given to seen
-	latest time.Time     // owned by the writer: that a Lease was asked for
+	pause  time.Duration         // no pause between two attempts is longer; 0: not known
+	turn   int64                 // owned by the writer: the last number given to seen
+	turns  map[chain.ID]tx.Turns // owned by the writer
+	latest time.Time             // owned by the writer: that a Lease was asked for
 }
 
 func openWork(path string, c care, o Options) (*Work, error) {
@@ -29,7 +30,7 @@ func openWork(path string, c care, o Options) (*Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Work{file: f, now: o.Now, window: o.Window, pause: o.Pause}
+	w := &Work{file: f, now: o.Now, window: o.Window, pause: o.Pause, turns: map[chain.ID]tx.Turns{}}
 	if err := w.letGo(); err != nil {
 		return nil, errors.Join(err, f.close())
 	}

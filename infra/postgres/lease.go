@@ -1,21 +1,19 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
-	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 const (
+	free = `chain = $1 AND phase = 'open' AND NOT parked AND held_since IS NULL AND holder IS NULL`
+
 	// The clock is read by a subquery, once: compared with a function that changes
 	// its mind from row to row, an index could not be asked where to stop. Rows
 	// whose lease has lapsed are few, and found by an index of their own.
@@ -27,288 +25,288 @@ const (
 	// Due rows whose account is on hold are set aside. The hold is locked for that,
 	// so that it does not end meanwhile, for want of rows: one that somebody is
 	// about to end counts for nothing.
+	//
+	// Each client has its share: $4 are the clients, $5 and $6 the rows and repeats of each,
+	// $7 how many more rows of each are looked through for those to set aside.
 	leaseWork = `
-WITH first AS (
-  SELECT hash, account, next_at FROM work.queue
-  WHERE chain = $1 AND phase = 'open' AND NOT parked AND held_since IS NULL AND holder IS NULL
-    AND attempts = 0 AND next_at <= (SELECT clock_timestamp())
-  ORDER BY next_at LIMIT $6 FOR UPDATE SKIP LOCKED
+WITH share AS MATERIALIZED (
+  SELECT * FROM unnest($4::text[], $5::integer[], $6::integer[]) u (client, most, again)
+), first AS (
+  SELECT q.* FROM share s CROSS JOIN LATERAL (
+    SELECT hash, account, client, next_at FROM work.queue
+    WHERE ` + free + ` AND client = s.client AND attempts = 0 AND next_at <= (SELECT clock_timestamp())
+    ORDER BY next_at LIMIT s.most + $7::integer FOR UPDATE SKIP LOCKED) q
 ), again AS (
-  SELECT hash, account, next_at FROM work.queue
-  WHERE chain = $1 AND phase = 'open' AND NOT parked AND held_since IS NULL AND holder IS NULL
-    AND attempts > 0 AND next_at <= (SELECT clock_timestamp())
-  ORDER BY next_at LIMIT $7 FOR UPDATE SKIP LOCKED
+  SELECT q.* FROM share s CROSS JOIN LATERAL (
+    SELECT hash, account, client, next_at FROM work.queue
+    WHERE ` + free + ` AND client = s.client AND attempts > 0 AND next_at <= (SELECT clock_timestamp())
+    ORDER BY next_at LIMIT s.again + $7::integer FOR UPDATE SKIP LOCKED) q
 ), astray AS (
-  SELECT hash, account, next_at FROM work.queue
-  WHERE chain = $1 AND phase = 'open' AND NOT parked AND held_since IS NULL AND holder IS NULL
-    AND attempts > 0 AND next_at > (SELECT clock_timestamp()) + $8::interval
-  ORDER BY next_at DESC LIMIT $7 FOR UPDATE SKIP LOCKED
+  SELECT q.* FROM share s CROSS JOIN LATERAL (
+    SELECT hash, account, client, next_at FROM work.queue
+    WHERE ` + free + ` AND client = s.client AND attempts > 0 AND next_at > (SELECT clock_timestamp()) + $8::interval
+    ORDER BY next_at DESC LIMIT s.again + $7::integer FOR UPDATE SKIP LOCKED) q
 ), lapsed AS (
-  SELECT hash, account, next_at, attempts FROM work.queue
+  SELECT hash, account, client, next_at, attempts FROM work.queue
   WHERE chain = $1 AND holder IS NOT NULL AND leased_until <= (SELECT clock_timestamp())
-    AND phase = 'open' AND NOT parked AND next_at <= (SELECT clock_timestamp())
-  ORDER BY next_at LIMIT $4 FOR UPDATE SKIP LOCKED
+    AND phase = 'open' AND NOT parked AND next_at <= (SELECT clock_timestamp()) AND client = ANY ($4::text[])
+  ORDER BY next_at LIMIT $10 FOR UPDATE SKIP LOCKED
 ), orphaned AS (
-  SELECT hash, account, next_at, attempts FROM work.queue
+  SELECT hash, account, client, next_at, attempts FROM work.queue
   WHERE chain = $1 AND holder IS NOT NULL AND leased_until > (SELECT clock_timestamp()) + $9::interval
-    AND phase = 'open' AND NOT parked
-  ORDER BY leased_until LIMIT $4 FOR UPDATE SKIP LOCKED
+    AND phase = 'open' AND NOT parked AND client = ANY ($4::text[])
+  ORDER BY leased_until LIMIT $10 FOR UPDATE SKIP LOCKED
 ), due AS MATERIALIZED (
   SELECT *, false AS repeat FROM first UNION ALL SELECT *, true FROM again UNION ALL SELECT *, true FROM astray
-  UNION ALL SELECT hash, account, next_at, attempts > 0 FROM lapsed UNION ALL SELECT hash, account, next_at, attempts > 0 FROM orphaned
+  UNION ALL SELECT hash, account, client, next_at, attempts > 0 FROM lapsed
+  UNION ALL SELECT hash, account, client, next_at, attempts > 0 FROM orphaned
 ), held AS MATERIALIZED (
   SELECT account FROM work.holds WHERE account IN (SELECT account FROM due) FOR KEY SHARE SKIP LOCKED
 ), placed AS (
-  SELECT hash, next_at, account IN (SELECT account FROM held) AS aside, repeat,
-    count(*) FILTER (WHERE account NOT IN (SELECT account FROM held)) OVER (PARTITION BY repeat ORDER BY next_at, hash) AS place
+  SELECT hash, client, next_at, account IN (SELECT account FROM held) AS aside, repeat,
+    count(*) FILTER (WHERE account NOT IN (SELECT account FROM held)) OVER (PARTITION BY client, repeat ORDER BY next_at, hash) AS place
   FROM due
+), allowed AS (
+  SELECT p.hash, s.most, row_number() OVER (PARTITION BY p.client ORDER BY p.next_at, p.hash) AS place
+  FROM placed p JOIN share s ON s.client = p.client WHERE NOT p.aside AND (NOT p.repeat OR p.place <= s.again)
 )
 UPDATE work.queue q SET
   held_since = CASE WHEN q.account = ANY (ARRAY(SELECT account FROM held)) THEN clock_timestamp() END,
   holder = CASE WHEN q.account <> ALL (ARRAY(SELECT account FROM held)) THEN $2 END,
   leased_until = CASE WHEN q.account <> ALL (ARRAY(SELECT account FROM held)) THEN clock_timestamp() + $3 END
 WHERE q.chain = $1 AND q.hash = ANY (ARRAY(
-  SELECT hash FROM placed WHERE aside UNION ALL
-  (SELECT hash FROM placed WHERE NOT aside AND (NOT repeat OR place <= $5) ORDER BY next_at LIMIT $4)
+  SELECT hash FROM placed WHERE aside UNION ALL SELECT hash FROM allowed WHERE place <= most
 ))
 RETURNING ` + workColumns
 
-	untilDue = `
-SELECT greatest(least($2::interval, min(next_at) - clock_timestamp()), '0'), clock_timestamp() FROM (
-  (SELECT next_at FROM work.queue WHERE chain = $1 AND phase = 'open' AND NOT parked AND held_since IS NULL
-     AND holder IS NULL AND attempts = 0 ORDER BY next_at LIMIT 1)
+	// The clients with rows that may be leased, when the first of each is due, and the last
+	// repeat and hold: for each kind one client after the other, each in one look at an
+	// index, however many rows it has. Rows whose lease has lapsed name their clients last.
+	readyWork = `
+WITH RECURSIVE first (client, at) AS (
+  (SELECT client, next_at FROM work.queue WHERE ` + free + ` AND attempts = 0 ORDER BY client, next_at LIMIT 1)
   UNION ALL
-  (SELECT next_at FROM work.queue WHERE $3 AND chain = $1 AND phase = 'open' AND NOT parked AND held_since IS NULL
-     AND holder IS NULL AND attempts > 0 ORDER BY next_at LIMIT 1)
+  SELECT n.client, n.next_at FROM first f CROSS JOIN LATERAL (
+    SELECT client, next_at FROM work.queue WHERE ` + free + ` AND attempts = 0 AND client > f.client ORDER BY client, next_at LIMIT 1) n
+), again (client, at) AS (
+  (SELECT client, next_at FROM work.queue WHERE ` + free + ` AND attempts > 0 ORDER BY client, next_at LIMIT 1)
   UNION ALL
-  (SELECT until FROM work.holds WHERE chain = $1 ORDER BY until LIMIT 1)
-) next`
+  SELECT n.client, n.next_at FROM again f CROSS JOIN LATERAL (
+    SELECT client, next_at FROM work.queue WHERE ` + free + ` AND attempts > 0 AND client > f.client ORDER BY client, next_at LIMIT 1) n
+), probe (client, at) AS (
+  (SELECT client, until FROM work.holds WHERE chain = $1 ORDER BY client, until LIMIT 1)
+  UNION ALL
+  SELECT n.client, n.until FROM probe f CROSS JOIN LATERAL (
+    SELECT client, until FROM work.holds WHERE chain = $1 AND client > f.client ORDER BY client, until LIMIT 1) n
+), now AS MATERIALIZED (SELECT clock_timestamp() AS at)
+SELECT 'first', client, first.at, first.at <= now.at, now.at FROM first, now
+UNION ALL
+SELECT 'again', client, again.at, again.at <= now.at OR now.at + $2::interval < (
+  SELECT next_at FROM work.queue q WHERE ` + free + ` AND attempts > 0 AND q.client = again.client ORDER BY next_at DESC LIMIT 1), now.at
+FROM again, now
+UNION ALL
+SELECT 'probe', client, probe.at, probe.at <= now.at OR now.at + $2::interval < (
+  SELECT until FROM work.holds h WHERE chain = $1 AND h.client = probe.client ORDER BY until DESC LIMIT 1), now.at
+FROM probe, now
+UNION ALL
+SELECT 'lapsed', client, now.at, true, now.at FROM now CROSS JOIN LATERAL (
+  SELECT client FROM work.queue WHERE chain = $1 AND holder IS NOT NULL AND leased_until <= (SELECT at FROM now)
+    AND phase = 'open' AND NOT parked AND next_at <= (SELECT at FROM now)
+  UNION
+  SELECT client FROM work.queue WHERE chain = $1 AND holder IS NOT NULL AND leased_until > (SELECT at FROM now) + $3::interval
+    AND phase = 'open' AND NOT parked
+) late
+UNION ALL
+SELECT 'none', '', now.at, false, now.at FROM now`
 )
 
 // horizon bounds what Lease answers for until.
 const horizon = tx.Horizon
 
-// asideMax bounds how many more rows a Lease looks through than it is asked for,
-// when there are rows to set aside.
+// asideMax bounds how many more rows of each client a Lease looks through than it is asked
+// for, when there are rows to set aside.
 const asideMax = 500
 
 // lease is what Lease remembers.
 type lease struct {
 	aside atomic.Bool // the last one set rows aside, so there may be more of them
+
+	mu    sync.Mutex
+	turns map[chain.ID]tx.Turns
+}
+
+func (l *lease) turnsOf(id chain.ID) tx.Turns {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.turns[id]
+}
+
+func (l *lease) keep(id chain.ID, t tx.Turns) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.turns == nil {
+		l.turns = map[chain.ID]tx.Turns{}
+	}
+	l.turns[id] = t
+}
+
+// leasing is one Lease under way.
+type leasing struct {
+	*Work
+	chain  chain.ID
+	holder string
+	ttl    time.Duration
+
+	probes map[string]bool // the clients with accounts on hold whose time has come
+	work   []tx.Work
+	again  int
+	aside  bool // rows were set aside
 }
 
 // Lease takes at most limit due rows of a chain, of which at most repeats have been
-// attempted before, oldest due first. until is how long it is until the next row is
-// due that nobody has leased: 0 when there may be more due now, horizon when nothing
-// is due before.
+// attempted before: each client its share, oldest due first. until is how long it is until
+// the next row is due that nobody has leased: 0 when there may be more due now, horizon
+// when nothing is due before.
 func (s *Work) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) (work []tx.Work, until time.Duration, err error) {
 	if limit <= 0 {
 		return nil, 0, nil
 	}
-	if work, err = s.probe(ctx, id, holder, ttl, limit); err != nil {
+	l := &leasing{Work: s, chain: id, holder: holder, ttl: ttl}
+	r, err := l.ready(ctx)
+	if err != nil {
 		return nil, 0, err
 	}
-	again, more := 0, false
-	if left := limit - len(work); left > 0 {
-		look := 0
-		if s.lease.aside.Load() {
-			look = asideMax
-		}
-		rows, failed := s.rows(ctx, leaseWork, int64(id), holder, ttl, left, min(left, repeats), left+look, min(left, repeats)+look,
-			s.beyond(), ttl+s.beyond())
-		if failed != nil && len(work) == 0 { // else those are leased, whatever else
-			return nil, 0, failed
-		}
-		slices.SortStableFunc(rows, func(a, b tx.Work) int { return a.NextAt.Compare(b.NextAt) })
-		for _, row := range rows {
-			switch {
-			case !row.HeldSince.IsZero():
-				more = true
-				continue
-			case row.Attempts > 0:
-				again++
-			}
-			work = append(work, row)
-		}
-		s.lease.aside.Store(more)
+	l.probes = r.probes
+	turns := s.lease.turnsOf(id)
+	err = turns.Serve(limit, repeats, r.clients, func(shares []tx.Share) ([]tx.Share, error) { return l.take(ctx, shares) })
+	s.lease.keep(id, turns)
+	if len(r.clients) > 0 {
+		s.lease.aside.Store(l.aside)
 	}
-	if more || len(work) >= limit {
-		return work, 0, nil
+	if err != nil && len(l.work) == 0 { // else those are leased, whatever else
+		return nil, 0, err
 	}
-	until = horizon
-	var server time.Time
-	err = retry(ctx, func() error {
-		before := time.Now()
-		err := s.pool.QueryRow(ctx, untilDue, int64(id), horizon, again < repeats).Scan(&until, &server)
-		if err == nil {
-			s.skew.note(server, before, time.Now())
-		}
-		return err
-	})
-	if err == nil && s.shown.setBack(server) {
-		var hurried int
-		if hurried, err = s.hurry(ctx); hurried > 0 {
-			until = 0
-		}
+	slices.SortStableFunc(l.work, func(a, b tx.Work) int { return a.NextAt.Compare(b.NextAt) })
+	if l.aside || len(l.work) >= limit {
+		return l.work, 0, nil
 	}
-	if len(work) > 0 {
+	until, err = l.rest(ctx, r, repeats)
+	if len(l.work) > 0 {
 		err = nil
 	}
-	return work, until, err
+	return l.work, until, err
 }
 
-const (
-	dueHolds = `SELECT account, since, grants FROM work.holds
-WHERE chain = $1 AND (until <= (SELECT clock_timestamp()) OR until > (SELECT clock_timestamp()) + $3::interval)
-ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED`
-
-	releaseWork = `UPDATE work.queue q SET held_since = NULL, holder = $2, leased_until = clock_timestamp() + $3
-WHERE q.chain = $1 AND q.hash = ANY (ARRAY(
-  SELECT hash FROM work.queue WHERE account = $4 AND held_since IS NOT NULL AND NOT parked
-    AND next_at <= (SELECT clock_timestamp())
-  ORDER BY attempts, next_at, nonce LIMIT $5 FOR UPDATE SKIP LOCKED))
-RETURNING ` + workColumns
-
-	endHolds = `DELETE FROM work.holds h WHERE account = ANY ($1::uuid[])
-AND NOT EXISTS (SELECT FROM work.queue q WHERE q.account = h.account AND q.held_since IS NOT NULL)`
-
-	// Where more may go, they do so by the next Lease.
-	moveHolds = `UPDATE work.holds h SET until = clock_timestamp() + CASE WHEN u.rest > 0 THEN '0' ELSE $3::interval END, grants = u.rest
-FROM unnest($1::uuid[], $2::integer[]) u (account, rest) WHERE h.account = u.account`
-)
-
-// hold is an account whose rows are set aside.
-type hold struct {
-	account pgtype.UUID
-	since   time.Time
-	grants  int
+// rest is how long it is until there may be more; r is what was ready before.
+func (l *leasing) rest(ctx context.Context, r ready, repeats int) (until time.Duration, err error) {
+	if len(r.clients) > 0 {
+		if r, err = l.ready(ctx); err != nil {
+			return horizon, err
+		}
+	}
+	until = horizon
+	for kind, in := range r.soonest {
+		if kind != "again" || l.again < repeats {
+			until = min(until, max(in, 0))
+		}
+	}
+	if l.shown.setBack(r.server) {
+		hurried, err := l.hurry(ctx)
+		if hurried > 0 {
+			until = 0
+		}
+		return until, err
+	}
+	return until, nil
 }
 
-// probe leases rows of accounts on hold whose time has come: at least one of each.
-// A hold without rows ends.
-func (s *Work) probe(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit int) (work []tx.Work, err error) {
-	var due bool
+// ready is who has due rows, and when the first row, or hold, of each kind is due.
+type ready struct {
+	clients []tx.Ready
+	probes  map[string]bool // the clients with accounts on hold whose time has come
+	soonest map[string]time.Duration
+	server  time.Time
+}
+
+func (l *leasing) ready(ctx context.Context) (r ready, err error) {
 	err = retry(ctx, func() error {
-		const ask = `SELECT EXISTS (SELECT FROM work.holds WHERE chain = $1
-			AND (until <= (SELECT clock_timestamp()) OR until > (SELECT clock_timestamp()) + $2::interval))`
-		return s.pool.QueryRow(ctx, ask, int64(id), s.beyond()).Scan(&due)
-	})
-	if err != nil || !due {
-		return nil, err
-	}
-	err = retryRefused(ctx, func() error {
-		work = nil
-		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
-			rows, err := dbtx.Query(ctx, dueHolds, int64(id), limit, s.beyond())
-			if err != nil {
+		r = ready{probes: map[string]bool{}, soonest: map[string]time.Duration{}}
+		tried := map[string]bool{} // whether a client has repeats
+		before := time.Now()
+		rows, err := l.pool.Query(ctx, readyWork, int64(l.chain), l.beyond(), l.ttl+l.beyond())
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var kind, client string
+			var at time.Time
+			var due bool
+			if err := rows.Scan(&kind, &client, &at, &due, &r.server); err != nil {
 				return err
 			}
-			holds, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h hold, err error) {
-				return h, row.Scan(&h.account, &h.since, &h.grants)
-			})
-			if err != nil {
-				return err
+			if known, met := r.soonest[kind]; kind != "none" && kind != "lapsed" && (!met || at.Sub(r.server) < known) {
+				r.soonest[kind] = at.Sub(r.server)
 			}
-			work, err = release(ctx, dbtx, holds, int64(id), holder, ttl, limit)
+			if due {
+				tried[client] = tried[client] || kind == "again" || kind == "lapsed"
+				r.probes[client] = r.probes[client] || kind == "probe"
+			}
+		}
+		if err := rows.Err(); err != nil {
 			return err
-		})
+		}
+		l.skew.note(r.server, before, time.Now())
+		for client, again := range tried {
+			r.clients = append(r.clients, tx.Ready{Client: client, Repeats: again})
+		}
+		return nil
 	})
-	return work, err
+	return r, err
 }
 
-// release leases rows of these accounts, whose holds are locked.
-func release(ctx context.Context, dbtx pgx.Tx, holds []hold, id int64, holder string, ttl time.Duration, limit int) (work []tx.Work, err error) {
-	q := &pgx.Batch{}
-	var moved, idle []pgtype.UUID
-	var rest []int32
-	for i, h := range holds {
-		n := min(max(h.grants, 1), limit-(len(holds)-1-i)) // one at least for each of the others
-		limit -= n
-		q.Queue(releaseWork, id, holder, ttl, h.account, n).Query(func(rows pgx.Rows) error {
-			found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (tx.Work, error) { return scanWork(row) })
-			for _, w := range found {
-				w.HeldSince = h.since.UTC()
-				work = append(work, w)
-			}
-			left := 0
-			switch {
-			case len(found) == 0:
-				idle = append(idle, h.account)
-			case len(found) == n:
-				left = max(h.grants-n, 0)
-			}
-			moved, rest = append(moved, h.account), append(rest, int32(left))
-			return err
-		})
+// take leases what each client may have: probes first, once, then what has been due longest.
+func (l *leasing) take(ctx context.Context, shares []tx.Share) ([]tx.Share, error) {
+	taken, place := make([]tx.Share, len(shares)), map[string]int{}
+	for i, s := range shares {
+		taken[i].Client, place[s.Client] = s.Client, i
 	}
-	if err := dbtx.SendBatch(ctx, q).Close(); err != nil {
+	if err := l.probe(ctx, shares, func(client string, rows int) { taken[place[client]].Rows += rows }); err != nil {
 		return nil, err
 	}
-	q = &pgx.Batch{}
-	q.Queue(endHolds, idle)
-	q.Queue(moveHolds, moved, rest, ttl)
-	return work, dbtx.SendBatch(ctx, q).Close()
-}
-
-const (
-	putOnHold = `INSERT INTO work.holds (account, chain, since, until, grants)
-SELECT account, chain, clock_timestamp(), until, 0 FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[]) u (account, chain, until)
-ON CONFLICT (account) DO UPDATE SET until = excluded.until, grants = 0`
-
-	easeHold = `UPDATE work.holds h SET until = least(h.until, u.until), grants = least(h.grants::bigint + u.grants, 1000000),
-  since = CASE WHEN u.grants > 0 THEN clock_timestamp() ELSE h.since END
-FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[]) u (account, until, grants)
-WHERE h.account = u.account AND h.account IN (SELECT account FROM work.holds WHERE account = ANY ($1) ORDER BY account FOR UPDATE)`
-)
-
-// queueStandings queues what reports say of their accounts. Of an account that is
-// unable by one of them, nothing better is believed.
-func queueStandings(q *pgx.Batch, done []tx.Done, stored func(time.Time) time.Time) {
-	unable, other := map[tx.Account]tx.Done{}, map[tx.Account]tx.Done{}
-	atOnce := time.Unix(0, 0)
-	grants := map[tx.Account]int32{}
-	for _, d := range done {
-		switch known, met := other[d.Account]; {
-		case d.Account == tx.Account{} || d.Standing == "":
-			continue
-		case d.Standing == tx.Unable:
-			unable[d.Account] = d
-			continue
-		case d.Standing == tx.Able:
-			grants[d.Account] += 2
-			d.NextAt = atOnce
-			other[d.Account] = d
-		case d.Standing == tx.Unasked:
-			d.NextAt = atOnce
-			other[d.Account] = d
-		case !met || d.NextAt.Before(known.NextAt):
-			other[d.Account] = d
+	var clients []string
+	var most, again []int32
+	total := 0
+	for i, s := range shares {
+		if n := s.Rows - taken[i].Rows; n > 0 {
+			clients, most = append(clients, s.Client), append(most, int32(n))
+			again, total = append(again, int32(min(n, s.Repeats))), total+n
 		}
 	}
-	maps.DeleteFunc(other, func(a tx.Account, _ tx.Done) bool { _, worse := unable[a]; return worse })
-	if len(unable) > 0 {
-		account, id, until := accounts(unable, stored)
-		q.Queue(putOnHold, account, id, until)
+	if total == 0 {
+		return taken, nil
 	}
-	if len(other) > 0 {
-		account, _, until := accounts(other, stored)
-		let := make([]int32, len(account))
-		for i, a := range account {
-			let[i] = grants[a.Bytes]
+	look := 0
+	if l.lease.aside.Load() {
+		look = asideMax
+	}
+	rows, err := l.rows(ctx, leaseWork, int64(l.chain), l.holder, l.ttl, clients, most, again, look,
+		l.beyond(), l.ttl+l.beyond(), total+look)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		if !row.HeldSince.IsZero() {
+			l.aside = true
+			continue
 		}
-		q.Queue(easeHold, account, until, let)
+		of := &taken[place[row.Client]]
+		of.Rows++
+		if row.Attempts > 0 {
+			of.Repeats++
+			l.again++
+		}
+		l.work = append(l.work, row)
 	}
+	return taken, nil
 }
-
-// accounts turns reports on their side for unnest, in one order for all, so that
-// nobody waits in a circle.
-func accounts(news map[tx.Account]tx.Done, stored func(time.Time) time.Time) (account []pgtype.UUID, id []int64, until []time.Time) {
-	sorted := slices.SortedFunc(maps.Keys(news), func(a, b tx.Account) int { return bytes.Compare(a[:], b[:]) })
-	for _, a := range sorted {
-		account, id = append(account, accountID(a)), append(id, int64(news[a].Chain))
-		until = append(until, stored(news[a].NextAt))
-	}
-	return account, id, until
-}
-
-func accountID(a tx.Account) pgtype.UUID { return pgtype.UUID{Bytes: a, Valid: true} }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,7 +86,11 @@ func (m *model) change() (tx.Change, bool) {
 	}
 	m.block++
 	b := block(m.block)
-	switch draw := m.draw.IntN(6); {
+	switch draw := m.draw.IntN(7); {
+	case draw == 6:
+		m.confirm(row)
+		m.note("confirm", n)
+		return confirm(n), true
 	case draw == 0:
 		delete(m.rows, n)
 		m.wake(row)
@@ -128,9 +133,29 @@ func (m *model) open(n int) tx.Change {
 	sender, key := m.sequence(n)
 	w := m.q.row(n, sender, m.draw.Uint64()>>m.draw.IntN(64))
 	w.NonceKey, w.NextAt = key, m.someTime()
+	w.Client, w.Claimed, w.Bytes = []string{"", "a", "b"}[m.draw.IntN(3)], m.draw.IntN(4) == 0, m.draw.IntN(1000)
 	m.rows[n] = &modelRow{Work: w}
 	m.note("open", n)
 	return opens(w)[0]
+}
+
+// place is where a row has its place: what is only claimed has it apart, with all else
+// of its client's that is.
+func (m *model) place(row *modelRow) string {
+	if row.Claimed && row.Verdict != tx.StatusExecuted && !row.NonceKey.IsExpiring() {
+		return "claimed by " + row.Client
+	}
+	return fmt.Sprint(row.Sender, row.NonceKey)
+}
+
+func (m *model) confirm(row *modelRow) {
+	if !row.Claimed {
+		return
+	}
+	row.Claimed = false
+	if row.Phase == tx.Open && row.WaitNonce != 0 {
+		row.WaitNonce, row.woken = 0, true
+	}
 }
 
 func (m *model) end(row *modelRow, phase tx.Phase, b chain.Block) {
@@ -140,8 +165,11 @@ func (m *model) end(row *modelRow, phase tx.Phase, b chain.Block) {
 
 // wake makes due the rows that wait for a nonce in a row's sequence.
 func (m *model) wake(by *modelRow) {
+	if strings.HasPrefix(m.place(by), "claimed") {
+		return
+	}
 	for _, row := range m.rows {
-		if row.Phase == tx.Open && row.WaitNonce != 0 && row.Sequence() == by.Sequence() {
+		if row.Phase == tx.Open && row.WaitNonce != 0 && m.place(row) == m.place(by) {
 			row.woken = true
 		}
 	}
@@ -165,7 +193,7 @@ func (m *model) park() {
 	for _, row := range m.rows {
 		lower := 0
 		for _, other := range m.rows {
-			if other.Phase == tx.Open && other.Sequence() == row.Sequence() && other.Nonce < row.Nonce {
+			if other.Phase == tx.Open && m.place(other) == m.place(row) && other.Nonce < row.Nonce {
 				lower++
 			}
 		}
@@ -195,7 +223,24 @@ func (m *model) lease() {
 	if len(got) < min(limit, len(due)) {
 		m.q.t.Errorf("leased %d rows, %d are due", len(got), len(due))
 	}
+	m.fair(due, got)
 	m.note("lease by "+holder, len(got))
+}
+
+// fair checks that no client got less than its due rows while another got more than it and
+// an odd one.
+func (m *model) fair(due map[chain.Hash]*modelRow, got []tx.Work) {
+	has, took := map[string]int{}, counted(got)
+	for _, row := range due {
+		has[row.Client]++
+	}
+	for client, n := range has {
+		for other, more := range took {
+			if took[client] < n && more > took[client]+1 {
+				m.q.t.Errorf("client %q was leased %d of %d due rows, client %q %d", client, took[client], n, other, more)
+			}
+		}
+	}
 }
 
 func (m *model) done() {

@@ -18,7 +18,9 @@ CREATE INDEX queue_first ON work.queue (chain, client, next_at)
   WHERE phase = 'open' AND NOT parked AND held_since IS NULL AND holder IS NULL AND attempts = 0;
 CREATE INDEX queue_again ON work.queue (chain, client, next_at)
   WHERE phase = 'open' AND NOT parked AND held_since IS NULL AND holder IS NULL AND attempts > 0;
-ALTER TABLE work.holds ADD COLUMN client text COLLATE "C" NOT NULL DEFAULT '';
+ALTER TABLE work.holds ADD COLUMN client text COLLATE "C" NOT NULL DEFAULT ''; -- whose turn a probe takes
+DROP INDEX work.holds_due;
+CREATE INDEX holds_due ON work.holds (chain, client, until);
 
 -- What each client has in the queue that is open or watched, and the bytes of what is open.
 CREATE TABLE work.queue_clients (

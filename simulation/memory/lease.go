@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,6 +20,7 @@ const (
 // hold is an account whose rows are set aside.
 type hold struct {
 	account tx.Account
+	client  string
 	chain   chain.ID
 	since   time.Time
 	until   time.Time // when one row may go again
@@ -50,32 +52,81 @@ func (s *Store) Lease(ctx context.Context, id chain.ID, holder string, ttl time.
 }
 
 func (l *leasing) run(limit, repeats int) {
-	l.probe(limit)
-	limit -= len(l.work)
-	again := l.due(l.book.again, min(limit, repeats))
-	due := l.due(l.book.first, limit)
-	full := repeats == 0 || len(again) == repeats
-	due = append(due, again...)
-	slices.SortStableFunc(due, func(a, b *row) int { return a.NextAt.Compare(b.NextAt) })
-	for _, r := range due[:min(max(limit, 0), len(due))] {
-		l.take(r)
-	}
+	again := 0
+	turns := l.turns[l.chain]
+	turns.Serve(limit, repeats, l.ready(), func(shares []tx.Share) (taken []tx.Share, _ error) { //nolint:errcheck // never fails
+		for _, s := range shares {
+			got := l.share(s)
+			again += got.Repeats
+			taken = append(taken, got)
+		}
+		return taken, nil
+	})
+	l.turns[l.chain] = turns
+	slices.SortStableFunc(l.work, func(a, b tx.Work) int { return a.NextAt.Compare(b.NextAt) })
 	for _, r := range l.aside {
 		l.book.update(r, func() { r.HeldSince = l.now })
 	}
-	l.next(full)
+	l.next(again >= repeats)
+}
+
+// ready finds the clients with due rows.
+func (l *leasing) ready() (ready []tx.Ready) {
+	clients := map[string]bool{} // whether it has repeats
+	for client, x := range l.book.first {
+		if len(x.items) > 0 && !x.items[0].due().After(l.now) {
+			clients[client] = false
+		}
+	}
+	for _, h := range l.holds {
+		if _, met := clients[h.client]; !met && h.chain == l.chain && !h.until.After(l.now) {
+			clients[h.client] = false
+		}
+	}
+	for client, x := range l.book.again {
+		if len(x.items) > 0 && !x.items[0].due().After(l.now) {
+			clients[client] = true
+		}
+	}
+	for _, client := range slices.Sorted(maps.Keys(clients)) {
+		ready = append(ready, tx.Ready{Client: client, Repeats: clients[client]})
+	}
+	return ready
+}
+
+// share leases what one client may have: probes first.
+func (l *leasing) share(may tx.Share) (got tx.Share) {
+	got.Client = may.Client
+	before := len(l.work)
+	l.probe(may.Client, may.Rows)
+	limit := may.Rows - (len(l.work) - before)
+	due := l.due(l.book.first[may.Client], limit)
+	due = append(due, l.due(l.book.again[may.Client], min(limit, may.Repeats))...)
+	slices.SortStableFunc(due, func(a, b *row) int { return a.NextAt.Compare(b.NextAt) })
+	for _, r := range due[:min(max(limit, 0), len(due))] {
+		if r.Attempts > 0 {
+			got.Repeats++
+		}
+		l.take(r)
+	}
+	got.Rows = len(l.work) - before
+	return got
 }
 
 // due finds rows of one kind, oldest due first, passing over those of accounts on hold.
 func (l *leasing) due(x *index, limit int) (found []*row) {
+	if x == nil {
+		return nil
+	}
+	aside := len(l.aside)
 	for _, r := range x.items {
-		if len(found) >= limit || len(l.aside) >= asideMax || r.due().After(l.now) {
+		if len(found) >= limit || len(l.aside)-aside >= asideMax || r.due().After(l.now) {
 			break
 		}
-		if l.holds[r.Account] != nil {
-			l.aside = append(l.aside, r)
-		} else {
+		if l.holds[r.Account] == nil {
 			found = append(found, r)
+		} else if !slices.Contains(l.aside, r) {
+			l.aside = append(l.aside, r)
 		}
 	}
 	return found
@@ -88,11 +139,12 @@ func (l *leasing) take(r *row) {
 	})
 }
 
-// probe lets rows of accounts go whose time has come.
-func (l *leasing) probe(limit int) {
+// probe lets rows of a client's accounts go whose time has come.
+func (l *leasing) probe(client string, limit int) {
+	most := len(l.work) + limit
 	var ripe []*hold
 	for _, h := range l.holds {
-		if h.chain == l.chain && !h.until.After(l.now) {
+		if h.chain == l.chain && h.client == client && !h.until.After(l.now) {
 			ripe = append(ripe, h)
 		}
 	}
@@ -100,8 +152,8 @@ func (l *leasing) probe(limit int) {
 		return cmp.Or(a.until.Compare(b.until), slices.Compare(a.account[:], b.account[:]))
 	})
 	for _, h := range ripe[:min(len(ripe), max(limit, 0))] {
-		if len(l.work) < limit {
-			l.release(h, limit-len(l.work))
+		if len(l.work) < most {
+			l.release(h, most-len(l.work))
 		}
 	}
 }
@@ -142,11 +194,15 @@ func (l *leasing) next(full bool) {
 		l.until = 0
 	}
 	soonest := func(at time.Time) { l.until = min(l.until, max(0, at.Sub(l.now))) }
-	if len(l.book.first.items) > 0 {
-		soonest(l.book.first.items[0].due())
+	for _, x := range l.book.first {
+		if len(x.items) > 0 {
+			soonest(x.items[0].due())
+		}
 	}
-	if !full && len(l.book.again.items) > 0 {
-		soonest(l.book.again.items[0].due())
+	for _, x := range l.book.again {
+		if !full && len(x.items) > 0 {
+			soonest(x.items[0].due())
+		}
 	}
 	for _, h := range l.holds {
 		if h.chain == l.chain {
@@ -160,10 +216,13 @@ func (d *data) noteStanding(now time.Time, done tx.Done) {
 	if done.Account == (tx.Account{}) {
 		return
 	}
-	h := d.holds[done.Account]
+	h, client := d.holds[done.Account], ""
+	if r := d.book(done.Chain).byHash[done.Hash]; r != nil {
+		client = r.Client
+	}
 	switch {
 	case done.Standing == tx.Unable && h == nil:
-		d.holds[done.Account] = &hold{account: done.Account, chain: done.Chain, since: now, until: micro(done.NextAt)}
+		d.holds[done.Account] = &hold{account: done.Account, client: client, chain: done.Chain, since: now, until: micro(done.NextAt)}
 	case done.Standing == tx.Unable:
 		h.until, h.grants = micro(done.NextAt), 0
 	case h == nil:

@@ -46,8 +46,9 @@ type data struct {
 	books       map[chain.ID]*book
 	holds       map[tx.Account]*hold
 	used        map[string]tx.Usage // what clients have waiting
-	intents     []intent.Entry      // by position
-	boxes       []*box              // by endpoint
+	turns       map[chain.ID]tx.Turns
+	intents     []intent.Entry // by position
+	boxes       []*box         // by endpoint
 	lastLetter  int
 	lastRow     int64
 	turn        int64 // the last number given to a waiting sequence that was looked at
@@ -69,6 +70,7 @@ func Open(o Options) *Store {
 		checkpoints: map[string]event.Position{}, leases: map[string]lease{},
 		requests: map[request.Name]*remembered{}, blocks: map[chain.ID][]chain.Block{},
 		books: map[chain.ID]*book{}, holds: map[tx.Account]*hold{}, used: map[string]tx.Usage{},
+		turns: map[chain.ID]tx.Turns{},
 	}).open()
 }
 

@@ -162,7 +162,7 @@ func (s *Store) Soon(ctx context.Context, id chain.ID, limit int) (soon []tx.Wor
 				open = append(open, r)
 			}
 		}
-		slices.SortFunc(open, b.first.compare)
+		slices.SortFunc(open, func(a, b *row) int { return cmp.Or(a.due().Compare(b.due()), cmp.Compare(a.no, b.no)) })
 		for _, r := range open[:min(len(open), max(limit, 0))] {
 			soon = append(soon, r.Work)
 		}

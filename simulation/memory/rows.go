@@ -52,8 +52,8 @@ type book struct {
 	byHash    map[chain.Hash]*row
 	sequences map[chain.Sequence]*index // by nonce
 	named     map[chain.Sequence]*index // rows apart from the sequences that they name: by nonce
-	first     *index                    // to be leased, never attempted: by when they are due
-	again     *index                    // to be leased, attempted before: likewise
+	first     map[string]*index         // to be leased, never attempted, of each client: by when they are due
+	again     map[string]*index         // to be leased, attempted before: likewise
 	unsent    *index                    // open and never attempted: by when they are eligible
 	expiring  map[tx.Phase]*index       // by when they expire
 	verdicts  map[tx.Phase]*index       // by block and hash
@@ -65,14 +65,13 @@ func (d *data) book(id chain.ID) *book {
 	if b := d.books[id]; b != nil {
 		return b
 	}
-	due := func(a, b *row) int { return a.due().Compare(b.due()) }
 	expires := func(a, b *row) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) }
 	verdict := func(a, b *row) int {
 		return cmp.Or(cmp.Compare(a.Block.Number, b.Block.Number), bytes.Compare(a.Hash[:], b.Hash[:]))
 	}
 	b := &book{
 		byHash: map[chain.Hash]*row{}, sequences: map[chain.Sequence]*index{}, named: map[chain.Sequence]*index{},
-		first: by(due), again: by(due),
+		first: map[string]*index{}, again: map[string]*index{},
 		unsent:   by(func(a, b *row) int { return cmp.Compare(a.EligibleAt, b.EligibleAt) }),
 		expiring: map[tx.Phase]*index{tx.Open: by(expires), tx.Watched: by(expires)},
 		verdicts: map[tx.Phase]*index{},
@@ -92,9 +91,9 @@ func (b *book) indexes(r *row) []*index {
 	if r.Phase == tx.Open {
 		if !r.Parked && r.HeldSince.IsZero() {
 			if r.Attempts == 0 {
-				in = append(in, b.first)
+				in = append(in, byDue(b.first, r.Client))
 			} else {
-				in = append(in, b.again)
+				in = append(in, byDue(b.again, r.Client))
 			}
 		}
 		if r.Attempts == 0 {
@@ -114,6 +113,15 @@ func (b *book) indexes(r *row) []*index {
 		in = append(in, byNonce(b.named, r.Named()))
 	}
 	return append(in, byNonce(b.sequences, r.Sequence()))
+}
+
+func byDue(all map[string]*index, client string) *index {
+	x := all[client]
+	if x == nil {
+		x = by(func(a, b *row) int { return a.due().Compare(b.due()) })
+		all[client] = x
+	}
+	return x
 }
 
 func byNonce(all map[chain.Sequence]*index, s chain.Sequence) *index {

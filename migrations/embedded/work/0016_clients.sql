@@ -17,7 +17,9 @@ DROP INDEX work_first;
 DROP INDEX work_again;
 CREATE INDEX work_first ON work (chain, client, due) WHERE phase = 'open' AND parked = 0 AND held_since IS NULL AND attempts = 0;
 CREATE INDEX work_again ON work (chain, client, due) WHERE phase = 'open' AND parked = 0 AND held_since IS NULL AND attempts > 0;
-ALTER TABLE holds ADD COLUMN client TEXT NOT NULL DEFAULT '';
+ALTER TABLE holds ADD COLUMN client TEXT NOT NULL DEFAULT ''; -- whose turn a probe takes
+DROP INDEX holds_due;
+CREATE INDEX holds_due ON holds (chain, client, until);
 
 -- What waits for a nonce, and the chain is asked about. A claimed row comes back by itself.
 DROP INDEX work_waiting;
