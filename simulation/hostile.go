@@ -265,15 +265,34 @@ func (n *neighbor) odd() {
 		n.ask("sends odd encodings", &wish{path: "/v1/transactions", body: []byte(bodies[i])})
 		return
 	}
-	n.ask("sends a batch of nothing", &wish{
-		path: "/rpc", body: []byte("[" + strings.Repeat("0,", 20_000) + "0]"),
-		told: func(out *recorder) bool {
-			if bytes.HasPrefix(out.body.Bytes(), []byte("[")) {
-				n.world.judge.fail("P36", "a batch of 20,001 was answered one by one, and its client may ask for %d at once", hostileRate.Burst)
-			}
-			return true
-		},
-	})
+	if n.rand.IntN(2) == 0 {
+		n.ask("sends a batch of nothing", &wish{path: "/rpc", body: []byte("[" + strings.Repeat("0,", 20_000) + "0]")})
+		return
+	}
+	n.batches()
+}
+
+// batches asks by JSON-RPC, in one moment, for more calls than its key may make at all
+// replicas together. In worlds where no replica forgets what was asked it is judged that
+// not all of them are answered.
+func (n *neighbor) batches() {
+	const calls = 100
+	most := n.world.plan.Replicas * (hostileRate.Burst + hostileRate.PerSecond)
+	answered, call := 0, `{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}`
+	for range most/calls + 3 {
+		n.ask("sends batches", &wish{
+			path: "/rpc", body: []byte("[" + strings.Repeat(call+",", calls-1) + call + "]"),
+			told: func(out *recorder) bool {
+				if bytes.HasPrefix(out.body.Bytes(), []byte("[")) {
+					answered += calls
+				}
+				if answered > most && n.world.plan.Twins {
+					n.world.judge.fail("P36", "%d calls in batches were answered in a moment, to a client that may make %d", answered, most)
+				}
+				return true
+			},
+		})
+	}
 }
 
 // meddle reads and cancels what belongs to the victim, by its names.

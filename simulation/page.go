@@ -16,7 +16,7 @@ func (n *neighbor) browse() {
 	t := n.sign(n.any().key, n.freshKey(), 0, chain.Window{Before: n.unix(120e9, 240e9)})
 	body := fmt.Appendf(nil, `{"chainId":%s,"transactions":["0x%x"]}`, chainID, t.raw)
 	var r *wish
-	switch n.rand.IntN(8) {
+	switch n.rand.IntN(9) {
 	case 0: // the name is rebound: to the browser it is the page's own origin
 		r = &wish{method: http.MethodPost, path: "/v1/transactions", body: body, host: rebound, header: origin("http://"+rebound, "same-origin")}
 	case 1:
@@ -33,6 +33,8 @@ func (n *neighbor) browse() {
 			`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x%x"]}`, t.raw)}
 	case 6:
 		r = &wish{method: http.MethodPost, path: "/admin/drain", door: adminDoor, header: origin("https://evil.example", "cross-site")}
+	case 7: // to be read by a script, which asks for its answer
+		r = &wish{method: http.MethodGet, path: "/v1/transactions?limit=100", header: origin("https://evil.example", "cross-site")}
 	default:
 		r = n.browseIntents()
 	}

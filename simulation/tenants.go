@@ -42,7 +42,7 @@ type tenants struct {
 }
 
 // hostileRate is what the hostile client's key may ask for.
-var hostileRate = access.Rate{PerSecond: 100, Burst: 1000} //nolint:gochecknoglobals // constant
+var hostileRate = access.Rate{PerSecond: 100, Burst: 400} //nolint:gochecknoglobals // constant
 
 func newTenants(w *world) *tenants {
 	return &tenants{world: w, tokens: map[party]string{}, names: map[party]string{}}

@@ -37,6 +37,17 @@ func (b *bench) build(ctx context.Context, pkg string) (string, error) {
 	return out, nil
 }
 
+// twinHours is how long worlds are beset that are lived through twice.
+const twinHours = 0.05
+
+// hoursOf is how long the worlds of a mutant have faults.
+func (b *bench) hoursOf(m mutant) float64 {
+	if m.Twins {
+		return twinHours
+	}
+	return b.hours
+}
+
 // result is what came of trying a mutant.
 type result struct {
 	Mutant    string
@@ -64,9 +75,11 @@ func (b *bench) try(ctx context.Context, m mutant, binary string, seeds int) res
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...) //nolint:gosec // it was built here
 	cmd.Dir = filepath.Join(b.root, filepath.FromSlash(dir))
-	cmd.Env = append(os.Environ(), awakeVar+"="+m.Name, "GOMAXPROCS=1", fmt.Sprintf("SEED=1-%d", seeds), fmt.Sprintf("HOURS=%v", b.hours))
-	if m.Relay {
-		cmd.Env = append(cmd.Env, "RELAY=1")
+	cmd.Env = append(os.Environ(), awakeVar+"="+m.Name, "GOMAXPROCS=1", fmt.Sprintf("SEED=1-%d", seeds), fmt.Sprintf("HOURS=%v", b.hoursOf(m)))
+	for name, on := range map[string]bool{"RELAY": m.Relay, "HOSTILE": m.Hostile, "TWINS": m.Twins} {
+		if on {
+			cmd.Env = append(cmd.Env, name+"=1")
+		}
 	}
 	began := time.Now()
 	said, err := cmd.CombinedOutput()

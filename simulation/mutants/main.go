@@ -124,25 +124,27 @@ const asItIs = "The product, as it is."
 
 // nobody tries the worlds and tests that have caught somebody with all asleep.
 func (b *bench) nobody(ctx context.Context, chosen []mutant, tried []result, binaries map[string]string, workers int, say io.Writer) []result {
-	most := map[bool]int{} // with a relay half, and without
+	type kind struct{ relay, hostile, twins bool } // of worlds
+	most := map[kind]int{}
 	var asleep []mutant
 	met := map[command]bool{}
 	for i, m := range chosen {
 		if m.Test == nil {
-			most[m.Relay] = max(most[m.Relay], tried[i].Seeds)
+			k := kind{m.Relay, m.Hostile, m.Twins}
+			most[k] = max(most[k], tried[i].Seeds)
 		} else if !met[*m.Test] {
 			met[*m.Test] = true
 			asleep = append(asleep, mutant{Is: asItIs, Test: m.Test})
 		}
 	}
-	for _, relay := range []bool{false, true} {
-		if most[relay] > 0 {
-			asleep = append(asleep, mutant{Is: asItIs, Relay: relay})
+	for k, seeds := range most {
+		if seeds > 0 {
+			asleep = append(asleep, mutant{Is: asItIs, Relay: k.relay, Hostile: k.hostile, Twins: k.twins})
 		}
 	}
 	results := make([]result, len(asleep))
 	b.each(asleep, workers, func(i int) {
-		results[i] = b.try(ctx, asleep[i], binaries[packageOf(asleep[i])], most[asleep[i].Relay])
+		results[i] = b.try(ctx, asleep[i], binaries[packageOf(asleep[i])], most[kind{asleep[i].Relay, asleep[i].Hostile, asleep[i].Twins}])
 		tell(say, results[i])
 	})
 	return results

@@ -13,6 +13,9 @@ type mutant struct {
 	Edits  []edit
 	// Relay has it looked for in worlds with a relay half.
 	Relay bool
+	// Hostile has it looked for in worlds with hostile clients and pages; Twins in those that
+	// are lived through with and without them.
+	Hostile, Twins bool
 	// Test is how it is found that lies below the simulation; nil: worlds find it.
 	Test *command
 }
@@ -34,7 +37,7 @@ func (c command) name() string {
 func mutants() []mutant {
 	var all []mutant
 	for _, some := range [][]mutant{
-		acceptance(), sending(), verdicts(), schedule(), owners(), canceling(), sealing(), lanes(), wishes(), hooks(), stores(), clients(),
+		acceptance(), sending(), verdicts(), schedule(), owners(), canceling(), sealing(), lanes(), wishes(), hooks(), stores(), clients(), neighbors(),
 	} {
 		all = append(all, some...)
 	}
