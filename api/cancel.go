@@ -49,7 +49,9 @@ func (a *api) cancelGroup(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := a.work(r)
 	defer cancel()
-	answer, err := a.Canceler.Cancel(ctx, in, exchangeOf(r).meta())
+	on := exchangeOf(r)
+	in.Charge = func(carried, read int) error { return a.chargeMembers(w, on, carried, read) }
+	answer, err := a.Canceler.Cancel(ctx, in, on.meta())
 	if err != nil {
 		return err
 	}

@@ -77,6 +77,16 @@ func (a *api) chargeBody(w http.ResponseWriter, on *exchange, bytes int) error {
 	return a.chargeUpTo(w, on, min((bytes+bodyUnit-1)/bodyUnit, on.payer.rate.Burst))
 }
 
+// rowsUnit is how many members of a group that are read for an answer count as one request.
+const rowsUnit = 10
+
+// chargeMembers charges for a cancel before it visits its members: one for each that it
+// cancels, and one for each ten that it answers for. A group counts as no more than the
+// client's burst: no rate forbids to cancel a large one for ever.
+func (a *api) chargeMembers(w http.ResponseWriter, on *exchange, carried, read int) error {
+	return a.chargeUpTo(w, on, min(carried+(read+rowsUnit-1)/rowsUnit, on.payer.rate.Burst))
+}
+
 // Limit is one beside the API's own that has refused a part of a request or all of it.
 type Limit struct {
 	Name string // in headers; empty for what is not counted

@@ -185,14 +185,15 @@ func (j *judge) bound(r *wish) bool {
 	return j.world.plan.Crowd.Lose == 0 && time.Since(r.first) < requestsKept/2
 }
 
-// canceled judges what a cancel of a group was answered: it found all of whom a client
-// had been told before it was asked for, and none of them goes on.
+// canceled judges the answer to a group's cancel: it found all members that a client knew
+// of when it asked first, and none of them goes on. A signature counts once: a retry finds
+// no member that came after the first try.
 func (j *judge) canceled(r *wish, out *recorder) {
 	if out.status != http.StatusOK && out.status != http.StatusNotFound {
 		return
 	}
 	for _, t := range r.items {
-		if t.at.IsZero() || !t.at.Before(r.began) {
+		if t.at.IsZero() || !t.at.Before(r.first) {
 			continue
 		}
 		var s tx.State

@@ -15,6 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/group"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 const (
@@ -47,8 +48,11 @@ type Canceler struct {
 	Verify func(sig []byte, digest chain.Hash) (chain.Address, chain.SignatureKind, error)
 	// Deployment is the name that typed data must carry.
 	Deployment string
-	// GroupIDForm says whether the form is taken that can be replayed.
+	// GroupIDForm says whether the form is taken that can be shown to other services.
 	GroupIDForm bool
+	// Rows, when set, finds members' states in the read model, which may be behind; a
+	// member without a row is left out.
+	Rows func(ctx context.Context, id chain.ID, hashes []chain.Hash) (map[chain.Hash]tx.State, error)
 	// Moved, when set, is told where the process manager's checkpoint stands.
 	Moved  func(at event.Position)
 	Now    func() time.Time
@@ -65,6 +69,9 @@ type Request struct {
 	Form      group.Form
 	Signature []byte
 	Expires   uint64 // of the typed form, in Unix seconds
+	// Charge, when set, is called before members are visited: carried is how many will be
+	// canceled, read how many are read for the answer only. Its error ends the request.
+	Charge func(carried, read int) error
 }
 
 // ExpiryMax bounds how far ahead a typed authority may expire: a group remembers
@@ -95,7 +102,14 @@ func (c *Canceler) Cancel(ctx context.Context, r Request, meta event.Meta) (Answ
 		return Answer{}, err
 	}
 	stream := id.Stream()
-	result, err := c.Groups.Handle(ctx, stream, group.Cancel{By: by, At: c.Now()}, origin)
+	known, err := c.Groups.Load(ctx, stream)
+	if err != nil {
+		return Answer{}, err
+	}
+	if err := r.charge(known.State, by); err != nil {
+		return Answer{}, err
+	}
+	result, err := c.Groups.HandleFrom(ctx, stream, known, group.Cancel{By: by, At: c.Now()}, origin)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -104,11 +118,22 @@ func (c *Canceler) Cancel(ctx context.Context, r Request, meta event.Meta) (Answ
 		meta.Causation = event.DeriveID(stream, origin.ID, 0)
 		c.Log.Info("group canceled", "chain", id.Chain, "sender", id.Sender, "group", id.Group, "members", result.State.Canceled, "form", by.Form)
 	}
-	members, err := c.carry(ctx, id, canceled(result.State), meta)
+	members, err := c.carry(ctx, id, result.State.Found(by), meta)
 	if err != nil {
 		return Answer{}, fmt.Errorf("%w: %w", ErrUnfinished, err)
 	}
 	return Answer{ID: id, Group: result.State, Members: members}, nil
+}
+
+// charge charges for the members that an authority is about to find, or has found.
+func (r Request) charge(s group.State, by group.Authority) error {
+	if r.Charge == nil {
+		return nil
+	}
+	if shown, again := s.Shown[by.Digest]; again {
+		return r.Charge(0, shown.Members)
+	}
+	return r.Charge(s.Members-s.Canceled, s.Canceled)
 }
 
 // authorities verifies the signature for each chain that the request may be about.

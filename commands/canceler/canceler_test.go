@@ -256,19 +256,27 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A cancel speaks of the members it finds: what comes later is not canceled, though
-// the signature over the group's id may be shown again, and then finds that too.
+// A cancel speaks of the members it finds, and its signature counts once: shown again, it
+// answers for those members, and what came later is not canceled.
 func TestCancelOfWhatIsThere(t *testing.T) {
 	p := newPlace(t)
 	p.accept(0)
 	typed, byID := p.typed(), p.byID()
 	p.cancel(typed)
-	later := p.accept(1)
-	if n := len(p.cancel(typed).Members); n != 1 || p.state(later).Canceled {
-		t.Errorf("typed data shown again found %d members; the later one canceled: %v", n, p.state(later).Canceled)
+	second := p.accept(1)
+	if n := len(p.cancel(typed).Members); n != 1 || p.state(second).Canceled {
+		t.Errorf("typed data shown again found %d members; the later one canceled: %v", n, p.state(second).Canceled)
 	}
-	if n := len(p.cancel(byID).Members); n != 2 || !p.state(later).Canceled {
-		t.Errorf("the id's signature found %d members; the later one canceled: %v", n, p.state(later).Canceled)
+	if n := len(p.cancel(byID).Members); n != 2 || !p.state(second).Canceled {
+		t.Errorf("the id's signature found %d members; the later one canceled: %v", n, p.state(second).Canceled)
+	}
+	// Attack: a stranger who has seen the signature over the id shows it again.
+	third := p.accept(2)
+	if n := len(p.cancel(byID).Members); n != 2 || p.state(third).Canceled {
+		t.Errorf("the id's signature shown again found %d members; the later one canceled: %v", n, p.state(third).Canceled)
+	}
+	if n := len(p.cancel(typed).Members); n != 1 {
+		t.Errorf("the first signature found %d members", n)
 	}
 }
 

@@ -3,6 +3,7 @@ package canceler
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -29,12 +30,21 @@ type Member struct {
 // canceled are the members that the last cancel found, in the order of joining.
 func canceled(s group.State) []group.Member { return s.List()[:s.Canceled] }
 
-// carry cancels members, erases their bytes, and records that. What it has done
-// before it finds done. One that has ended stays as it is.
+// carry cancels members, erases their bytes, and records that. Members that the read
+// model shows as done it does not load again: a repeated request costs their rows. One
+// that has ended stays as it is.
 func (c *Canceler) carry(ctx context.Context, id group.ID, found []group.Member, meta event.Meta) ([]Member, error) {
 	at := c.Now()
+	done, err := c.done(ctx, id.Chain, found)
+	if err != nil {
+		return nil, err
+	}
 	results := make([]commands.Result[tx.State], len(found))
-	err := commands.Each(len(found), commandsMax, func(i int) (err error) {
+	err = commands.Each(len(found), commandsMax, func(i int) (err error) {
+		if state, ok := done[found[i].Hash]; ok {
+			results[i].State = state
+			return nil
+		}
 		stream := tx.Stream(id.Chain, found[i].Hash)
 		if results[i], err = c.Transactions.Load(ctx, stream); err == nil {
 			results[i], err = c.command(ctx, stream, results[i], tx.Cancel{Reason: reason, At: at}, meta)
@@ -53,6 +63,25 @@ func (c *Canceler) carry(ctx context.Context, id group.ID, found []group.Member,
 		members[i] = Member{found[i], r.State}
 	}
 	return members, nil
+}
+
+// done finds the members for which nothing is left to do by the read model: a cancel and
+// an erasure are for ever, and so is a final end. The read model may be behind, so that
+// members which it shows as open are left out.
+func (c *Canceler) done(ctx context.Context, on chain.ID, found []group.Member) (map[chain.Hash]tx.State, error) {
+	if c.Rows == nil || len(found) == 0 {
+		return nil, nil
+	}
+	hashes := make([]chain.Hash, len(found))
+	for i, m := range found {
+		hashes[i] = m.Hash
+	}
+	rows, err := c.Rows(ctx, on, hashes)
+	if err != nil {
+		return nil, fmt.Errorf("read the members' rows: %w", err)
+	}
+	maps.DeleteFunc(rows, func(_ chain.Hash, s tx.State) bool { return !s.Settled() && !(s.Canceled && s.Erased) })
+	return rows, nil
 }
 
 // erase takes the bytes of what is canceled out of every medium, then records that.

@@ -78,7 +78,7 @@ func TestCancelFindsAllThatWasAccepted(t *testing.T) {
 			before = append(before, p.accept(round*10+i))
 		}
 		running.Go(func() { p.accept(round*10 + 9) }) // meanwhile: either answer is right
-		p.cancel(p.byID())
+		p.cancel(p.typed(func(w *group.Wish) { w.Expires += round }))
 		for i, hash := range before {
 			if s := p.state(hash); s.Status != tx.StatusCanceled || !s.Erased || p.kept(hash) {
 				t.Errorf("round %d, transaction %d: %s, erased %v", round, i, s.Status, s.Erased)
@@ -158,7 +158,7 @@ func TestCarriedOutAfterTheRecord(t *testing.T) {
 		t.Error("what came after the cancel is canceled too")
 	}
 	before := len(p.events())
-	p.cancel(p.byID()) // finds the later one
+	p.cancel(p.typed()) // finds the later one
 	p.followed()
 	if n := len(p.events()) - before; n != 3 {
 		t.Errorf("%d events more, want the group's and two of the later one", n)

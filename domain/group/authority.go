@@ -7,8 +7,8 @@ import (
 )
 
 // Digest is what the owner signs to cancel a group in the form [FormGroupID]:
-// keccak256 of the id's 16 bytes. It names no chain, no service and no time, so
-// whoever has seen the signature can show it anywhere, for ever.
+// keccak256 of the id's 16 bytes. It names no chain, no service and no time, so that
+// anybody who has seen the signature can show it to another service. A group takes it once.
 func Digest(g chain.GroupID) chain.Hash { return chain.Keccak(g[:]) }
 
 // Wish is what the owner signs to cancel a group in the form [FormTyped].

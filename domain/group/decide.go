@@ -6,7 +6,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// authoritiesMax bounds how many unexpired authorities a group remembers.
+// authoritiesMax bounds how many unexpired typed authorities a group remembers. Beside
+// them it remembers one for the group's id, whose digest never changes.
 const authoritiesMax = 256
 
 func (s State) join(c Join) ([]Event, error) {
@@ -35,22 +36,27 @@ func (s State) join(c Join) ([]Event, error) {
 
 func (s State) cancel(c Cancel) ([]Event, error) {
 	seconds := uint64(max(c.At.Unix(), 0))
-	if c.By.Form != FormTyped {
-		if s.Canceled == s.Members {
-			return nil, nil
-		}
-		return []Event{Canceled{s.Members, c.By, c.At}}, nil
-	}
-	// A typed authority counts once: shown again after it was recorded, it must
-	// not reach the members that joined since.
+	// An authority counts once: shown again after it was recorded, also by somebody else
+	// who has seen it, it must not reach the members that joined since.
 	_, shown := s.Shown[c.By.Digest]
 	switch {
 	case shown:
 		return nil, nil
+	case c.By.Form != FormTyped:
 	case c.By.Expires <= seconds:
 		return nil, ErrExpired.Because("it counted until %d, it is %d", c.By.Expires, seconds)
-	case len(s.shownAt(seconds)) >= authoritiesMax:
+	case s.typedAt(seconds) >= authoritiesMax:
 		return nil, ErrShownOften.Because("%d have been shown that have not expired", authoritiesMax)
 	}
 	return []Event{Canceled{s.Members, c.By, c.At}}, nil
+}
+
+// typedAt counts the typed authorities that have not expired at a time.
+func (s State) typedAt(seconds uint64) (n int) {
+	for _, a := range s.Shown {
+		if a.Expires > seconds {
+			n++
+		}
+	}
+	return n
 }

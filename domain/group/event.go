@@ -56,8 +56,8 @@ type Authority struct {
 type Form string
 
 const (
-	// FormGroupID signs keccak256 of the group's id. The same signature may be
-	// shown again, also by a stranger who has seen it.
+	// FormGroupID signs keccak256 of the group's id. It counts once for a group: a
+	// stranger who has seen the signature can show it to other services only.
 	FormGroupID Form = "group-id"
 	// FormTyped signs typed data that names deployment, chain, group and an
 	// expiry, and counts once.

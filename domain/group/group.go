@@ -8,7 +8,7 @@
 //  2. A hash is a member once, and for ever.
 //  3. A cancel speaks of the members it finds. A member that was canceled stays
 //     so; one that joins later is not.
-//  4. A typed authority is recorded once.
+//  4. An authority is recorded once, and reaches the members of that time only.
 //  5. Deciding the same command twice adds nothing the second time.
 //
 // A group may have many thousands of members. Adding one costs a logarithm of
@@ -31,10 +31,16 @@ type State struct {
 	// Members is how many have joined, and Canceled how many of them, the first
 	// ones, are canceled.
 	Members, Canceled int
-	// Shown maps the digests of typed authorities to their expiry, until that has
-	// passed by the time of a later cancel.
-	Shown map[chain.Hash]uint64
+	// Shown maps the digests of the authorities that were recorded to the members they
+	// found. Typed ones are forgotten once a later cancel finds them expired.
+	Shown map[chain.Hash]Shown
 	roll  roll
+}
+
+// Shown is an authority that was recorded.
+type Shown struct {
+	Expires uint64 // Unix seconds; 0 never, for the form that signs the group's id
+	Members int    // the first so many members are those it found
 }
 
 // Member is one transaction of a group.
@@ -71,10 +77,12 @@ func (s State) Evolve(e Event) State {
 		s.Members++
 	case Canceled:
 		s.Canceled = e.Members
+		var now uint64 // the other form forgets none: it comes at any time
 		if e.By.Form == FormTyped {
-			s.Shown = s.shownAt(uint64(max(e.At.Unix(), 0)))
-			s.Shown[e.By.Digest] = e.By.Expires
+			now = uint64(max(e.At.Unix(), 0))
 		}
+		s.Shown = s.shownAt(now)
+		s.Shown[e.By.Digest] = Shown{Expires: e.By.Expires, Members: e.Members}
 	default:
 		panic(fmt.Sprintf("group: unknown event %T", e))
 	}
@@ -82,12 +90,16 @@ func (s State) Evolve(e Event) State {
 }
 
 // shownAt copies the authorities that have not expired at a time.
-func (s State) shownAt(seconds uint64) map[chain.Hash]uint64 {
-	shown := map[chain.Hash]uint64{}
+func (s State) shownAt(seconds uint64) map[chain.Hash]Shown {
+	shown := map[chain.Hash]Shown{}
 	maps.Copy(shown, s.Shown)
-	maps.DeleteFunc(shown, func(_ chain.Hash, expires uint64) bool { return expires <= seconds })
+	maps.DeleteFunc(shown, func(_ chain.Hash, a Shown) bool { return a.Expires > 0 && a.Expires <= seconds })
 	return shown
 }
+
+// Found returns the members that an authority found, in the order of joining; nil when it
+// was not recorded.
+func (s State) Found(by Authority) []Member { return s.List()[:s.Shown[by.Digest].Members] }
 
 // Member finds a transaction of the group.
 func (s State) Member(hash chain.Hash) (Member, bool) { return s.roll.find(hash) }

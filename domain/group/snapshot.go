@@ -14,14 +14,14 @@ import (
 // SnapshotSchema numbers the shape that [State.Snapshot] writes. Whoever changes the
 // shape, or what [State.Evolve] makes of an event, takes the next number: what was
 // written under another one is folded anew.
-const SnapshotSchema = 1
+const SnapshotSchema = 2
 
 // A state as bytes, all numbers big-endian: the nonce key, the number of members
-// canceled, of authorities and of members; the authorities, each its digest and
-// expiry, by digest; the members in the order of joining.
+// canceled, of authorities and of members; the authorities, each its digest, its expiry
+// and the number of members it found, by digest; the members in the order of joining.
 const (
 	snapshotHead   = 32 + 3*8
-	snapshotShown  = 32 + 8
+	snapshotShown  = 32 + 2*8
 	snapshotMember = 32 + 3*8
 )
 
@@ -34,7 +34,9 @@ func (s State) Snapshot() []byte {
 	}
 	digests := slices.SortedFunc(maps.Keys(s.Shown), func(a, b chain.Hash) int { return bytes.Compare(a[:], b[:]) })
 	for _, digest := range digests {
-		out = binary.BigEndian.AppendUint64(append(out, digest[:]...), s.Shown[digest])
+		shown := s.Shown[digest]
+		out = binary.BigEndian.AppendUint64(append(out, digest[:]...), shown.Expires)
+		out = binary.BigEndian.AppendUint64(out, uint64(shown.Members))
 	}
 	for _, m := range s.List() {
 		out = append(out, m.Hash[:]...)
@@ -53,12 +55,12 @@ func Restore(data []byte) (s State, err error) {
 	switch left := uint64(len(r.left)); {
 	case len(data) < snapshotHead:
 		return State{}, errors.New("group snapshot is cut short")
-	case shown > authoritiesMax || members > left/snapshotMember || shown*snapshotShown+members*snapshotMember != left || canceled > members:
+	case shown > authoritiesMax+1 || members > left/snapshotMember || shown*snapshotShown+members*snapshotMember != left || canceled > members:
 		return State{}, fmt.Errorf("group snapshot of %d authorities and %d members, %d of them canceled, in %d bytes", shown, members, canceled, left)
 	}
 	s.Canceled, s.Members = int(canceled), int(members)
 	if shown > 0 {
-		s.Shown = map[chain.Hash]uint64{}
+		s.Shown = map[chain.Hash]Shown{}
 	}
 	var before chain.Hash
 	for i := range shown {
@@ -66,7 +68,11 @@ func Restore(data []byte) (s State, err error) {
 		if r.copy(digest[:]); i > 0 && bytes.Compare(before[:], digest[:]) >= 0 {
 			return State{}, errors.New("group snapshot has authorities out of order")
 		}
-		s.Shown[digest], before = r.number(), digest
+		expires, found := r.number(), r.number()
+		if found > canceled {
+			return State{}, fmt.Errorf("group snapshot has an authority that found %d members, of %d canceled", found, canceled)
+		}
+		s.Shown[digest], before = Shown{Expires: expires, Members: int(found)}, digest
 	}
 	all := make([]Member, members)
 	for i := range all {

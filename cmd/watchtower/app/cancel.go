@@ -10,6 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/chain/tempo"
+	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
 // stale lists, for each chain that is served, who asks it about used nonces.
@@ -30,6 +31,15 @@ func (a *App) canceler() *canceler.Canceler {
 		Deployment: a.deployment(), GroupIDForm: a.settings.GroupIDSignatures,
 		Moved: func(at event.Position) { a.moved(canceler.Reader, at) },
 		Now:   a.ports.Now, Random: a.ports.Random, Crash: a.ports.Crash, Log: a.ports.Log,
+	}
+	rows := transactions.Query{DB: a.ports.Storage.View}
+	c.Rows = func(ctx context.Context, id chain.ID, hashes []chain.Hash) (map[chain.Hash]tx.State, error) {
+		all, err := rows.FindAll(ctx, id, hashes)
+		found := make(map[chain.Hash]tx.State, len(all))
+		for _, r := range all {
+			found[r.State.Accepted.Hash] = r.State
+		}
+		return found, err
 	}
 	for _, chain := range a.ports.Chains {
 		c.Chains = append(c.Chains, chain.ID)

@@ -31,6 +31,6 @@ func (d *draft) canceling() []*setting {
 			},
 		},
 		toggles("cancel.group-id-signatures", &d.Cancel.GroupIDSignatures, true,
-			"Whether a signature over a group's id cancels the group. Whoever has seen one can show it again, here or at another service; typed data cannot be replayed."),
+			"Whether a signature over a group's id cancels the group. It counts once for a group, but names no deployment: anybody who has seen one can show it at another. Switch it off where one sender has the same groups at several deployments."),
 	}
 }
