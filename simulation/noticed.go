@@ -27,13 +27,13 @@ func (q noticed) Enqueue(ctx context.Context, reader string, from, to event.Posi
 	})
 }
 
-func (q noticed) Lease(ctx context.Context, holder string, ttl time.Duration, limit int) ([]notice.Sending, time.Duration, error) {
+func (q noticed) Lease(ctx context.Context, c notice.Claim) ([]notice.Sending, time.Duration, error) {
 	type answer struct {
 		due   []notice.Sending
 		until time.Duration
 	}
-	a, err := asked(ctx, q.storage, writing, fmt.Sprintf("lease notices %d", limit), func(ctx context.Context) (a answer, err error) {
-		a.due, a.until, err = q.rows().Lease(ctx, holder, ttl, limit)
+	a, err := asked(ctx, q.storage, writing, fmt.Sprintf("lease notices %d", c.Limit), func(ctx context.Context) (a answer, err error) {
+		a.due, a.until, err = q.rows().Lease(ctx, c)
 		return a, err
 	})
 	return a.due, a.until, err

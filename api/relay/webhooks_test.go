@@ -101,7 +101,7 @@ func (h *hooked) feed() {
 func (h *hooked) answer(o notice.Outcome) {
 	h.t.Helper()
 	for {
-		due, _, err := h.rows.Lease(h.t.Context(), "test", time.Minute, 100)
+		due, _, err := h.rows.Lease(h.t.Context(), notice.Claim{Holder: "test", TTL: time.Minute, Limit: 100})
 		check(h.t, err)
 		if len(due) == 0 {
 			return

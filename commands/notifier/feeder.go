@@ -52,6 +52,7 @@ type Feeder struct {
 // target is where an intent's notices go.
 type target struct {
 	endpoint notice.EndpointID
+	client   string
 	url      string // as it is recorded
 }
 
@@ -110,7 +111,7 @@ func (f *Feeder) plan(ctx context.Context, r event.Recorded) ([]step, error) {
 	s := step{at: r.Position}
 	for _, t := range targets {
 		key := notice.Key{Endpoint: t.endpoint, Intent: id, Seq: said.Sequence}
-		s.news = append(s.news, notice.News{Key: key, URL: t.url, Body: body})
+		s.news = append(s.news, notice.News{Key: key, Client: t.client, URL: t.url, Body: body})
 	}
 	return []step{s}, nil
 }
@@ -137,7 +138,7 @@ func (f *Feeder) of(ctx context.Context, stream event.Stream) ([]target, error) 
 // remember forgets all others when there is no room: they are soon known again.
 func (f *Feeder) remember(stream event.Stream, asked intent.Requested) (targets []target) {
 	for _, w := range asked.Request.Webhooks {
-		targets = append(targets, target{notice.EndpointOf(asked.Request.Client, w.URL), w.URL})
+		targets = append(targets, target{notice.EndpointOf(asked.Request.Client, w.URL), asked.Request.Client, w.URL})
 	}
 	if f.targets == nil || len(f.targets) >= targetsMax {
 		f.targets = map[event.Stream][]target{}

@@ -17,11 +17,11 @@ type late struct {
 	once bool
 }
 
-func (l *late) Lease(ctx context.Context, holder string, ttl time.Duration, limit int) ([]notice.Sending, time.Duration, error) {
-	due, until, err := l.Queue.Lease(ctx, holder, ttl, limit)
+func (l *late) Lease(ctx context.Context, c notice.Claim) ([]notice.Sending, time.Duration, error) {
+	due, until, err := l.Queue.Lease(ctx, c)
 	if len(due) > 0 && !l.once {
 		l.once = true
-		time.Sleep(ttl * 19 / 20)
+		time.Sleep(c.TTL * 19 / 20)
 	}
 	return due, until, err
 }

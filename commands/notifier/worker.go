@@ -13,9 +13,9 @@ import (
 
 // Queue is the queue of notices. Which may be sent when is its business, by
 // notice.Policy: it gives out one at a time of each intent at an endpoint, and of each
-// endpoint no more than its share.
+// endpoint and each client no more than its share.
 type Queue interface {
-	Lease(ctx context.Context, holder string, ttl time.Duration, limit int) (due []notice.Sending, until time.Duration, err error)
+	Lease(ctx context.Context, c notice.Claim) (due []notice.Sending, until time.Duration, err error)
 	Done(ctx context.Context, holder string, reports []notice.Report) (disabled []notice.Endpoint, err error)
 }
 
@@ -35,6 +35,9 @@ type Worker struct {
 	// Crash is called at named points; nil does nothing.
 	Crash func(point string)
 	Log   *slog.Logger
+
+	busy   map[string]int // attempts under way, by client
+	served string         // the client of the last notice that was leased
 
 	wake chan struct{}
 	once sync.Once
@@ -69,6 +72,7 @@ const minRest = time.Millisecond
 func (w *Worker) Run(ctx context.Context) {
 	w.init()
 	ended := make(chan attempted, w.Slots)
+	w.busy = map[string]int{}
 	var attempts sync.WaitGroup
 	defer attempts.Wait()
 	free := w.Slots
@@ -89,6 +93,8 @@ func (w *Worker) Run(ctx context.Context) {
 			var due []notice.Sending
 			due, until = w.lease(ctx, free)
 			for _, n := range due {
+				w.busy[n.Client]++
+				w.served = n.Client
 				attempts.Go(func() { ended <- w.attempt(ctx, n, asked) })
 			}
 			free -= len(due)
@@ -103,7 +109,8 @@ func (w *Worker) Run(ctx context.Context) {
 // attempted is what came of an attempt.
 type attempted struct {
 	notice.Report
-	cut bool // short, by the lease: it says nothing of the endpoint
+	client string
+	cut    bool // short, by the lease: it says nothing of the endpoint
 }
 
 // attempt lets a graceful stop wait for an attempt; its deadline is the lease, which may
@@ -112,7 +119,7 @@ type attempted struct {
 func (w *Worker) attempt(ctx context.Context, n notice.Sending, asked time.Time) attempted {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), asked.Add(w.Lease*9/10))
 	defer cancel()
-	r := attempted{Report: notice.Report{Key: n.Key, Outcome: w.Send(ctx, n)}}
+	r := attempted{Report: notice.Report{Key: n.Key, Outcome: w.Send(ctx, n)}, client: n.Client}
 	r.cut = ctx.Err() != nil && r.Outcome.Class != notice.Delivered
 	if w.Crash != nil {
 		w.Crash(crashSent)
@@ -125,7 +132,9 @@ func (w *Worker) lease(ctx context.Context, limit int) ([]notice.Sending, time.D
 	// idle until its lease lapses.
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Lease)
 	defer cancel()
-	due, until, err := w.Queue.Lease(call, w.Holder, w.Lease, limit)
+	due, until, err := w.Queue.Lease(call, notice.Claim{
+		Holder: w.Holder, TTL: w.Lease, Limit: limit, Turn: w.served, Slots: w.Slots, Busy: w.busy,
+	})
 	if err != nil {
 		w.Log.Warn("queue of notices not reached", "err", err)
 		return nil, w.Poll
@@ -147,6 +156,9 @@ func (w *Worker) report(ctx context.Context, first attempted, ended <-chan attem
 	}
 	var batch []notice.Report
 	for _, r := range all {
+		if w.busy[r.client]--; w.busy[r.client] == 0 {
+			delete(w.busy, r.client)
+		}
 		if !r.cut {
 			batch = append(batch, r.Report)
 		}

@@ -289,16 +289,16 @@ type breaking struct {
 
 var errBroken = errors.New("broken")
 
-func (b *breaking) Lease(ctx context.Context, holder string, ttl time.Duration, limit int) ([]notice.Sending, time.Duration, error) {
+func (b *breaking) Lease(ctx context.Context, c notice.Claim) ([]notice.Sending, time.Duration, error) {
 	b.calls++
 	switch b.calls % 5 {
 	case 1:
 		return nil, 0, errBroken
 	case 3: // leased, and nobody is told
-		_, _, err := b.Queue.Lease(ctx, holder, ttl, limit)
+		_, _, err := b.Queue.Lease(ctx, c)
 		return nil, 0, errors.Join(err, errBroken)
 	}
-	return b.Queue.Lease(ctx, holder, ttl, limit)
+	return b.Queue.Lease(ctx, c)
 }
 
 func (b *breaking) Done(ctx context.Context, holder string, reports []notice.Report) ([]notice.Endpoint, error) {

@@ -54,11 +54,13 @@ const (
 	Dead       Stage = "dead"       // given up, and kept to be redelivered
 )
 
-// News is an event that is to be told to an endpoint.
+// News is an event that is to be told to an endpoint, or, without a sequence, only that an
+// intent was asked for with it.
 type News struct {
 	Key
-	URL  string
-	Body []byte
+	Client string // whose endpoint it is
+	URL    string
+	Body   []byte
 }
 
 // Notice is one event that is told to one endpoint.
@@ -85,6 +87,7 @@ const (
 // Endpoint is how an endpoint stands.
 type Endpoint struct {
 	ID           EndpointID
+	Client       string    // whose intents are told there; empty also where that is not known yet
 	URL          string    // may hold a secret
 	Failures     int       // attempts without success since the last that had it
 	FailingSince time.Time // the first of them; zero: none
@@ -96,7 +99,8 @@ type Endpoint struct {
 // Sending is a notice that somebody has leased, with where it goes.
 type Sending struct {
 	Notice
-	URL string
+	URL    string
+	Client string
 }
 
 // Report is what came of an attempt.

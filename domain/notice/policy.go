@@ -146,7 +146,7 @@ func jitter(k Key, n int) float64 {
 }
 
 // Enable is an endpoint to which is sent again, as if it had never failed.
-func (e Endpoint) Enable() Endpoint { return Endpoint{ID: e.ID, URL: e.URL} }
+func (e Endpoint) Enable() Endpoint { return Endpoint{ID: e.ID, Client: e.Client, URL: e.URL} }
 
 // Disable is an endpoint to which nothing is sent any more. Of two reasons the first
 // stays.

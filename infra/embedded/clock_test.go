@@ -108,7 +108,7 @@ func TestNoticesClockSetBack(t *testing.T) {
 	}
 	lease := func() (got []byte) {
 		t.Helper()
-		due, _, err := q.Lease(t.Context(), "worker", 30*time.Second, 10)
+		due, _, err := q.Lease(t.Context(), notice.Claim{Holder: "worker", TTL: 30 * time.Second, Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,23 +2,23 @@ package embedded
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"zombiezen.com/go/sqlite"
 
+	"github.com/tempo-watchtower/watchtower/domain/fair"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// Lease gives at most limit notices that are due to a holder: of each intent at an
-// endpoint the first that is queued, and at each endpoint no more at one time than the
-// policy says. until is how long it is until there may be more: 0 when there may be
-// now, a minute when nothing is due before.
-func (s *Notices) Lease(ctx context.Context, holder string, ttl time.Duration, limit int) ([]notice.Sending, time.Duration, error) {
-	if limit <= 0 {
+// Lease gives notices to a holder: [notice.Policy.Choose] says which. until is how long it is
+// until there may be more: 0 when there may be now, a minute when nothing is due before.
+func (s *Notices) Lease(ctx context.Context, c notice.Claim) ([]notice.Sending, time.Duration, error) {
+	if c.Limit <= 0 {
 		return nil, 0, nil
 	}
 	l, err := write(ctx, s.work.file, "lease notices", func(conn *sqlite.Conn) (*noticeLease, error) {
-		l := &noticeLease{noticeChange: noticeChange{conn: conn, policy: s.policy, now: s.now()}, holder: holder, ttl: ttl, limit: limit}
+		l := &noticeLease{noticeChange: noticeChange{conn: conn, policy: s.policy, now: s.now()}, Claim: c}
 		return l, l.run()
 	})
 	if err != nil {
@@ -30,46 +30,35 @@ func (s *Notices) Lease(ctx context.Context, holder string, ttl time.Duration, l
 // noticeLease is one Lease under way.
 type noticeLease struct {
 	noticeChange
-	holder string
-	ttl    time.Duration
-	limit  int
+	notice.Claim
 
 	leased []notice.Sending
 	until  time.Duration
 }
 
-// run leases one notice of each endpoint before a second of any: who has much due does
-// not keep the others waiting.
 func (l *noticeLease) run() error {
 	if err := l.rewind(); err != nil {
 		return err
 	}
-	var due []notice.EndpointID
-	err := query(l.conn, "SELECT endpoint FROM notice_endpoints WHERE due_at <= ? ORDER BY due_at LIMIT ?", func(row *sqlite.Stmt) bool {
-		var id notice.EndpointID
-		row.ColumnBytes(0, id[:])
-		due = append(due, id)
-		return true
-	}, micros(l.now), int64(l.limit))
+	due, err := l.due()
 	if err != nil {
 		return err
 	}
-	var offers [][]notice.Sending
-	most := 0
+	var offers []notice.Offer
 	for _, id := range due {
 		offer, err := l.offer(id)
 		if err != nil {
 			return err
 		}
-		offers, most = append(offers, offer), max(most, len(offer))
+		offers = append(offers, offer)
 	}
-	for place := range most {
-		for _, offer := range offers {
-			if place < len(offer) && len(l.leased) < l.limit {
-				if err := l.take(offer[place]); err != nil {
-					return err
-				}
-			}
+	var full []string
+	l.leased, full = l.policy.Choose(l.Claim, offers, l.now)
+	for _, n := range l.leased {
+		err := exec(l.conn, "UPDATE notices SET holder = ?, lease_until = ? WHERE endpoint = ? AND intent = ? AND seq = ?",
+			l.Holder, micros(l.now.Add(l.TTL)), n.Endpoint[:], n.Intent[:], int64(n.Seq))
+		if err != nil {
+			return err
 		}
 	}
 	for _, id := range due {
@@ -77,7 +66,50 @@ func (l *noticeLease) run() error {
 			return err
 		}
 	}
-	return l.next()
+	return l.next(append(full, l.Full()...))
+}
+
+// due finds the endpoints at which something is due, as many as there can be notices: those of
+// each client in turn, and of a client the one that has been due for longest first.
+func (l *noticeLease) due() ([]notice.EndpointID, error) {
+	full, byClient := l.Full(), map[string][]notice.EndpointID{}
+	clients, err := l.clients()
+	if err != nil {
+		return nil, err
+	}
+	for _, client := range clients {
+		if slices.Contains(full, client) {
+			continue
+		}
+		err := query(l.conn, "SELECT endpoint FROM notice_endpoints INDEXED BY notice_endpoints_turns WHERE client = ? AND due_at <= ? ORDER BY due_at LIMIT ?",
+			func(row *sqlite.Stmt) bool {
+				var id notice.EndpointID
+				row.ColumnBytes(0, id[:])
+				byClient[client] = append(byClient[client], id)
+				return true
+			}, client, micros(l.now), int64(l.Limit))
+		if err != nil {
+			return nil, err
+		}
+	}
+	return fair.Deal(l.Turn, l.Limit, byClient), nil
+}
+
+// clients are those of endpoints for which something is queued.
+func (l *noticeLease) clients() (clients []string, err error) {
+	where := "due_at IS NOT NULL"
+	for more := true; more && err == nil; where = "due_at IS NOT NULL AND client > ?" {
+		more = false
+		var args []any
+		if n := len(clients); n > 0 {
+			args = []any{clients[n-1]}
+		}
+		err = query(l.conn, "SELECT client FROM notice_endpoints INDEXED BY notice_endpoints_turns WHERE "+where+" ORDER BY client LIMIT 1", func(row *sqlite.Stmt) bool {
+			clients, more = append(clients, row.ColumnText(0)), true
+			return false
+		}, args...)
+	}
+	return clients, err
 }
 
 // rewind has what was told its time before the clock was set back be due: notices that
@@ -90,12 +122,12 @@ func (l *noticeLease) rewind() error {
 		row.ColumnBytes(0, id[:])
 		astray = append(astray, id)
 		return true
-	}, micros(l.now.Add(clockSlack)), int64(l.limit))
+	}, micros(l.now.Add(clockSlack)), int64(l.Limit))
 	for _, id := range astray {
 		if err == nil {
 			err = exec(l.conn, `UPDATE notices SET lease_until = min(lease_until, ?3),
 				next_at = CASE WHEN attempts = 0 OR last_at > ?2 THEN min(next_at, ?2) ELSE next_at END
-				WHERE endpoint = ?1 AND stage = 'queued' AND (next_at > ?2 OR holder IS NOT NULL)`, id[:], micros(l.now), micros(l.now.Add(l.ttl)))
+				WHERE endpoint = ?1 AND stage = 'queued' AND (next_at > ?2 OR holder IS NOT NULL)`, id[:], micros(l.now), micros(l.now.Add(l.TTL)))
 		}
 		if err == nil {
 			err = exec(l.conn, `UPDATE notice_endpoints SET due_at = ?2, told_at = ?2, paused_until = NULL,
@@ -105,51 +137,39 @@ func (l *noticeLease) rewind() error {
 	return err
 }
 
-// offer is what of an endpoint may be leased.
-func (l *noticeLease) offer(id notice.EndpointID) (offer []notice.Sending, err error) {
+// offer is what is decided by at an endpoint.
+func (l *noticeLease) offer(id notice.EndpointID) (o notice.Offer, err error) {
 	err = exec(l.conn, "UPDATE notices SET holder = NULL, lease_until = NULL WHERE endpoint = ? AND holder IS NOT NULL AND lease_until <= ?", id[:], micros(l.now))
 	if err != nil {
-		return nil, err
+		return o, err
 	}
-	e, _, err := endpointOf(l.conn, id)
-	if err != nil || e.Disabled != notice.Enabled || e.PausedUntil.After(l.now) {
-		return nil, err
-	}
-	slots := l.policy.Concurrency
-	if e.Failures > 0 {
-		slots = 1
+	if o.Endpoint, _, err = endpointOf(l.conn, id); err != nil {
+		return o, err
 	}
 	err = query(l.conn, "SELECT count(*) FROM notices WHERE endpoint = ? AND holder IS NOT NULL", func(row *sqlite.Stmt) bool {
-		slots -= row.ColumnInt(0)
+		o.Leased = row.ColumnInt(0)
 		return false
 	}, id[:])
-	if err != nil || slots <= 0 {
-		return nil, err
+	if err == nil {
+		o.Heads, err = notices(l.conn, l.now, "endpoint = ? AND head = 1 AND holder IS NULL AND next_at <= ? ORDER BY next_at LIMIT ?",
+			id[:], micros(l.now), int64(l.policy.Concurrency))
 	}
-	found, err := notices(l.conn, l.now, "endpoint = ? AND head = 1 AND holder IS NULL AND next_at <= ? ORDER BY next_at LIMIT ?", id[:], micros(l.now), int64(slots))
-	for _, n := range found {
-		offer = append(offer, notice.Sending{Notice: n, URL: e.URL})
-	}
-	return offer, err
+	return o, err
 }
 
-func (l *noticeLease) take(n notice.Sending) error {
-	n.Stage = notice.Delivering
-	l.leased = append(l.leased, n)
-	return exec(l.conn, "UPDATE notices SET holder = ?, lease_until = ? WHERE endpoint = ? AND intent = ? AND seq = ?",
-		l.holder, micros(l.now.Add(l.ttl)), n.Endpoint[:], n.Intent[:], int64(n.Seq))
-}
-
-// next finds how long it is until there may be more.
-func (l *noticeLease) next() error {
-	if len(l.leased) == l.limit {
+// next finds how long it is until there may be more, but for clients that have no more slots.
+func (l *noticeLease) next(full []string) error {
+	if len(l.leased) == l.Limit {
 		return nil
 	}
 	l.until = horizon
-	return query(l.conn, "SELECT due_at FROM notice_endpoints WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1", func(row *sqlite.Stmt) bool {
+	return query(l.conn, "SELECT due_at, client FROM notice_endpoints WHERE due_at < ? ORDER BY due_at", func(row *sqlite.Stmt) bool {
+		if slices.Contains(full, row.ColumnText(1)) {
+			return true
+		}
 		l.until = min(horizon, max(0, timeAt(row, 0).Sub(l.now)))
 		return false
-	})
+	}, micros(l.now.Add(horizon)))
 }
 
 // Done ends the holder's leases with what came of the attempts. It returns the endpoints

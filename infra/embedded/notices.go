@@ -122,7 +122,8 @@ func (c *noticeChange) moveDue(id notice.EndpointID) error {
 }
 
 func (c *noticeChange) insert(n notice.News) error {
-	err := exec(c.conn, "INSERT INTO notice_endpoints (endpoint, url) VALUES (?, ?) ON CONFLICT DO NOTHING", n.Endpoint[:], n.URL)
+	err := exec(c.conn, `INSERT INTO notice_endpoints (endpoint, url, client) VALUES (?, ?, ?)
+		ON CONFLICT DO UPDATE SET client = excluded.client WHERE client <> excluded.client`, n.Endpoint[:], n.URL, n.Client)
 	if err != nil {
 		return err
 	}
@@ -213,10 +214,10 @@ func endpointOf(conn *sqlite.Conn, id notice.EndpointID) (e notice.Endpoint, ok 
 }
 
 func endpoints(conn *sqlite.Conn, where string, args ...any) (found []notice.Endpoint, err error) {
-	err = query(conn, "SELECT endpoint, url, failures, failing_since, paused_until, disabled, disabled_at FROM notice_endpoints WHERE "+where, func(row *sqlite.Stmt) bool {
+	err = query(conn, "SELECT endpoint, url, failures, failing_since, paused_until, disabled, disabled_at, client FROM notice_endpoints WHERE "+where, func(row *sqlite.Stmt) bool {
 		e := notice.Endpoint{
 			URL: row.ColumnText(1), Failures: row.ColumnInt(2), FailingSince: timeAt(row, 3), PausedUntil: timeAt(row, 4),
-			Disabled: notice.Reason(row.ColumnText(5)), DisabledAt: timeAt(row, 6),
+			Disabled: notice.Reason(row.ColumnText(5)), DisabledAt: timeAt(row, 6), Client: row.ColumnText(7),
 		}
 		row.ColumnBytes(0, e.ID[:])
 		found = append(found, e)

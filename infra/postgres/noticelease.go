@@ -30,65 +30,77 @@ UPDATE work.notice_endpoints SET due_at = clock_timestamp(), told_at = clock_tim
   failing_since = CASE WHEN failing_since IS NOT NULL THEN least(failing_since, clock_timestamp()) END
 WHERE endpoint = ANY (ARRAY(SELECT endpoint FROM astray))`
 
-	dueEndpoints = `SELECT endpoint FROM work.notice_endpoints WHERE due_at <= (SELECT clock_timestamp())
-ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED`
+	// Clients are found one by one, by the index; those without free slots are left out. Their
+	// endpoints come in turn, of a client the one that has been due for longest first: at each
+	// of them there is a notice to be sent.
+	dueEndpoints = `
+WITH RECURSIVE clients AS (
+  (SELECT client FROM work.notice_endpoints WHERE due_at IS NOT NULL ORDER BY client LIMIT 1)
+  UNION ALL
+  SELECT n.client FROM clients c CROSS JOIN LATERAL (
+    SELECT client FROM work.notice_endpoints WHERE due_at IS NOT NULL AND client > c.client ORDER BY client LIMIT 1
+  ) n
+), due AS MATERIALIZED (
+  SELECT d.endpoint FROM (
+    SELECT e.*, c.client, row_number() OVER (PARTITION BY c.client ORDER BY e.due_at) AS place FROM clients c CROSS JOIN LATERAL (
+      SELECT endpoint, due_at FROM work.notice_endpoints WHERE client = c.client AND due_at <= (SELECT clock_timestamp()) ORDER BY due_at LIMIT $1
+    ) e WHERE c.client <> ALL ($3::text[])
+  ) d ORDER BY d.place, d.client <= $2, d.client LIMIT $1
+)
+SELECT endpoint FROM work.notice_endpoints WHERE endpoint = ANY (ARRAY(SELECT endpoint FROM due)) AND due_at <= (SELECT clock_timestamp())
+ORDER BY due_at FOR UPDATE SKIP LOCKED`
 
 	endLapsed = `UPDATE work.notices SET holder = NULL, leased_until = NULL
 WHERE endpoint = ANY ($1::uuid[]) AND holder IS NOT NULL AND leased_until <= (SELECT clock_timestamp())`
 
-	// One of each endpoint before a second of any: who has much due does not keep the
-	// others waiting.
-	leaseNotices = `
-WITH free AS (
-  SELECT endpoint, url, CASE WHEN failures > 0 THEN 1 ELSE $4 END
-    - (SELECT count(*) FROM work.notices n WHERE n.endpoint = e.endpoint AND n.holder IS NOT NULL) AS slots
-  FROM work.notice_endpoints e
-  WHERE endpoint = ANY ($1::uuid[]) AND disabled = '' AND coalesce(paused_until <= (SELECT clock_timestamp()), true)
-), due AS MATERIALIZED (
-  SELECT d.*, free.url FROM free CROSS JOIN LATERAL (
-    SELECT endpoint, intent, seq, row_number() OVER (ORDER BY next_at) AS place FROM work.notices
-    WHERE endpoint = free.endpoint AND head AND holder IS NULL AND next_at <= (SELECT clock_timestamp())
-    ORDER BY next_at LIMIT greatest(free.slots, 0)
-  ) d ORDER BY d.place LIMIT $5
-)
-UPDATE work.notices n SET holder = $2, leased_until = clock_timestamp() + $3
-FROM due d WHERE n.endpoint = d.endpoint AND n.intent = d.intent AND n.seq = d.seq
-RETURNING ` + noticeColumns + `, d.url`
+	offeredEndpoints = `SELECT ` + endpointColumns + `, (SELECT count(*) FROM work.notices n WHERE n.endpoint = e.endpoint AND n.holder IS NOT NULL), clock_timestamp()
+FROM work.notice_endpoints e WHERE endpoint = ANY ($1::uuid[]) ORDER BY due_at`
+
+	offeredNotices = `SELECT ` + noticeColumns + ` FROM unnest($1::uuid[]) u (endpoint) CROSS JOIN LATERAL (
+  SELECT * FROM work.notices WHERE endpoint = u.endpoint AND head AND holder IS NULL AND next_at <= (SELECT clock_timestamp()) ORDER BY next_at LIMIT $2
+) n ORDER BY n.next_at`
+
+	leaseNotices = `UPDATE work.notices n SET holder = $4, leased_until = clock_timestamp() + $5
+FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) u (endpoint, intent, seq)
+WHERE n.endpoint = u.endpoint AND n.intent = u.intent AND n.seq = u.seq`
 
 	untilNotice = `SELECT greatest(due_at - clock_timestamp(), '0') FROM work.notice_endpoints
-WHERE due_at < (SELECT clock_timestamp()) + $1::interval ORDER BY due_at LIMIT 1`
+WHERE due_at < (SELECT clock_timestamp()) + $1::interval AND client <> ALL ($2::text[]) ORDER BY due_at LIMIT 1`
 )
 
-// Lease gives at most limit notices that are due to a holder: of each intent at an
-// endpoint the first that is queued, and at each endpoint no more at one time than the
-// policy says. until is how long it is until there may be more: 0 when there may be
-// now, a minute when nothing is due before.
-func (s *Notices) Lease(ctx context.Context, holder string, ttl time.Duration, limit int) (leased []notice.Sending, until time.Duration, err error) {
-	if limit <= 0 {
+// Lease gives notices to a holder: [notice.Policy.Choose] says which. until is how long it is
+// until there may be more: 0 when there may be now, a minute when nothing is due before.
+func (s *Notices) Lease(ctx context.Context, c notice.Claim) (leased []notice.Sending, until time.Duration, err error) {
+	if c.Limit <= 0 {
 		return nil, 0, nil
 	}
+	full := c.Full()
 	err = retryRefused(ctx, func() error {
 		leased = nil
 		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
 			var endpoints []pgtype.UUID
 			q := &pgx.Batch{}
-			q.Queue(rewindNotices, limit, clockSlack, ttl)
-			q.Queue(dueEndpoints, limit).Query(func(rows pgx.Rows) (err error) {
+			q.Queue(rewindNotices, c.Limit, clockSlack, c.TTL)
+			q.Queue(dueEndpoints, c.Limit, c.Turn, c.Full()).Query(func(rows pgx.Rows) (err error) {
 				endpoints, err = pgx.CollectRows(rows, pgx.RowTo[pgtype.UUID])
 				return err
 			})
 			if err := dbtx.SendBatch(ctx, q).Close(); err != nil || len(endpoints) == 0 {
 				return err
 			}
-			q = &pgx.Batch{} // statements of their own: they see what was done before the locks
-			q.Queue(endLapsed, endpoints)
-			q.Queue(leaseNotices, endpoints, holder, ttl, s.policy.Concurrency, limit).Query(func(rows pgx.Rows) (err error) {
-				leased, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (n notice.Sending, err error) {
-					n.Notice, err = scanNotice(row, &n.URL)
-					return n, err
-				})
+			offers, now, err := s.offers(ctx, dbtx, endpoints)
+			if err != nil {
 				return err
-			})
+			}
+			leased, full = s.policy.Choose(c, offers, now)
+			full = append(full, c.Full()...)
+			var keys []notice.Key
+			for _, n := range leased {
+				keys = append(keys, n.Key)
+			}
+			at, intents, seqs := keyColumns(keys)
+			q = &pgx.Batch{}
+			q.Queue(leaseNotices, at, intents, seqs, c.Holder, c.TTL)
 			q.Queue(moveDue, endpoints, s.policy.Concurrency)
 			return dbtx.SendBatch(ctx, q).Close()
 		})
@@ -96,12 +108,12 @@ func (s *Notices) Lease(ctx context.Context, holder string, ttl time.Duration, l
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(leased) == limit {
+	if len(leased) == c.Limit {
 		return leased, 0, nil
 	}
 	until = horizon
 	err = retry(ctx, func() error {
-		err := s.pool.QueryRow(ctx, untilNotice, horizon).Scan(&until)
+		err := s.pool.QueryRow(ctx, untilNotice, horizon, full).Scan(&until)
 		if errors.Is(err, pgx.ErrNoRows) {
 			err = nil
 		}
@@ -111,6 +123,34 @@ func (s *Notices) Lease(ctx context.Context, holder string, ttl time.Duration, l
 		err = nil // those are leased, whatever else
 	}
 	return leased, until, err
+}
+
+// offers reads what is decided by at endpoints that are locked, and the time. The statements
+// see what was done before the locks.
+func (s *Notices) offers(ctx context.Context, dbtx pgx.Tx, endpoints []pgtype.UUID) (offers []notice.Offer, now time.Time, err error) {
+	at := map[notice.EndpointID]int{}
+	q := &pgx.Batch{}
+	q.Queue(endLapsed, endpoints)
+	q.Queue(offeredEndpoints, endpoints).Query(func(rows pgx.Rows) (err error) {
+		offers, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (o notice.Offer, err error) {
+			o.Endpoint, err = scanEndpoint(row, &o.Leased, &now)
+			return o, err
+		})
+		for i, o := range offers {
+			at[o.ID] = i
+		}
+		return err
+	})
+	q.Queue(offeredNotices, endpoints, s.policy.Concurrency).Query(func(rows pgx.Rows) error {
+		heads, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (notice.Notice, error) { return scanNotice(row) })
+		for _, n := range heads {
+			o := &offers[at[n.Endpoint]]
+			o.Heads = append(o.Heads, n)
+		}
+		return err
+	})
+	err = dbtx.SendBatch(ctx, q).Close()
+	return offers, now.UTC(), err
 }
 
 const (

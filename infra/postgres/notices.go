@@ -30,8 +30,9 @@ type Notices struct {
 func (db *DB) Notices(p notice.Policy) *Notices { return &Notices{db.work, p} }
 
 const (
-	insertEndpoints = `INSERT INTO work.notice_endpoints (endpoint, url)
-SELECT * FROM unnest($1::uuid[], $2::text[]) ON CONFLICT DO NOTHING`
+	insertEndpoints = `INSERT INTO work.notice_endpoints AS e (endpoint, url, client)
+SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[])
+ON CONFLICT (endpoint) DO UPDATE SET client = excluded.client WHERE e.client <> excluded.client`
 
 	lockEndpoints = `SELECT FROM work.notice_endpoints WHERE endpoint = ANY ($1::uuid[]) ORDER BY endpoint FOR UPDATE`
 
@@ -105,18 +106,18 @@ func (s *Notices) settle(q *pgx.Batch, t touched) {
 // event.ErrMoved if the checkpoint is not at from. An intent's news come in order. What
 // is there already stays as it is. At an endpoint that is disabled, news are dead.
 func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
-	urls := map[notice.EndpointID]string{}
+	named := map[notice.EndpointID]notice.News{}
 	var keys []notice.Key
 	var bodies [][]byte
 	for _, n := range news {
-		urls[n.Endpoint] = n.URL
+		named[n.Endpoint] = n
 		keys, bodies = append(keys, n.Key), append(bodies, notNull(n.Body))
 	}
 	endpoints, intents, seqs := keyColumns(keys)
 	t := touch(keys)
-	var text []string
+	var urls, clients []string
 	for _, id := range t.endpoints {
-		text = append(text, urls[id.Bytes])
+		urls, clients = append(urls, named[id.Bytes].URL), append(clients, named[id.Bytes].Client)
 	}
 	return retryRefused(ctx, func() error {
 		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
@@ -124,7 +125,7 @@ func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Pos
 				return err
 			}
 			q := &pgx.Batch{}
-			q.Queue(insertEndpoints, t.endpoints, text)
+			q.Queue(insertEndpoints, t.endpoints, urls, clients)
 			q.Queue(lockEndpoints, t.endpoints)
 			q.Queue(insertNotices, endpoints, intents, seqs, bodies)
 			s.settle(q, t)
@@ -137,7 +138,7 @@ const (
 	noticeColumns = `n.endpoint, n.intent, n.seq, n.body,
 CASE WHEN n.leased_until > clock_timestamp() THEN 'delivering' ELSE n.stage END, n.attempts, n.next_at, n.class, n.cause, n.status, n.last_at`
 
-	endpointColumns = `endpoint, url, failures, failing_since, paused_until, disabled, disabled_at`
+	endpointColumns = `endpoint, url, failures, failing_since, paused_until, disabled, disabled_at, client`
 )
 
 // scanNotice reads noticeColumns, and whatever columns follow into more.
@@ -152,10 +153,11 @@ func scanNotice(row pgx.Row, more ...any) (n notice.Notice, err error) {
 	return n, err
 }
 
-func scanEndpoint(row pgx.CollectableRow) (e notice.Endpoint, err error) {
+// scanEndpoint reads endpointColumns, and whatever columns follow into more.
+func scanEndpoint(row pgx.CollectableRow, more ...any) (e notice.Endpoint, err error) {
 	var id pgtype.UUID
 	var since, paused, disabled pgtype.Timestamptz
-	err = row.Scan(&id, &e.URL, &e.Failures, &since, &paused, &e.Disabled, &disabled)
+	err = row.Scan(append([]any{&id, &e.URL, &e.Failures, &since, &paused, &e.Disabled, &disabled, &e.Client}, more...)...)
 	e.ID, e.FailingSince, e.PausedUntil, e.DisabledAt = id.Bytes, timeOf(since), timeOf(paused), timeOf(disabled)
 	return e, err
 }
@@ -220,7 +222,7 @@ func endpointsOf(ctx context.Context, db querier, sql string, args ...any) ([]no
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, scanEndpoint)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (notice.Endpoint, error) { return scanEndpoint(row) })
 }
 
 const forgetNotices = `DELETE FROM work.notices WHERE settled_at < $1 AND ctid = ANY (ARRAY(

@@ -45,7 +45,7 @@ func TestNoticesClockSetBack(t *testing.T) {
 	}
 	lease := func(by string) (got []byte) {
 		t.Helper()
-		due, _, err := q.Lease(ctx, by, 30*time.Second, 10)
+		due, _, err := q.Lease(ctx, notice.Claim{Holder: by, TTL: 30 * time.Second, Limit: 10})
 		must(t, err)
 		for _, n := range due {
 			got = append(got, n.Endpoint[0])

@@ -25,13 +25,13 @@ func noticeShare(_ *testing.T, q *noticeQueue) {
 	q.done(noticeFailed, all[0])
 	q.lease(10) // it fails: one at a time
 	q.done(noticeFailed, all[1])
-	leased, _, err := q.Lease(soon(q.t), "a", time.Minute, 10)
+	leased, _, err := q.Lease(soon(q.t), notice.Claim{Holder: "a", TTL: time.Minute, Limit: 10})
 	check(q.t, err)
 	if len(leased) != 1 {
 		q.t.Fatalf("%d at a time at an endpoint that fails", len(leased))
 	}
 	q.done(noticeTaken, leased[0].Key)
-	leased, _, err = q.Lease(soon(q.t), "a", time.Minute, 10)
+	leased, _, err = q.Lease(soon(q.t), notice.Claim{Holder: "a", TTL: time.Minute, Limit: 10})
 	check(q.t, err)
 	if len(leased) != 2 {
 		q.t.Fatalf("%d at a time at an endpoint that works again", len(leased))
@@ -48,7 +48,7 @@ func noticeFair(t *testing.T, q *noticeQueue) {
 	q.enqueue(noticeKey(3, 1, 1))
 	seen := map[byte]bool{}
 	for range 3 {
-		leased, until, err := q.Lease(soon(t), "a", time.Minute, 1)
+		leased, until, err := q.Lease(soon(t), notice.Claim{Holder: "a", TTL: time.Minute, Limit: 1})
 		check(t, err)
 		if len(leased) != 1 || until != 0 {
 			t.Fatalf("leased %d, the next in %s", len(leased), until)
@@ -73,7 +73,7 @@ func noticePaused(t *testing.T, q *noticeQueue) {
 	if e := q.endpoint(1); e.PausedUntil.Sub(e.FailingSince) != 20*time.Second {
 		t.Errorf("%+v", e)
 	}
-	_, until, err := q.Lease(soon(t), "a", time.Minute, 10)
+	_, until, err := q.Lease(soon(t), notice.Claim{Holder: "a", TTL: time.Minute, Limit: 10})
 	check(t, err)
 	if until > 20*time.Second || until < 10*time.Second {
 		t.Errorf("the pause is over in %s", until)
@@ -125,7 +125,7 @@ func noticeOperator(t *testing.T, q *noticeQueue) {
 	q.want(a1, notice.Dead, 0)
 	q.lease(10)
 	check(t, q.Enable(soon(t), a1.Endpoint))
-	if e := q.endpoint(1); e != (notice.Endpoint{ID: a1.Endpoint, URL: e.URL}) {
+	if e := q.endpoint(1); e != (notice.Endpoint{ID: a1.Endpoint, URL: e.URL, Client: e.Client}) {
 		t.Errorf("%+v", e)
 	}
 	q.enqueue(a2)

@@ -50,7 +50,7 @@ func noticeRedeliver(t *testing.T, q *noticeQueue) {
 	q.want(noticeKey(2, 1, 1), notice.Dead, 1)
 	q.lease(1, all[4])
 	q.done(noticeTaken, all[4])
-	leased, _, err := q.Lease(soon(t), "a", time.Minute, 10)
+	leased, _, err := q.Lease(soon(t), notice.Claim{Holder: "a", TTL: time.Minute, Limit: 10})
 	check(t, err)
 	for _, n := range leased {
 		if n.Key == all[3] {
@@ -79,7 +79,7 @@ func noticeEnqueue(t *testing.T, q *noticeQueue) {
 	q.want(k, notice.Settled, 1)
 	q.enqueue()
 	q.lease(10)
-	if leased, until, err := q.Lease(soon(t), "a", time.Minute, 10); err != nil || len(leased) != 0 || until != horizon {
+	if leased, until, err := q.Lease(soon(t), notice.Claim{Holder: "a", TTL: time.Minute, Limit: 10}); err != nil || len(leased) != 0 || until != horizon {
 		t.Errorf("an empty queue: %d, the next in %s, %v", len(leased), until, err)
 	}
 	largest := notice.News{Key: notice.Key{Endpoint: notice.EndpointID{0xff}, Intent: chain.IntentID{0xff}, Seq: 1<<63 - 1}, URL: "u"}
@@ -150,7 +150,7 @@ func noticeWorkers(t *testing.T, q *noticeQueue) {
 	}
 	work := func(holder string) error {
 		for {
-			leased, _, err := q.Lease(ctx, holder, time.Minute, 3)
+			leased, _, err := q.Lease(ctx, notice.Claim{Holder: holder, TTL: time.Minute, Limit: 3})
 			if err != nil {
 				return err
 			}

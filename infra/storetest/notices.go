@@ -18,7 +18,7 @@ import (
 // NoticeRows is the queue of notices.
 type NoticeRows interface {
 	Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error
-	Lease(ctx context.Context, holder string, ttl time.Duration, limit int) ([]notice.Sending, time.Duration, error)
+	Lease(ctx context.Context, c notice.Claim) ([]notice.Sending, time.Duration, error)
 	Done(ctx context.Context, holder string, reports []notice.Report) ([]notice.Endpoint, error)
 	Find(ctx context.Context, k notice.Key) (notice.Notice, bool, error)
 	Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
@@ -52,6 +52,9 @@ func Notices(t *testing.T, open func(t *testing.T) Opened[NoticeRows]) {
 		{"a failed notice waits, and others do not", noticeRetry},
 		{"an endpoint's share", noticeShare},
 		{"who has much due keeps nobody waiting", noticeFair},
+		{"a crowd of another client's keeps nobody waiting", noticeCrowd},
+		{"turns of clients go on from lease to lease", noticeTurns},
+		{"slow endpoints of a client leave slots to others", noticeSlots},
 		{"a lease lapses", noticeLapse},
 		{"a paused endpoint", noticePaused},
 		{"an endpoint that is gone", noticeGone},
@@ -105,7 +108,7 @@ func (q *noticeQueue) enqueue(keys ...notice.Key) {
 // lease leases as "a" and expects these.
 func (q *noticeQueue) lease(limit int, want ...notice.Key) {
 	q.t.Helper()
-	leased, _, err := q.Lease(soon(q.t), "a", time.Minute, limit)
+	leased, _, err := q.Lease(soon(q.t), notice.Claim{Holder: "a", TTL: time.Minute, Limit: limit})
 	check(q.t, err)
 	var got, wanted []string
 	for _, n := range leased {
@@ -210,7 +213,7 @@ func noticeRetry(t *testing.T, q *noticeQueue) {
 	// The other endpoint has the same intent, and does not wait.
 	var order []string
 	for !slices.Contains(order, noticeName(a1)) {
-		leased, until, err := q.Lease(soon(t), "a", time.Minute, 10)
+		leased, until, err := q.Lease(soon(t), notice.Claim{Holder: "a", TTL: time.Minute, Limit: 10})
 		check(t, err)
 		for _, l := range leased {
 			if order = append(order, noticeName(l.Key)); l.Key == a1 && q.clock.Now().Before(n.NextAt) {
@@ -237,14 +240,14 @@ func noticeRetry(t *testing.T, q *noticeQueue) {
 func noticeLapse(t *testing.T, q *noticeQueue) {
 	k, next := noticeKey(1, 1, 1), noticeKey(1, 1, 2)
 	q.enqueue(k, next)
-	leased, _, err := q.Lease(soon(t), "b", noticePause, 10)
+	leased, _, err := q.Lease(soon(t), notice.Claim{Holder: "b", TTL: noticePause, Limit: 10})
 	check(t, err)
 	if len(leased) != 1 {
 		t.Fatalf("leased %+v", leased)
 	}
 	for leased = nil; len(leased) == 0; {
 		var until time.Duration
-		leased, until, err = q.Lease(soon(t), "a", time.Minute, 10)
+		leased, until, err = q.Lease(soon(t), notice.Claim{Holder: "a", TTL: time.Minute, Limit: 10})
 		if check(t, err); until > noticePause && len(leased) == 0 {
 			t.Fatalf("leased for %s, and the next is due in %s", noticePause, until)
 		}

@@ -81,15 +81,26 @@ func (b *box) heads(yield func(*letter) bool) {
 	}
 }
 
-// held counts the leases, and says when the first of them lapses.
-func (b *box) held() (n int, lapse time.Time) {
+// offered is what the policy decides by, and when the first lease lapses.
+func (b *box) offered(p notice.Policy, now time.Time) (o notice.Offer, lapse time.Time) {
+	o.Endpoint = b.Endpoint
+	var heads []*letter
 	for _, l := range b.open {
 		if l.holder != "" {
-			n++
+			o.Leased++
 			lapse = sooner(lapse, l.until)
 		}
 	}
-	return n, lapse
+	for l := range b.heads {
+		if l.holder == "" {
+			heads = append(heads, l)
+		}
+	}
+	slices.SortFunc(heads, func(a, b *letter) int { return cmp.Or(a.NextAt.Compare(b.NextAt), cmp.Compare(a.no, b.no)) })
+	for _, l := range heads[:min(len(heads), p.Concurrency)] {
+		o.Heads = append(o.Heads, l.told(now))
+	}
+	return o, lapse
 }
 
 // sooner is the earlier of two times, of which a zero one is none.
@@ -100,30 +111,10 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// slots is how many attempts may be under way.
-func (b *box) slots(p notice.Policy) int {
-	if b.Failures > 0 {
-		return 1
-	}
-	return p.Concurrency
-}
-
-// move says when the endpoint is due. One that has as many attempts under way as it may is
-// due when a lease lapses. One that is due goes behind those that were before.
+// move says when the endpoint is due.
 func (b *box) move(p notice.Policy, now time.Time) {
-	held, due := b.held()
-	if held < b.slots(p) {
-		for l := range b.heads {
-			if l.holder == "" {
-				due = sooner(due, l.NextAt)
-			}
-		}
-	}
-	if b.Disabled != notice.Enabled || due.IsZero() {
-		b.due = time.Time{}
-		return
-	}
-	b.due = slices.MaxFunc([]time.Time{due, b.PausedUntil, now}, time.Time.Compare)
+	o, lapse := b.offered(p, now)
+	b.due = p.DueAt(o, lapse, now)
 }
 
 // giveUp ends what is queued.
@@ -158,9 +149,10 @@ func (s Notices) Enqueue(ctx context.Context, reader string, from, to event.Posi
 func (d *data) post(n notice.News, now time.Time) *box {
 	at, known := slices.BinarySearchFunc(d.boxes, n.Endpoint, compareBox)
 	if !known {
-		d.boxes = slices.Insert(d.boxes, at, &box{Endpoint: notice.Endpoint{ID: n.Endpoint, URL: n.URL}})
+		d.boxes = slices.Insert(d.boxes, at, &box{Endpoint: notice.Endpoint{ID: n.Endpoint, Client: n.Client, URL: n.URL}})
 	}
 	b := d.boxes[at]
+	b.Client = n.Client
 	at, known = slices.BinarySearchFunc(b.letters, n.Key, compareLetters)
 	if known {
 		return b

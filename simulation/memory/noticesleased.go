@@ -1,86 +1,73 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/fair"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// Lease gives at most limit notices that are due to a holder: of each intent at an endpoint
-// the first that is queued, and at each endpoint no more at one time than the policy says.
-// One of each endpoint comes before a second of any. until is how long it is until there may
-// be more: 0 when there may be now, a minute when nothing is due before.
-func (s Notices) Lease(ctx context.Context, holder string, ttl time.Duration, limit int) (leased []notice.Sending, until time.Duration, err error) {
-	if limit <= 0 {
+// Lease gives notices to a holder: [notice.Policy.Choose] says which. until is how long it is
+// until there may be more: 0 when there may be now, a minute when nothing is due before.
+func (s Notices) Lease(ctx context.Context, c notice.Claim) (leased []notice.Sending, until time.Duration, err error) {
+	if c.Limit <= 0 {
 		return nil, 0, nil
 	}
 	err = s.enter(ctx, func() {
 		now := micro(s.now())
-		due := s.due(now, limit)
-		offers, most := make([][]*letter, len(due)), 0
+		due := s.due(c, now)
+		offers := make([]notice.Offer, len(due))
 		for i, b := range due {
-			offers[i] = b.offer(s.policy, now)
-			most = max(most, len(offers[i]))
+			b.lapse(now)
+			offers[i], _ = b.offered(s.policy, now)
 		}
-		for place := range most {
-			for i, offer := range offers {
-				if place < len(offer) && len(leased) < limit {
-					l := offer[place]
-					l.holder, l.until = holder, micro(now.Add(ttl))
-					leased = append(leased, notice.Sending{Notice: l.told(now), URL: due[i].URL})
-				}
-			}
+		var full []string
+		leased, full = s.policy.Choose(c, offers, now)
+		for _, n := range leased {
+			l := s.box(n.Endpoint).find(n.Key)
+			l.holder, l.until = c.Holder, micro(now.Add(c.TTL))
 		}
 		for _, b := range due {
 			b.move(s.policy, now)
 		}
-		if len(leased) < limit {
-			until = s.next(now)
+		if len(leased) < c.Limit {
+			until = s.next(now, append(full, c.Full()...))
 		}
 	})
 	return leased, until, err
 }
 
-// due are the endpoints at which something is due, that which has been for longest first.
-func (d *data) due(now time.Time, limit int) (due []*box) {
+// due are endpoints at which something is due, as many as there can be notices: those of each
+// client in turn, and of a client the one that has been due for longest first.
+func (d *data) due(c notice.Claim, now time.Time) []*box {
+	full, byClient := c.Full(), map[string][]*box{}
 	for _, b := range d.boxes {
-		if !b.due.IsZero() && !b.due.After(now) {
-			due = append(due, b)
+		if !b.due.IsZero() && !b.due.After(now) && !slices.Contains(full, b.Client) {
+			byClient[b.Client] = append(byClient[b.Client], b)
 		}
 	}
-	slices.SortStableFunc(due, func(a, b *box) int { return a.due.Compare(b.due) })
-	return due[:min(len(due), limit)]
+	for _, of := range byClient {
+		slices.SortStableFunc(of, func(a, b *box) int { return a.due.Compare(b.due) })
+	}
+	return fair.Deal(c.Turn, c.Limit, byClient)
 }
 
-// offer is what of an endpoint may be leased.
-func (b *box) offer(p notice.Policy, now time.Time) (offer []*letter) {
+// lapse ends the leases whose time is over.
+func (b *box) lapse(now time.Time) {
 	for _, l := range b.open {
 		if l.holder != "" && !l.until.After(now) {
 			l.holder = ""
 		}
 	}
-	held, _ := b.held()
-	free := b.slots(p) - held
-	if b.Disabled != notice.Enabled || b.PausedUntil.After(now) || free <= 0 {
-		return nil
-	}
-	for l := range b.heads {
-		if l.holder == "" && !l.NextAt.After(now) {
-			offer = append(offer, l)
-		}
-	}
-	slices.SortFunc(offer, func(a, b *letter) int { return cmp.Or(a.NextAt.Compare(b.NextAt), cmp.Compare(a.no, b.no)) })
-	return offer[:min(len(offer), free)]
 }
 
-// next is how long it is until something may be due.
-func (d *data) next(now time.Time) time.Duration {
+// next is how long it is until something may be due, but for clients that have no more slots.
+func (d *data) next(now time.Time, full []string) time.Duration {
 	until := horizon
 	for _, b := range d.boxes {
-		if !b.due.IsZero() {
+		if !b.due.IsZero() && !slices.Contains(full, b.Client) {
 			until = min(until, max(0, b.due.Sub(now)))
 		}
 	}

@@ -1,0 +1,113 @@
+package storetest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+// ofClientAt queues one notice of each of some intents, for each of a client's endpoints.
+func (q *noticeQueue) ofClientAt(client string, endpoints []byte, intents int) {
+	q.t.Helper()
+	var keys []notice.Key
+	for _, endpoint := range endpoints {
+		for intent := range intents {
+			keys = append(keys, noticeKey(endpoint, byte(intent), 1))
+		}
+	}
+	news := noticeNews(keys...)
+	for i := range news {
+		news[i].Client = client
+	}
+	check(q.t, q.Enqueue(soon(q.t), "notifier", q.at, q.at+1, news))
+	q.at++
+}
+
+// clients leases, and expects as many notices of each client as its letter is there.
+func (q *noticeQueue) clients(c notice.Claim, want string) []notice.Sending {
+	q.t.Helper()
+	c.Holder, c.TTL = "a", time.Minute
+	leased, _, err := q.Lease(soon(q.t), c)
+	check(q.t, err)
+	var got []string
+	for _, n := range leased {
+		got = append(got, n.Client)
+	}
+	if strings.Join(got, "") != want {
+		q.t.Errorf("leased of %v, not %q", got, want)
+	}
+	return leased
+}
+
+func endpointsFrom(first, n byte) (all []byte) {
+	for i := range n {
+		all = append(all, first+i)
+	}
+	return all
+}
+
+// noticeCrowd: however much is due at however many endpoints of another client, a client's
+// notices are leased with the next ones, first attempts and retries alike.
+func noticeCrowd(t *testing.T, q *noticeQueue) {
+	q.ofClientAt("c", endpointsFrom(1, 40), 5)
+	q.ofClientAt("v", []byte{100}, 3)
+	first := q.clients(notice.Claim{Limit: 4, Turn: "a"}, "cvcv")
+	for _, n := range first {
+		if n.Client == "v" {
+			q.done(noticeTaken, n.Key)
+		} else {
+			q.done(noticeFailed, n.Key)
+		}
+	}
+	q.clock.Elapse(noticePause + time.Millisecond) // the crowd's retries are due too
+	q.clients(notice.Claim{Limit: 5, Turn: "v"}, "cvccc")
+	q.clients(notice.Claim{Limit: 3, Turn: "v"}, "ccc")
+	if e := q.endpoint(100); e.Client != "v" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// noticeTurns: leases of one notice each serve all clients alike.
+func noticeTurns(_ *testing.T, q *noticeQueue) {
+	q.ofClientAt("b", endpointsFrom(1, 3), 2)
+	q.ofClientAt("a", []byte{10}, 2)
+	q.ofClientAt("c", []byte{20, 21}, 1)
+	q.ofClientAt("", []byte{30}, 1)
+	turn := ""
+	for _, want := range []string{"a", "b", "c", "", "a", "b", "c", "b", "b"} {
+		q.clients(notice.Claim{Limit: 1, Turn: turn}, want)
+		turn = want
+	}
+	// No endpoint of a client gets a second one before each has one.
+	var at []byte
+	for _, n := range q.clients(notice.Claim{Limit: 10}, "bb") {
+		at = append(at, n.Endpoint[0])
+	}
+	if slices.Sort(at); at[0] == at[1] {
+		q.t.Errorf("at the endpoints %v", at)
+	}
+}
+
+// noticeSlots: a client whose attempts take long leaves some of the worker's slots to others,
+// and is not what the worker is told to come back for.
+func noticeSlots(t *testing.T, q *noticeQueue) {
+	q.ofClientAt("c", endpointsFrom(1, 40), 1)
+	c := notice.Claim{Limit: 8, Slots: 8, Busy: map[string]int{}}
+	if n := len(q.clients(c, "cccccc")); n != 6 {
+		t.Fatalf("it takes %d of 8 slots", n)
+	}
+	c.Limit, c.Busy = 2, map[string]int{"c": 6}
+	leased, until, err := q.Lease(soon(t), notice.Claim{Holder: "a", TTL: time.Minute, Limit: c.Limit, Slots: c.Slots, Busy: c.Busy})
+	if check(t, err); len(leased) != 0 || until < time.Second {
+		t.Errorf("leased %d, more in %s", len(leased), until)
+	}
+	q.ofClientAt("v", []byte{100}, 2)
+	q.clients(c, "v")
+	c.Limit, c.Busy = 1, map[string]int{"c": 6, "v": 1}
+	q.clients(c, "")
+	c.Limit, c.Busy = 3, map[string]int{"c": 4, "v": 1}
+	q.clients(c, "cv")
+}
