@@ -63,6 +63,8 @@ type Result[S any] struct {
 	Link event.Link
 	// Added is how many events this command appended; 0 when it added nothing.
 	Added int
+	// Position is that of the last event that this command appended.
+	Position event.Position
 }
 
 const (
@@ -157,7 +159,7 @@ func (h Handler[S, C, E]) HandleOnce(ctx context.Context, stream event.Stream, r
 }
 
 func (h Handler[S, C, E]) try(ctx context.Context, stream event.Stream, r Result[S], c C, o Origin) (_ Result[S], repeated bool, _ error) {
-	r.Added = 0
+	r.Added, r.Position = 0, 0
 	decided, err := r.State.Decide(c)
 	if err != nil || len(decided) == 0 {
 		return r, false, err
@@ -185,7 +187,7 @@ func (h Handler[S, C, E]) try(ctx context.Context, stream event.Stream, r Result
 		return r, false, err
 	}
 	h.crash("append.after")
-	next.Version = appended.Version
+	next.Version, next.Position = appended.Version, appended.Position
 	if appended.Repeated {
 		// The ids are these, but who came before may have had another time or trace.
 		next.Link = event.Link{}

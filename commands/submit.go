@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
@@ -60,6 +61,10 @@ type Submit struct {
 	ExpiringWindow time.Duration
 	// Slots bounds how many signatures are checked at once, over all requests.
 	Slots chan struct{}
+	// Ahead is how far from now a transaction may become eligible; 0: any time.
+	Ahead time.Duration
+	// Quota, when set, bounds what each client has waiting.
+	Quota *Quota
 	// Allow, when set, may refuse a transaction before anything is kept of it.
 	Allow  func(chain.Signed) error
 	Now    func() time.Time
@@ -92,21 +97,28 @@ func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, clients 
 	}
 	answers := make([]Submission, len(raws))
 	signed := s.decodeAll(decode, id, raws, answers)
-	s.expired(ctx, signed, clients, answers)
+	s.late(ctx, signed, clients, answers)
 
 	first := map[chain.Hash]int{} // the first place of each hash in the batch
+	places := make([]*Reservation, len(raws))
 	var keep []Payload
 	for i, t := range signed {
 		if answers[i].Err != nil || answers[i].Known {
 			continue
 		}
-		if _, twice := first[t.Hash]; !twice {
-			first[t.Hash] = i
+		if _, twice := first[t.Hash]; twice {
+			continue
+		}
+		first[t.Hash] = i
+		if places[i], answers[i].Err = s.reserve(ctx, t, clients(i), len(raws[i])); answers[i].Err == nil {
 			keep = append(keep, Payload{payload.Ref{Chain: id, Hash: t.Hash}, raws[i]})
 		}
 	}
 	if len(keep) > 0 {
 		if err := s.Vault.Keep(ctx, keep); err != nil {
+			for _, place := range places {
+				place.Return()
+			}
 			return nil, err
 		}
 		s.crash("payload.kept")
@@ -115,23 +127,43 @@ func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, clients 
 	var accepting sync.WaitGroup
 	for _, kept := range keep {
 		i := first[kept.Hash]
-		accepting.Go(func() { answers[i] = s.accept(ctx, signed[i], raws[i], clients(i), meta) })
+		accepting.Go(func() { answers[i] = s.accept(ctx, signed[i], raws[i], clients(i), places[i], meta) })
 	}
 	accepting.Wait()
 	for i, t := range signed {
 		if answers[i].Err == nil && !answers[i].Known && first[t.Hash] != i {
 			answers[i] = answers[first[t.Hash]]
-			answers[i].Known = true
+			answers[i].Known = answers[i].Err == nil
 		}
 	}
 	return answers, nil
 }
 
-// expired answers anew what comes too late to be taken on: it may be the repetition
-// of what was taken on in time, and whoever had no answer then is to have it now.
-func (s *Submit) expired(ctx context.Context, signed []chain.Signed, clients Clients, answers []Submission) {
+// reserve takes a place in the client's quota before anything is kept. What has been
+// accepted before takes none: it is answered whatever the quota.
+func (s *Submit) reserve(ctx context.Context, t chain.Signed, client string, bytes int) (*Reservation, error) {
+	if s.Quota == nil {
+		return nil, nil //nolint:nilnil // nothing is reserved
+	}
+	place, err := s.Quota.Take(ctx, client, bytes)
+	if !errors.Is(err, access.ErrQuotaExceeded) {
+		return place, err
+	}
+	r, failed := s.Transactions.Load(ctx, tx.Stream(t.Chain, t.Hash))
+	switch {
+	case failed != nil:
+		return nil, failed
+	case r.State.Status != tx.StatusAbsent:
+		return nil, nil //nolint:nilnil // nothing is reserved
+	}
+	return nil, err
+}
+
+// late answers anew what comes too late to be accepted, or too early: it may be the
+// repetition of what was accepted in time, and a client that had no answer then gets it now.
+func (s *Submit) late(ctx context.Context, signed []chain.Signed, clients Clients, answers []Submission) {
 	for i, t := range signed {
-		if !errors.Is(answers[i].Err, tx.ErrAlreadyExpired) {
+		if !errors.Is(answers[i].Err, tx.ErrAlreadyExpired) && !errors.Is(answers[i].Err, tx.ErrTooFarAhead) {
 			continue
 		}
 		if s.Allow != nil {
@@ -161,7 +193,7 @@ func (s *Submit) decodeAll(decode func([]byte) (chain.Signed, error), id chain.I
 			defer func() { <-s.Slots }()
 			signed[i], answers[i].Err = decode(raw)
 			if answers[i].Err == nil {
-				answers[i].Err = check(signed[i], id, now)
+				answers[i].Err = s.check(signed[i], id, now)
 			}
 			if answers[i].Err == nil && s.Allow != nil {
 				answers[i].Err = s.Allow(signed[i])
@@ -174,21 +206,39 @@ func (s *Submit) decodeAll(decode func([]byte) (chain.Signed, error), id chain.I
 
 // check refuses what the bytes alone, the wanted chain and the time forbid, so
 // that nothing is kept of it.
-func check(t chain.Signed, id chain.ID, now time.Time) error {
+func (s *Submit) check(t chain.Signed, id chain.ID, now time.Time) error {
 	if t.Chain != id {
 		return &chain.Malformed{Fault: chain.FaultWrongChain, Detail: fmt.Sprintf("signed for chain %s, submitted for chain %s", t.Chain, id)}
+	}
+	if at, last := s.eligible(t, now), now.Add(s.Ahead).Unix(); s.Ahead > 0 && at > uint64(max(last, 0)) {
+		return tx.ErrTooFarAhead.Because("it may be sent from %d on; max-valid-after allows %d, %s from now", at, last, s.Ahead)
 	}
 	_, err := tx.State{}.Decide(tx.Accept{Accepted: tx.Accepted{Window: t.Window, At: now}})
 	return err
 }
 
-func (s *Submit) accept(ctx context.Context, t chain.Signed, raw []byte, client string, meta event.Meta) Submission {
+// eligible is from when on a transaction may be sent, in Unix seconds.
+func (s *Submit) eligible(t chain.Signed, now time.Time) uint64 {
+	at := max(t.Window.After, uint64(max(now.Unix(), 0)))
+	if window := uint64(s.ExpiringWindow / time.Second); t.NonceKey.IsExpiring() && t.Window.Before > window {
+		at = max(at, t.Window.Before-window)
+	}
+	return at
+}
+
+func (s *Submit) accept(ctx context.Context, t chain.Signed, raw []byte, client string, place *Reservation, meta event.Meta) Submission {
 	origin, err := Begin(s.Random, meta)
 	if err != nil {
+		place.Return()
 		return Submission{Err: err}
 	}
 	stream := tx.Stream(t.Chain, t.Hash)
 	r, err := s.Transactions.HandleFrom(ctx, stream, Result[tx.State]{}, tx.Accept{Accepted: s.accepted(t, raw, client)}, origin)
+	if err == nil && r.Added > 0 && r.Version == event.Version(r.Added) { // its life begins
+		place.Keep(r.Position)
+	} else {
+		place.Return()
+	}
 	if err != nil {
 		return Submission{State: r.State, Err: err}
 	}
@@ -205,13 +255,10 @@ func (s *Submit) accepted(t chain.Signed, raw []byte, client string) tx.Accepted
 		Chain: t.Chain, Hash: t.Hash, Type: t.Type,
 		Sender: t.Sender, Signature: t.Signature, AccessKey: t.AccessKey, FeePayer: t.FeePayer,
 		NonceKey: t.NonceKey, Nonce: t.Nonce, Window: t.Window,
-		EligibleAt: max(t.Window.After, uint64(now.Unix())),
+		EligibleAt: s.eligible(t, now),
 		Bytes:      len(raw), RawHash: chain.Keccak(raw), Client: client, At: now,
 	}
 	a.Authorized = t.Authorized && (t.AuthorizedUntil == 0 || t.AuthorizedUntil > uint64(max(now.Unix(), 0)))
-	if window := uint64(s.ExpiringWindow / time.Second); t.NonceKey.IsExpiring() && t.Window.Before > window {
-		a.EligibleAt = max(a.EligibleAt, t.Window.Before-window)
-	}
 	if _, explicit := t.NonceKey.Explicit(); explicit || s.Grouping == GroupAll {
 		g := t.NonceKey.Group()
 		a.Group = &g

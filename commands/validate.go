@@ -17,15 +17,21 @@ func (s *Submit) Validate(ctx context.Context, id chain.ID, raws [][]byte, clien
 	}
 	answers := make([]Submission, len(raws))
 	signed := s.decodeAll(decode, id, raws, answers)
-	s.expired(ctx, signed, clients, answers)
+	s.late(ctx, signed, clients, answers)
 	first := map[chain.Hash]int{} // the first place of each hash in the batch
+	var places []*Reservation
+	defer func() {
+		for _, place := range places {
+			place.Return()
+		}
+	}()
 	for i, t := range signed {
 		if answers[i].Err != nil || answers[i].Known {
 			continue
 		}
 		if earlier, twice := first[t.Hash]; twice {
 			answers[i] = answers[earlier]
-			answers[i].Known = true
+			answers[i].Known = answers[i].Err == nil
 			continue
 		}
 		first[t.Hash] = i
@@ -36,6 +42,13 @@ func (s *Submit) Validate(ctx context.Context, id chain.ID, raws [][]byte, clien
 		if there.State.OwnedBy(clients(i)) {
 			answers[i] = Submission{State: there.State, Known: true}
 			continue
+		}
+		if there.Version == 0 {
+			var place *Reservation
+			if place, answers[i].Err = s.reserve(ctx, t, clients(i), len(raws[i])); answers[i].Err != nil {
+				continue
+			}
+			places = append(places, place)
 		}
 		answers[i].State.Accepted = s.accepted(t, raws[i], clients(i))
 	}

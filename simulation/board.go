@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
@@ -29,6 +30,14 @@ func (s storage) NextFree(ctx context.Context, q chain.Sequence, from uint64) (u
 	return asked(ctx, s, reading, fmt.Sprintf("next free %v %d", q, from), func(ctx context.Context) (uint64, error) {
 		return s.world.store.NextFree(ctx, q, from)
 	})
+}
+
+func (s storage) Usage(ctx context.Context, reader, client string) (u tx.Usage, at event.Position, err error) {
+	u, err = asked(ctx, s, reading, fmt.Sprintf("usage of %q", client), func(ctx context.Context) (u tx.Usage, err error) {
+		u, at, err = s.world.store.Usage(ctx, reader, client)
+		return u, err
+	})
+	return u, at, err
 }
 
 func (s storage) Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error) {

@@ -25,7 +25,7 @@ type storage struct{ *replica }
 // ports are the storage of a replica.
 func (s storage) ports() app.Storage {
 	return app.Storage{
-		Log: s, Payloads: payloads{s}, Checkpoints: s, Leases: s, Queue: s, NextFree: s.NextFree, Soon: s.Soon,
+		Log: s, Payloads: payloads{s}, Checkpoints: s, Leases: s, Queue: s, NextFree: s.NextFree, Usage: s.Usage, Soon: s.Soon,
 		Board: s, Requests: requests{s}, View: s.view(),
 		Ping: func(ctx context.Context) error { return s.call(ctx, reading, "ping", func() {}) },
 		Transient: func(err error) bool {

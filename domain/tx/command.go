@@ -107,6 +107,7 @@ func (Retire) wish()       {}
 const (
 	ErrUnknown        = event.Refusal("unknown-transaction")
 	ErrAlreadyExpired = event.Refusal("already-expired")
+	ErrTooFarAhead    = event.Refusal("valid-after-too-far") // it may not be sent before a time too far away
 	ErrNonceCurrent   = event.Refusal("nonce-still-current") // the nonce can still be used
 	ErrWindowOpen     = event.Refusal("window-still-open")
 	ErrSettled        = event.Refusal("already-settled")

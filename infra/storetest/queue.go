@@ -37,6 +37,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"waiting for a nonce", waitNonce},
 		{"first attempts have their share", repeatsBounded},
 		{"clients take turns", firstsInTurn},
+		{"what clients use", usage},
 		{"clients take turns with repeats", repeatsInTurn},
 		{"clients take turns with probes", probesInTurn},
 		{"an account on hold", holds},

@@ -104,6 +104,7 @@ type WorkRows interface {
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
 	Depth(ctx context.Context, id chain.ID) (tx.Depth, error)
 
+	Usage(ctx context.Context, reader, client string) (tx.Usage, event.Position, error)
 	NextFree(ctx context.Context, s chain.Sequence, from uint64) (uint64, error)
 	Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error)
 	Watched(ctx context.Context, id chain.ID, after chain.Hash, limit int) ([]tx.Work, error)

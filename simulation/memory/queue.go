@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
@@ -219,4 +220,11 @@ func (s *Store) NextFree(ctx context.Context, q chain.Sequence, from uint64) (ui
 		}
 	})
 	return next, err
+}
+
+// Usage returns what a client has in the queue, and the checkpoint of the reader that
+// feeds it.
+func (s *Store) Usage(ctx context.Context, reader, client string) (u tx.Usage, at event.Position, err error) {
+	err = s.enter(ctx, func() { u, at = s.used[client], s.checkpoints[reader] })
+	return u, at, err
 }

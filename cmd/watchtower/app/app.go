@@ -52,6 +52,8 @@ type Storage struct {
 	Queue       scheduler.Queue
 	// NextFree is the first nonce of a sequence, from one on, that the queue does not hold.
 	NextFree func(ctx context.Context, s chain.Sequence, from uint64) (uint64, error)
+	// Usage is what a client has in the queue, and the checkpoint of the reader that feeds it.
+	Usage func(ctx context.Context, reader, client string) (tx.Usage, event.Position, error)
 	// Soon lists the rows of a chain that are due soonest.
 	Soon     func(ctx context.Context, id chain.ID, limit int) ([]tx.Work, error)
 	Board    watcher.Board
@@ -104,6 +106,8 @@ type Settings struct {
 	Grouping       commands.Grouping
 	MaxRequests    int // that are remembered by their Idempotency-Key
 	ExpiringWindow time.Duration
+	MaxValidAfter  time.Duration // from now; 0: any time
+	Quota          tx.Usage      // of what one client has waiting; 0: any
 	Retention      retention.Settings
 	Archive        archiver.Settings
 	// SnapshotsEvery is after how many events of a long stream a snapshot is kept; 0: none.
@@ -158,6 +162,7 @@ func New(settings Settings, ports Ports) *App {
 		// processors would only make each slower.
 		Slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		Now:   ports.Now, Random: ports.Random, Crash: ports.Crash,
+		Ahead: settings.MaxValidAfter, Quota: a.quota(),
 	}
 	a.keyring = &commands.Keyring{Keys: accessKeys(a.store), Log: ports.Log}
 	for _, c := range ports.Chains {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/watchtower/config"
 	"github.com/tempo-watchtower/watchtower/commands/archiver"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 	"github.com/tempo-watchtower/watchtower/infra/metrics"
 	"github.com/tempo-watchtower/watchtower/infra/tracing"
@@ -239,7 +240,8 @@ func SettingsOf(c config.Config) Settings {
 		Schedule: c.Scheduler.Schedule, Lead: c.Scheduler.Lead,
 		SchedulerPoll: c.Scheduler.PollInterval, WorkLease: c.Scheduler.LeaseTTL, Slots: c.Scheduler.MaxConcurrency,
 		WatcherPoll: c.Watcher.PollInterval, OwnerTTL: c.Owner.LeaseTTL, OwnerRenew: c.Owner.LeaseRenew,
-		Grouping: c.Grouping, MaxRequests: c.Idempotency.MaxRequests, ExpiringWindow: c.ExpiringWindow, Retention: c.Retention, ShutdownGrace: c.ShutdownGrace,
+		Grouping: c.Grouping, MaxRequests: c.Idempotency.MaxRequests, ExpiringWindow: c.ExpiringWindow, MaxValidAfter: c.MaxValidAfter,
+		Quota: tx.Usage{Transactions: int64(c.Quotas.Transactions), Bytes: int64(c.Quotas.Bytes)}, Retention: c.Retention, ShutdownGrace: c.ShutdownGrace,
 		Deployment: c.Deployment, GroupIDSignatures: c.Cancel.GroupIDSignatures,
 		SnapshotsEvery: c.Snapshots.Every, Seals: c.Audit.Seals,
 		Archive: archiver.Settings{After: c.Archive.After, Segment: c.Archive.Segment},

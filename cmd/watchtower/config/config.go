@@ -33,6 +33,7 @@ type Config struct {
 	Chains         []Chain
 	Grouping       commands.Grouping
 	ExpiringWindow time.Duration
+	MaxValidAfter  time.Duration
 
 	Scheduler   Scheduler
 	Watcher     Watcher

@@ -2,11 +2,17 @@ package config
 
 // Quotas bound what one client may use. All keys of one client are one client.
 type Quotas struct {
-	Streams int // of events, open at one process
+	Transactions int // that wait
+	Bytes        int // of those
+	Streams      int // of events, open at one process
 }
 
 func (d *draft) quotas() []*setting {
 	return []*setting{
+		numbers("quota.transactions", &d.Quotas.Transactions, 100_000, 1, 100_000_000,
+			"How many transactions of one client may wait: accepted, and neither in a block nor expired nor outrun. A canceled one counts until its nonce is used or its window closes. One more is refused with `quota-exceeded`; what was accepted before is answered. All replicas count in the database."),
+		numbers("quota.bytes", &d.Quotas.Bytes, 256<<20, 1<<10, 1<<40,
+			"How many bytes the waiting transactions of one client may have together; canceled ones have none."),
 		numbers("quota.streams", &d.Quotas.Streams, 64, 1, 10_000,
 			"How many streams of events one client may have open at one process. Without an API key each address is a client; where addresses have no rate, all streams together are bounded."),
 	}

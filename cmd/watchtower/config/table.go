@@ -121,6 +121,8 @@ func (d *draft) chains() []*setting {
 			[]string{"explicit", "all"}, []commands.Grouping{commands.GroupExplicit, commands.GroupAll}),
 		durations("expiring-window", &d.ExpiringWindow, 30*time.Second, time.Second, time.Hour,
 			"How long before its `validBefore` the chain takes a transaction with an expiring nonce; it becomes eligible then (TIP-1009: 30 s, TIP-1093: 300 s)."),
+		durations("max-valid-after", &d.MaxValidAfter, 400*24*time.Hour, time.Second, 100*365*24*time.Hour,
+			"How far ahead a transaction's `validAfter` may be, or the time from which an expiring one may be sent. One further ahead is refused with `valid-after-too-far`."),
 	}
 }
 

@@ -1,0 +1,178 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// Quota bounds what each client has waiting in the due queue. The queue, which all replicas
+// share, counts it; to that this process adds what it has accepted and the queue has not
+// folded yet. So a client exceeds its quota at most by what the other replicas accept of it
+// between two counts, and each of those by what the queue lags behind: never by more than
+// the quota for each replica.
+type Quota struct {
+	Limit tx.Usage
+	// Count returns what a client has in the queue, and the position up to which the
+	// queue has folded the log, as of one moment.
+	Count func(ctx context.Context, client string) (tx.Usage, event.Position, error)
+	Now   func() time.Time
+	// Used, when set, is called with the use of the client that uses most, of those that
+	// asked within the last minute.
+	Used func(most tx.Usage)
+
+	mu      sync.Mutex
+	clients map[string]*account
+}
+
+const (
+	countFresh   = time.Second            // a count is good for so long
+	countAgain   = 100 * time.Millisecond // a refusal rests on one that is no older than that
+	countClients = 10_000                 // counts are kept for so many clients; idle ones go first
+)
+
+// account is what is known of a client.
+type account struct {
+	turn    sync.Mutex // one counts at a time
+	at      time.Time  // of the count; zero: none
+	counted tx.Usage
+	open    map[*Reservation]bool // taken here, and not known to be counted
+	sum     tx.Usage              // of open
+}
+
+// Reservation is one transaction's place in its client's quota.
+type Reservation struct {
+	quota    *Quota
+	account  *account
+	usage    tx.Usage
+	position event.Position // of its Accepted; 0: not accepted yet
+}
+
+// Take reserves a place for a transaction of so many bytes, or refuses it
+// ([access.ErrQuotaExceeded]). The caller ends it by Keep or Return.
+func (q *Quota) Take(ctx context.Context, client string, bytes int) (*Reservation, error) {
+	a := q.of(client)
+	for _, fresh := range []time.Duration{countFresh, countAgain} {
+		if err := q.count(ctx, client, a, fresh); err != nil {
+			return nil, err
+		}
+		if r := q.reserve(a, tx.Usage{Transactions: 1, Bytes: int64(bytes)}); r != nil {
+			return r, nil
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	used := a.counted.Add(a.sum, 1)
+	if used.Transactions >= q.Limit.Transactions {
+		return nil, access.ErrQuotaExceeded.Because("the client has %d transactions waiting, quota.transactions allows %d",
+			used.Transactions, q.Limit.Transactions)
+	}
+	return nil, access.ErrQuotaExceeded.Because("the client has %d bytes of transactions waiting, and this one has %d; quota.bytes allows %d",
+		used.Bytes, bytes, q.Limit.Bytes)
+}
+
+// Keep notes that the transaction was accepted at a position of the log: the queue counts
+// it once it has folded that. Without a reservation it does nothing.
+func (r *Reservation) Keep(at event.Position) {
+	if r == nil {
+		return
+	}
+	r.quota.mu.Lock()
+	defer r.quota.mu.Unlock()
+	r.position = at
+}
+
+// Return gives the place back. Without a reservation it does nothing.
+func (r *Reservation) Return() {
+	if r == nil {
+		return
+	}
+	r.quota.mu.Lock()
+	defer r.quota.mu.Unlock()
+	r.account.end(r)
+}
+
+func (a *account) end(r *Reservation) {
+	if a.open[r] {
+		delete(a.open, r)
+		a.sum = a.sum.Add(r.usage, -1)
+	}
+}
+
+func (q *Quota) of(client string) *account {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.clients == nil {
+		q.clients = map[string]*account{}
+	}
+	a := q.clients[client]
+	if a == nil {
+		if len(q.clients) >= countClients {
+			maps.DeleteFunc(q.clients, func(_ string, a *account) bool { return len(a.open) == 0 && q.Now().Sub(a.at) > countFresh })
+		}
+		a = &account{open: map[*Reservation]bool{}}
+		q.clients[client] = a
+	}
+	return a
+}
+
+func (q *Quota) reserve(a *account, more tx.Usage) *Reservation {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	used := a.counted.Add(a.sum, 1).Add(more, 1)
+	if used.Transactions > q.Limit.Transactions || used.Bytes > q.Limit.Bytes {
+		return nil
+	}
+	r := &Reservation{quota: q, account: a, usage: more}
+	a.open[r], a.sum = true, a.sum.Add(more, 1)
+	return r
+}
+
+// count counts anew what was counted longer ago than fresh. What the queue has folded
+// since is in the new count.
+func (q *Quota) count(ctx context.Context, client string, a *account, fresh time.Duration) error {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	q.mu.Lock()
+	age := q.Now().Sub(a.at)
+	known := !a.at.IsZero() && age >= 0 && age < fresh
+	q.mu.Unlock()
+	if known {
+		return nil
+	}
+	counted, folded, err := q.Count(ctx, client)
+	if err != nil {
+		return fmt.Errorf("count a client's transactions: %w", err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a.at, a.counted = q.Now(), counted
+	for _, r := range slices.Collect(maps.Keys(a.open)) {
+		if r.position > 0 && r.position <= folded {
+			a.end(r)
+		}
+	}
+	q.tell()
+	return nil
+}
+
+// tell says what the client uses that uses most.
+func (q *Quota) tell() {
+	if q.Used == nil {
+		return
+	}
+	var most tx.Usage
+	for _, a := range q.clients {
+		if used := a.counted.Add(a.sum, 1); q.Now().Sub(a.at) < time.Minute {
+			most = tx.Usage{Transactions: max(most.Transactions, used.Transactions), Bytes: max(most.Bytes, used.Bytes)}
+		}
+	}
+	q.Used(most)
+}
