@@ -37,7 +37,7 @@ func request(payments []rig.Payment) []byte {
 		body = append(body, '"')
 	}
 	body = append(body, "]}"...)
-	head := fmt.Appendf(nil, "POST /v1/transactions HTTP/1.1\r\nHost: watchtower\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(body))
+	head := fmt.Appendf(nil, "POST /v1/transactions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(body))
 	return append(head, body...)
 }
 

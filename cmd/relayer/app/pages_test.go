@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,9 +46,31 @@ type plan struct {
 // rebound.
 type site struct {
 	*httptest.Server
+	read chan []string
+
+	mu    sync.Mutex
 	page  plan
-	read  chan []string
 	leads *url.URL // to the listener; nil: nowhere
+}
+
+// has gives the page its plan, and the site the listener that it leads to, if any.
+func (s *site) has(to []target, leads *url.URL) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.page, s.leads = plan{To: to, Frames: []string{}}, leads
+}
+
+// frames adds frames to the page.
+func (s *site) frames(urls []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.page.Frames = append(s.page.Frames, urls...)
+}
+
+func (s *site) shows() (plan, *url.URL) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.page, s.leads
 }
 
 func newSite(t *testing.T) *site {
@@ -56,14 +79,16 @@ func newSite(t *testing.T) *site {
 	rebound := &httputil.ReverseProxy{
 		Transport: &http.Transport{DisableKeepAlives: true}, FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = s.leads.Scheme, s.leads.Host, r.In.Host
+			_, leads := s.shows()
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = leads.Scheme, leads.Host, r.In.Host
 		},
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {}, // the page has gone
 	}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page, leads := s.shows()
 		switch {
 		case r.URL.Path == "/page":
-			text, err := json.Marshal(s.page)
+			text, err := json.Marshal(page)
 			if err != nil {
 				t.Error(err)
 			}
@@ -75,7 +100,7 @@ func newSite(t *testing.T) *site {
 				t.Error(err)
 			}
 			s.read <- read
-		case s.leads == nil:
+		case leads == nil:
 			http.NotFound(w, r)
 		default:
 			rebound.ServeHTTP(w, r)
@@ -83,6 +108,15 @@ func newSite(t *testing.T) *site {
 	}))
 	t.Cleanup(s.Close)
 	return s
+}
+
+// rebound makes the site lead to a listener, which its page then asks as its own origin.
+func (s *site) rebound(t *testing.T, to target) {
+	t.Helper()
+	leads, err := url.Parse(to.Base)
+	must(t, err)
+	to.Base = ""
+	s.has([]target{to}, leads)
 }
 
 // port is a URL's, with the colon.
@@ -98,14 +132,14 @@ func (s *site) name(domain string) string { return "site" + port(s.URL)[1:] + ".
 func browse(t *testing.T, domain string, main *site, rebound []*site) (read []string) {
 	t.Helper()
 	all := append(slices.Clone(rebound), main)
-	var rules []string
+	var rules, frames []string
 	for _, s := range all {
 		rules = append(rules, fmt.Sprintf("MAP %s 127.0.0.1%s", s.name(domain), port(s.URL)))
-		s.page.Frames = []string{}
+		if _, leads := s.shows(); leads != nil {
+			frames = append(frames, "http://"+s.name(domain)+":"+leads.Port()+"/page")
+		}
 	}
-	for _, s := range rebound {
-		main.page.Frames = append(main.page.Frames, "http://"+s.name(domain)+":"+s.leads.Port()+"/page")
-	}
+	main.frames(frames)
 	stop := testenv.Browse(t, "http://"+main.name(domain)+port(main.URL)+"/page", rules...)
 	defer stop()
 	within := time.After(3 * time.Minute)
@@ -133,16 +167,14 @@ func TestPages(t *testing.T) {
 	}
 	w := serveAll(t, "--api-hosts="+strings.Join(names, ","), "--api-origins=http://"+friend.name("house.example")+port(friend.URL))
 	id := w.intent(t, "victim")
+	var other []target
 	for i, one := range w.targets(id) {
-		var err error
-		gates[i].leads, err = url.Parse(one.Base)
-		must(t, err)
 		byName := one
 		byName.Base = "http://localhost" + port(one.Base)
-		stranger.page.To = append(stranger.page.To, one, byName)
-		one.Base = ""
-		gates[i].page.To = []target{one}
+		other = append(other, one, byName)
+		gates[i].rebound(t, one)
 	}
+	stranger.has(other, nil)
 	began := w.log.length()
 	read := slices.DeleteFunc(browse(t, "evil.example", stranger, gates), func(answer string) bool {
 		return strings.HasSuffix(answer, " 403") || strings.HasSuffix(answer, " 415")
@@ -161,10 +193,9 @@ func TestPages(t *testing.T) {
 
 	allowed := w.allowed(id)
 	for i, one := range allowed {
-		one.Base = ""
-		gates[i].page.To = []target{one}
+		gates[i].rebound(t, one)
 	}
-	friend.page.To = []target{allowed[0]}
+	friend.has(allowed[:1], nil)
 	read = browse(t, "house.example", friend, gates[:len(allowed)])
 	for i, one := range allowed {
 		for _, want := range one.expected() {

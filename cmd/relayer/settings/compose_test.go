@@ -205,3 +205,36 @@ func TestScraped(t *testing.T) {
 		}
 	}
 }
+
+// Prometheus, and the other containers, reach a service by its name, which answers to it.
+func TestComposedServicesKnowTheirNames(t *testing.T) {
+	var monitor struct {
+		ScrapeConfigs []struct {
+			StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	read(t, "deploy/prometheus/prometheus.yml", &monitor)
+	all := services(t)
+	for name, s := range all {
+		if s.Environment["WATCHTOWER_OPEN_ACCESS"] == "true" && !slices.Contains(strings.Split(s.Environment["WATCHTOWER_API_HOSTS"], ","), name) {
+			t.Errorf("%s answers without keys, and not to its own name", name)
+		}
+	}
+	scraped := 0
+	for _, job := range monitor.ScrapeConfigs {
+		for _, to := range job.StaticConfigs {
+			for _, target := range to.Targets {
+				host, _, _ := strings.Cut(target, ":")
+				if s, ours := all[host]; ours {
+					scraped++
+					if !slices.Contains(strings.Split(s.Environment["WATCHTOWER_API_HOSTS"], ","), host) {
+						t.Errorf("Prometheus asks %s, which does not answer to that name", target)
+					}
+				}
+			}
+		}
+	}
+	if scraped == 0 {
+		t.Error("Prometheus asks none of ours by name")
+	}
+}
