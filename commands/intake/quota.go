@@ -36,8 +36,8 @@ const quotaClients = 10_000
 
 // waiting is what is known of a client.
 type waiting struct {
-	turn    sync.Mutex // one counts at a time
-	at      time.Time  // of the count; zero: none
+	turn    chan struct{} // has room for one: that counts, the others wait for no longer than they may
+	at      time.Time     // of the count; zero: none
 	counted int
 	recent  int // accepted here since the count,
 	before  int // and between the count before and that one
@@ -82,7 +82,7 @@ func (q *Quota) of(client string) *waiting {
 		if len(q.clients) >= quotaClients {
 			maps.DeleteFunc(q.clients, func(_ string, w *waiting) bool { return q.Now().Sub(w.at) > 2*quotaFresh })
 		}
-		w = &waiting{}
+		w = &waiting{turn: make(chan struct{}, 1)}
 		q.clients[client] = w
 	}
 	return w
@@ -90,8 +90,12 @@ func (q *Quota) of(client string) *waiting {
 
 // count counts anew what was counted long ago.
 func (q *Quota) count(ctx context.Context, client string, w *waiting) error {
-	w.turn.Lock()
-	defer w.turn.Unlock()
+	select {
+	case w.turn <- struct{}{}:
+		defer func() { <-w.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("count a client's intents: %w", ctx.Err())
+	}
 	q.mu.Lock()
 	age := q.Now().Sub(w.at)
 	fresh := !w.at.IsZero() && age >= 0 && age < quotaFresh

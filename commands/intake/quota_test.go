@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands/intake"
@@ -111,4 +112,35 @@ func TestQuotaOfALateQueue(t *testing.T) {
 	if a := d.ask("shop", 1); a.Err == nil || errors.Is(a.Err, access.ErrQuotaExceeded) {
 		t.Errorf("without a database: %v", a.Err)
 	}
+}
+
+// While the store does not answer a client's first request, its others wait for no longer
+// than their own deadlines.
+func TestWaitsForTheCountOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asks := make(chan struct{}, 2)
+		q := &intake.Quota{Limit: 1, Now: time.Now, Count: func(ctx context.Context, _ string, _ int) (int, error) {
+			asks <- struct{}{}
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}}
+		take := func(within time.Duration) chan error {
+			done := make(chan error, 1)
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), within)
+				defer cancel()
+				_, err := q.Take(ctx, "client")
+				done <- err
+			}()
+			return done
+		}
+		began, first := time.Now(), take(time.Hour)
+		<-asks
+		if err := <-take(time.Second); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		if err := <-first; !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
 }
