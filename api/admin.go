@@ -34,15 +34,15 @@ type Admin struct {
 
 func (a *api) adminRoutes() []route {
 	routes := []route{
-		{http.MethodGet, "/admin/keys", access.Admin, a.listKeys},
-		{http.MethodPost, "/admin/keys", access.Admin, a.createKey},
-		{http.MethodDelete, "/admin/keys/{id}", access.Admin, a.revokeKey},
-		{http.MethodGet, "/admin/log-level", access.Admin, a.showLevel},
-		{http.MethodPut, "/admin/log-level", access.Admin, a.setLevel},
-		{http.MethodPost, "/admin/drain", access.Admin, a.drain},
+		{http.MethodGet, "/admin/keys", access.Audit, nobody, a.listKeys},
+		{http.MethodPost, "/admin/keys", access.Admin, nobody, a.createKey},
+		{http.MethodDelete, "/admin/keys/{id}", access.Admin, nobody, a.revokeKey},
+		{http.MethodGet, "/admin/log-level", access.Audit, nobody, a.showLevel},
+		{http.MethodPut, "/admin/log-level", access.Admin, nobody, a.setLevel},
+		{http.MethodPost, "/admin/drain", access.Admin, nobody, a.drain},
 	}
 	if a.Admin.Profiles {
-		routes = append(routes, route{http.MethodGet, "/debug/pprof/{profile}", access.Admin, a.profile})
+		routes = append(routes, route{http.MethodGet, "/debug/pprof/{profile}", access.Admin, nobody, a.profile})
 	}
 	for _, r := range a.Admin.Routes {
 		routes = append(routes, r.route())

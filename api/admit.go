@@ -65,10 +65,10 @@ func (a *api) admit(w http.ResponseWriter, r *http.Request, on *exchange, scope 
 		return unauthorized(w, "an API key is needed: Authorization: Bearer wt_…, or X-API-Key: wt_…")
 	case !known:
 		return nil
-	case !key.May(scope):
+	case !key.Opens(scope):
 		return ErrForbidden.Because("the key lacks the scope %s", scope)
 	}
-	return a.within(r, on, key)
+	return nil
 }
 
 // still reports whether whoever was let in for a scope would be let in now: keys are
@@ -79,7 +79,7 @@ func (a *api) still(on *exchange, scope access.Scope) bool {
 		return !keys.Closed() && !a.Access.Always || a.Access.Open
 	}
 	entry, known := keys.Keys[on.key.ID]
-	return known && entry.InForce(a.Now()) && entry.Key.May(scope)
+	return known && entry.InForce(a.Now()) && entry.Key.Opens(scope)
 }
 
 // unauthorized says how to come in (RFC 9110, section 11.6.1).

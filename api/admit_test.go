@@ -58,10 +58,10 @@ func (r *ring) scoped(scopes ...access.Scope) string {
 	return token
 }
 
-// without lists every other scope.
+// without lists every scope that does not open what one opens.
 func without(scope access.Scope) (others []access.Scope) {
 	for _, s := range access.Scopes() {
-		if s != scope {
+		if !(access.Key{Scopes: []access.Scope{s}}).Opens(scope) {
 			others = append(others, s)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/group"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
@@ -132,10 +133,11 @@ func DefaultLimits() Limits {
 // api is the configuration with the routes' methods.
 type api struct {
 	Config
-	more     []kind // of a [Front]
-	limiter  *limiter
-	follows  chan struct{} // a place for each stream of events
-	accounts accounts
+	more    []kind // of a [Front]
+	limiter *limiter
+	follows chan struct{} // a place for each stream of events
+	owned   owned
+	groups  event.Codec[group.Event]
 	// streaming and waiting are the clients' shares of what rests.
 	streaming, waiting rests
 	// published makes the contract's forms, once.
@@ -143,7 +145,7 @@ type api struct {
 }
 
 func newAPI(c Config) *api {
-	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients)), follows: make(chan struct{}, c.Limits.Streams), published: publishing()}
+	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients)), follows: make(chan struct{}, c.Limits.Streams), groups: group.Codec(), published: publishing()}
 }
 
 // endpoint answers a request, or says with an error why not; then it has written
@@ -154,28 +156,29 @@ type endpoint func(w http.ResponseWriter, r *http.Request) error
 type route struct {
 	method, path string
 	scope        access.Scope
+	keeps        keeps
 	endpoint     endpoint
 }
 
 func (a *api) routes() []route {
 	return []route{
-		{http.MethodPost, "/v1/transactions", access.Submit, a.once(a.submit)},
-		{http.MethodGet, "/v1/transactions", access.Read, a.list},
-		{http.MethodGet, "/v1/transactions/{hash}", access.Read, a.transaction},
-		{http.MethodDelete, "/v1/transactions/{hash}", access.Cancel, a.stale},
-		{http.MethodGet, "/v1/transactions/{hash}/events", access.Read, a.events},
-		{http.MethodPost, "/rpc", access.RPC, a.rpc},
-		{http.MethodPost, "/rpc/{chainId}", access.RPC, a.rpc},
-		{http.MethodGet, "/v1/senders/{sender}/groups", access.Read, a.listGroups},
-		{http.MethodGet, "/v1/senders/{sender}/groups/{groupId}", access.Read, a.group},
-		{http.MethodPost, "/v1/senders/{sender}/groups/{groupId}/cancel", access.Cancel, a.once(a.cancelGroup)},
-		{http.MethodGet, "/v1/events", access.Read, a.follow},
-		{http.MethodGet, "/openapi.yaml", public, a.openapi},
-		{http.MethodGet, "/openapi.json", public, a.openapiJSON},
-		{http.MethodGet, "/docs", public, a.docs},
-		{http.MethodGet, "/health", public, a.health},
-		{http.MethodGet, "/livez", probing, a.live},
-		{http.MethodGet, "/readyz", probing, a.ready},
+		{http.MethodPost, "/v1/transactions", access.Submit, byItself, a.once(a.submit)},
+		{http.MethodGet, "/v1/transactions", access.Read, byItself, a.list},
+		{http.MethodGet, "/v1/transactions/{hash}", access.Read, byHash, a.transaction},
+		{http.MethodDelete, "/v1/transactions/{hash}", access.Cancel, byHash, a.stale},
+		{http.MethodGet, "/v1/transactions/{hash}/events", access.Read, byHash, a.events},
+		{http.MethodPost, "/rpc", access.RPC, byItself, a.rpc},
+		{http.MethodPost, "/rpc/{chainId}", access.RPC, byItself, a.rpc},
+		{http.MethodGet, "/v1/senders/{sender}/groups", access.Read, bySender, a.listGroups},
+		{http.MethodGet, "/v1/senders/{sender}/groups/{groupId}", access.Read, bySender, a.group},
+		{http.MethodPost, "/v1/senders/{sender}/groups/{groupId}/cancel", access.Cancel, bySender, a.once(a.cancelGroup)},
+		{http.MethodGet, "/v1/events", access.Read, byItself, a.follow},
+		{http.MethodGet, "/openapi.yaml", public, nobody, a.openapi},
+		{http.MethodGet, "/openapi.json", public, nobody, a.openapiJSON},
+		{http.MethodGet, "/docs", public, nobody, a.docs},
+		{http.MethodGet, "/health", public, nobody, a.health},
+		{http.MethodGet, "/livez", probing, nobody, a.live},
+		{http.MethodGet, "/readyz", probing, nobody, a.ready},
 	}
 }
 
@@ -203,7 +206,7 @@ func Internal(c Config, exposition http.Handler) http.Handler {
 		exposition.ServeHTTP(w, r)
 		return nil
 	}
-	routes := []route{{http.MethodGet, "/metrics", probing, metrics}}
+	routes := []route{{http.MethodGet, "/metrics", probing, nobody, metrics}}
 	if c.Admin.Level != nil {
 		a.Access = Access{Keys: c.Access.Keys, Always: c.Admin.Exposed}
 		a.add(c.Admin.Kinds)
@@ -255,6 +258,9 @@ func (t route) serve(w http.ResponseWriter, r *http.Request) {
 		on.route = t.path
 	}
 	err := on.api.admit(w, r, on, t.scope)
+	if err == nil && t.scope != probing && t.scope != public {
+		err = on.api.within(r, on, t)
+	}
 	if err == nil && t.method == http.MethodPost {
 		err = notFromPages(r)
 	}

@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
@@ -101,9 +100,9 @@ func TestBoundKeyIsRefusedByDefault(t *testing.T) {
 	nothing := func(w http.ResponseWriter, _ *http.Request) error { return reply(w, http.StatusOK, probe{"ok"}) }
 	a := newAPI(s.config)
 	h := a.requests(router([]route{
-		{http.MethodGet, "/everything", access.Read, nothing},
-		{http.MethodGet, "/open", public, nothing},
-		{http.MethodGet, "/of/{sender}/groups", access.Read, nothing},
+		{http.MethodGet, "/everything", access.Read, nobody, nothing},
+		{http.MethodGet, "/open", public, nobody, nothing},
+		{http.MethodGet, "/of/{sender}/groups", access.Read, bySender, nothing},
 	}))
 	for target, want := range map[string]int{
 		"/everything":                       403,
@@ -118,12 +117,6 @@ func TestBoundKeyIsRefusedByDefault(t *testing.T) {
 		r.Header.Set("X-API-Key", bound)
 		if h.ServeHTTP(w, r); w.Code != want {
 			t.Errorf("%s: %d, want %d", target, w.Code, want)
-		}
-	}
-	for _, name := range keepsToSenders {
-		method, path, _ := strings.Cut(name, " ")
-		if !slices.ContainsFunc(a.routes(), func(r route) bool { return r.method == method && r.path == path }) {
-			t.Errorf("%s is not a route", name)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/gorilla/mux"
@@ -21,14 +22,15 @@ type Canceler interface {
 	Cancel(ctx context.Context, r canceler.Request, meta event.Meta) (canceler.Answer, error)
 }
 
-// canceledGroup is the answer to POST …/cancel: each member that the cancel found, in
-// the order of their acceptance.
+// canceledGroup is the answer to POST …/cancel: of the members that the cancel found those
+// that the client owns, in the order of their acceptance. The cancel itself is the
+// account's, and stops all members, whoever submitted them.
 type canceledGroup struct {
 	ChainID  chain.ID         `json:"chainId"`
 	Sender   chain.Address    `json:"sender"`
 	GroupID  chain.GroupID    `json:"groupId"`
 	NonceKey chain.NonceKey   `json:"nonceKey"`
-	Canceled int              `json:"canceled"` // how many members are
+	Canceled int              `json:"canceled"` // how many members are, other clients' included
 	Members  []canceledMember `json:"members"`
 }
 
@@ -59,13 +61,33 @@ func (a *api) cancelGroup(w http.ResponseWriter, r *http.Request) error {
 		ChainID: answer.ID.Chain, Sender: answer.ID.Sender, GroupID: answer.ID.Group,
 		NonceKey: answer.Group.NonceKey, Members: []canceledMember{},
 	}
+	v := a.viewer(exchangeOf(r))
 	for _, m := range answer.Members {
 		if m.State.Canceled {
 			out.Canceled++
 		}
+		mine, err := a.member(ctx, v, answer.ID, m)
+		if err != nil {
+			return err
+		}
+		if !mine {
+			continue
+		}
 		out.Members = append(out.Members, canceledMember{m.Hash, m.Nonce, m.State.Status, m.State.Canceled, m.State.Erased})
 	}
 	return reply(w, http.StatusOK, out)
+}
+
+// member reports whether the viewer is shown a member of a group.
+func (a *api) member(ctx context.Context, v viewer, id group.ID, m canceler.Member) (bool, error) {
+	if v.members() == nil {
+		return true, nil
+	}
+	if m.State.Accepted.Client != "" { // which spares reading its stream
+		return slices.ContainsFunc(m.State.Owners(), v.is), nil
+	}
+	o, err := a.ownership(ctx, tx.Stream(id.Chain, m.Hash), 0)
+	return v.owns(o), err
 }
 
 // readCancel reads which group is meant and how its owner says so: by typed data, in

@@ -10,6 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/groups"
+	"github.com/tempo-watchtower/watchtower/projections/owners"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
@@ -21,7 +22,7 @@ const catchUpMax = 3 * time.Second
 // have seen it. Whoever was told that a transaction is accepted finds it in its
 // group. A group is a sum over many streams, which no request could fold by itself,
 // as it does for one transaction.
-func (a *api) caughtUp(ctx context.Context) error {
+func (a *api) caughtUp(ctx context.Context, v viewer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, catchUpMax, catchingUp)
 	defer cancel()
 	joined := func(ctx context.Context) (event.Position, error) {
@@ -31,11 +32,37 @@ func (a *api) caughtUp(ctx context.Context) error {
 		return err
 	}
 	// What joined was recorded, too: behind that the read models are to be.
-	shown := func(name string) func(context.Context) (event.Position, error) {
-		p := projections.Projector{Name: name, DB: a.Groups.Query.DB}
-		return p.Checkpoint
+	models := []func(context.Context) (event.Position, error){a.checkpoint(groups.Name), a.checkpoint(transactions.Name)}
+	if v.members() != nil {
+		models = append(models, a.checkpoint(owners.Name))
 	}
-	return a.reached(ctx, shown(groups.Name), shown(transactions.Name))
+	return a.reached(ctx, models...)
+}
+
+// checkpoint reads how far a read model is.
+func (a *api) checkpoint(name string) func(context.Context) (event.Position, error) {
+	p := projections.Projector{Name: name, DB: a.Query.DB}
+	return p.Checkpoint
+}
+
+// ownersKnown waits until the owners are known of all transactions that lists show, if
+// the viewer's lists depend on that. It is so at all times but while the owners' read
+// model is made for the first time, or rebuilt: a list is not short of what is not yet in
+// it.
+func (a *api) ownersKnown(ctx context.Context, v viewer) error {
+	if v.audits() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, catchUpMax, catchingUp)
+	defer cancel()
+	at, err := a.checkpoint(transactions.Name)(ctx)
+	if err == nil {
+		err = commands.Reached(ctx, at, a.checkpoint(owners.Name))
+	}
+	if err != nil {
+		return a.behind(ctx, err)
+	}
+	return nil
 }
 
 // reached waits until readers have come to where the log ends now.

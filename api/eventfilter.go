@@ -3,12 +3,13 @@ package api
 import (
 	"context"
 	"strings"
-	"sync"
 
+	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/group"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/projections/owners"
 )
 
 // eventFilter says which events a client wants: those that fit all that is set.
@@ -19,8 +20,6 @@ type eventFilter struct {
 	hash   *chain.Hash
 	names  []string // prefixes
 	stream string   // prefix
-	// sees, when set, says whose transactions and groups the client may see.
-	sees func(chain.Address) bool
 }
 
 // shownStreams begin the names of the streams that clients may follow. What else
@@ -102,85 +101,98 @@ func subjectOf(s event.Stream) (subject, bool) {
 	return subject{}, false
 }
 
-// passes reports whether an event is one that the client wants. What the name of
-// its stream does not tell is looked up.
-func (a *api) passes(ctx context.Context, f eventFilter, e event.Recorded) (bool, error) {
+// passes reports whether an event is one that the client wants and may see, and returns
+// it as the client is shown it. What the name of its stream does not tell is looked up.
+func (a *api) passes(ctx context.Context, f eventFilter, v viewer, e event.Recorded) (event.Recorded, bool, error) {
 	visible := event.Filter{Streams: shownStreams}
 	if !visible.Passes(e.Stream, e.Name) || !strings.HasPrefix(string(e.Stream), f.stream) {
-		return false, nil
+		return e, false, nil
 	}
 	if f.names != nil && !(event.Filter{Names: f.names}).Passes("", e.Name) {
-		return false, nil
+		return e, false, nil
 	}
 	s, ok := subjectOf(e.Stream)
 	if !ok || f.chain != 0 && f.chain != s.chain || f.hash != nil && (s.hash == nil || *s.hash != *f.hash) {
-		return false, nil
+		return e, false, nil
 	}
-	if f.sender == nil && f.group == nil && f.sees == nil {
-		return true, nil
+	everything := v.audits() && len(v.bound()) == 0
+	if everything && f.sender == nil && f.group == nil {
+		return e, true, nil
 	}
+	var whose owners.Ownership
 	if s.hash != nil {
+		// As of this event: whoever reads the log again is shown the same.
 		var err error
-		if s, err = a.complete(ctx, e, s); err != nil {
-			return false, err
+		if whose, err = a.ownershipAt(ctx, e); err != nil || !v.reads(whose) {
+			return e, false, err
 		}
+		s.sender, s.group = &whose.Sender, whose.Group
+	} else if reads, err := a.readsGroup(ctx, v, s, e); err != nil || !reads {
+		return e, false, err
 	}
-	if f.sees != nil && (s.sender == nil || !f.sees(*s.sender)) {
-		return false, nil
+	if f.sender != nil && (s.sender == nil || *s.sender != *f.sender) || f.group != nil && (s.group == nil || *s.group != *f.group) {
+		return e, false, nil
 	}
-	return (f.sender == nil || s.sender != nil && *s.sender == *f.sender) &&
-		(f.group == nil || s.group != nil && *s.group == *f.group), nil
+	return a.told(v, whose, e)
 }
 
-// accountsMax bounds how many transactions' accounts are remembered.
-const accountsMax = 1 << 14
-
-// accounts remembers sender and group of transactions. They are in the first event
-// of each one's stream and never change, so that the log is enough to know them:
-// no read model, which may be behind, is asked.
-type accounts struct {
-	mu    sync.Mutex
-	known map[event.Stream]subject
-}
-
-// complete adds sender and group to the subject of a transaction's event.
-func (a *api) complete(ctx context.Context, e event.Recorded, s subject) (subject, error) {
-	if e.Version != 1 {
-		if found, ok := a.accounts.recall(e.Stream); ok {
-			return found, nil
-		}
-		for first, err := range a.stream(ctx, e.Stream, 0) {
-			if err != nil {
-				return s, err
-			}
-			e = first
-			break
-		}
+// readsGroup reports whether the viewer may read an event of a group: that its own
+// transaction joined, and that the group was canceled if the viewer did that. Keys that
+// are bound to the group's sender read all.
+func (a *api) readsGroup(ctx context.Context, v viewer, s subject, e event.Recorded) (bool, error) {
+	if v.members() == nil {
+		return v.within(*s.sender), nil
 	}
-	decoded, err := a.Submit.Transactions.Codec.Decode(e.Name, e.Data)
+	fact, err := a.groups.Decode(e.Name, e.Data)
 	if err != nil {
-		return s, err
+		return false, err
 	}
-	if accepted, ok := decoded.(tx.Accepted); ok {
-		s.sender, s.group = &accepted.Sender, accepted.Group
+	joined, is := fact.(group.Joined)
+	if !is {
+		return v.did(e.Meta), nil
 	}
-	a.accounts.remember(e.Stream, s)
-	return s, nil
+	o, err := a.ownership(ctx, tx.Stream(joined.Chain, joined.Hash), 0)
+	return v.owns(o), err
 }
 
-func (k *accounts) recall(stream event.Stream) (subject, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	s, ok := k.known[stream]
-	return s, ok
+// did reports whether a request of the viewer's client caused an event.
+func (v viewer) did(m event.Meta) bool {
+	id, keyed := access.ActorKey(m.Actor)
+	return keyed && v.key != nil && v.is(id) || m.Actor == keylessActor && v.key == nil
 }
 
-// remember forgets all others when there is no room: they are soon known again.
-func (k *accounts) remember(stream event.Stream, s subject) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.known == nil || len(k.known) >= accountsMax {
-		k.known = map[event.Stream]subject{}
+// told returns an event as the viewer is shown it: without the names, keys and request
+// ids of other clients that own the transaction too. It is not told at all when it says
+// only that another client submitted the transaction.
+func (a *api) told(v viewer, whose owners.Ownership, e event.Recorded) (event.Recorded, bool, error) {
+	if v.audits() {
+		return e, true, nil
 	}
-	k.known[stream] = s
+	_, keyed := access.ActorKey(e.Meta.Actor)
+	others := (keyed || e.Meta.Actor == keylessActor) && !v.did(e.Meta)
+	if clients := whose.Clients(); others || len(clients) > 0 && !v.is(clients[0]) {
+		e.Meta.Correlation, e.Meta.Trace = event.ID{}, ""
+	}
+	if others {
+		e.Meta.Actor = keylessActor
+	}
+	if !owners.Filter().Passes("", e.Name) {
+		return e, true, nil
+	}
+	codec := a.Submit.Transactions.Codec
+	fact, err := codec.Decode(e.Name, e.Data)
+	if err != nil {
+		return e, false, err
+	}
+	switch fact := fact.(type) {
+	case tx.Resubmitted:
+		return e, v.is(access.ClientOf(fact.Client, "")), nil
+	case tx.Accepted:
+		if fact.Client != "" && !v.is(fact.Client) {
+			fact.Client = ""
+			e.Name, e.Data, err = codec.Encode(fact)
+		}
+	default: // the others name no client
+	}
+	return e, true, err
 }

@@ -51,6 +51,11 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 	if id, err = a.locate(ctx, id, hash); err != nil {
 		return err
 	}
+	v := a.viewer(exchangeOf(r))
+	whose, err := a.ownership(ctx, tx.Stream(id, hash), 0)
+	if err != nil {
+		return err
+	}
 	out := trail{ChainID: id, TxHash: hash, Events: []recordedEvent{}}
 	for recorded, err := range a.stream(ctx, tx.Stream(id, hash), after) {
 		if err != nil {
@@ -59,7 +64,13 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 		if out.HasMore = len(out.Events) == eventsMax; out.HasMore {
 			break
 		}
-		out.Events = append(out.Events, recordedOf(recorded))
+		recorded, told, err := a.told(v, whose, recorded)
+		if err != nil {
+			return err
+		}
+		if told {
+			out.Events = append(out.Events, recordedOf(recorded))
+		}
 	}
 	if out.HasMore {
 		last := out.Events[eventsMax-1].Version

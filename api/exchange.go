@@ -26,6 +26,7 @@ type exchange struct {
 	route string      // the template of the path
 	payer payer       // who is charged for it
 	key   *access.Key // that it was sent with, if there is one
+	owns  bool        // the transaction that the path names belongs to the client
 	paid  int
 	err   error // why it was not answered as wished
 	facts []slog.Attr
@@ -138,12 +139,15 @@ func (on *exchange) meta() event.Meta {
 	return event.Meta{Correlation: correlation(on.id), Actor: on.actor(), Trace: on.trace}
 }
 
+// keylessActor is the actor of events that requests without a key cause.
+const keylessActor = "api"
+
 // actor names who sent a request, as far as is known.
 func (on *exchange) actor() string {
 	if on.key == nil {
-		return "api"
+		return keylessActor
 	}
-	return "api key " + on.key.ID.String()
+	return access.Actor(on.key.ID)
 }
 
 // client returns the client that sent the request. All requests without a key come

@@ -26,13 +26,13 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if on := exchangeOf(r); on.key != nil && len(on.key.Senders) > 0 {
-		wanted.sees = on.key.Sees
-	}
+	v := a.viewer(exchangeOf(r))
 	return a.streamed(w, r, Stream{
 		Span: span, Tail: a.Tail, Head: a.Submit.Transactions.Store.Head, Stored: wanted.stored(),
 		Show: func(ctx context.Context, e event.Recorded) (any, error) {
-			if passes, err := a.passes(ctx, wanted, e); err != nil || !passes {
+			v.alone = !a.Access.keys().Closed() // the first key ends that
+			e, passes, err := a.passes(ctx, wanted, v, e)
+			if err != nil || !passes {
 				return nil, err
 			}
 			return followedOf(e), nil

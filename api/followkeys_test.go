@@ -25,7 +25,7 @@ func TestFollowEndsWithTheKey(t *testing.T) {
 	token, id := keys.create(access.Key{Scopes: []access.Scope{access.Read}})
 	expiring, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, ExpiresAt: uint64(testTime.Unix()) + 60})
 	revoked, expired := s.tune("", "X-API-Key", token), s.tune("", "X-API-Key", expiring)
-	stays := s.tune("", "X-API-Key", keys.scoped(access.Read))
+	stays := s.tune("", "X-API-Key", keys.scoped(access.Audit))
 	keys.handle(access.Revoke{ID: id, At: testTime})
 	s.elapse(time.Minute)
 	res := s.do(http.MethodPost, "/v1/transactions", submissionOf(testChain, signed(t, newKey(t), testChain, 0)), "X-API-Key", submitter)

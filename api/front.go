@@ -58,7 +58,7 @@ func (a *api) add(rows []Kind) {
 }
 
 func (r Route) route() route {
-	return route{r.Method, r.Path, r.Scope, func(w http.ResponseWriter, hr *http.Request) error {
+	return route{r.Method, r.Path, r.Scope, nobody, func(w http.ResponseWriter, hr *http.Request) error {
 		return r.Answer(Request{hr, w, exchangeOf(hr)})
 	}}
 }

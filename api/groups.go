@@ -115,8 +115,10 @@ func (a *api) listGroups(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	v := a.viewer(exchangeOf(r))
+	f.Owners = v.members()
 	path := "/v1/senders/" + sender.String() + "/groups"
-	bound := path + "?" + next.Encode() // what its cursors are bound to
+	bound := path + "?" + next.Encode() + v.list() // what its cursors are bound to
 	var before event.Position
 	if q.values.Has("cursor") {
 		if before, err = readCursor(a.CursorKey, q.one("cursor"), bound); err != nil {
@@ -125,7 +127,7 @@ func (a *api) listGroups(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := a.work(r)
 	defer cancel()
-	if err := a.caughtUp(ctx); err != nil {
+	if err := a.caughtUp(ctx, v); err != nil {
 		return err
 	}
 	found, err := a.Groups.Query.List(ctx, sender, f, before, limit+1)
@@ -163,15 +165,16 @@ func (a *api) group(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := a.work(r)
 	defer cancel()
-	g, err := a.findGroup(ctx, id, sender, groupID)
+	v := a.viewer(exchangeOf(r))
+	g, err := a.findGroup(ctx, v, id, sender, groupID)
 	if err != nil {
 		return err
 	}
 	shown := shownGroup{listedGroup: listedOf(g), Sender: sender}
 	path := "/v1/senders/" + sender.String() + "/groups/" + groupID.String()
 	next := url.Values{"chainId": {g.Chain.String()}}
-	bound := path + "?" + next.Encode()
-	members, more, err := a.membersAfter(ctx, g, q, bound, limit)
+	bound := path + "?" + next.Encode() + v.list()
+	members, more, err := a.membersAfter(ctx, v, g, q, bound, limit)
 	if err != nil {
 		return err
 	}
@@ -183,14 +186,15 @@ func (a *api) group(w http.ResponseWriter, r *http.Request) error {
 	if shown.Members, err = a.members(ctx, g.Chain, members); err != nil {
 		return err
 	}
-	if shown.CancelPlan, err = a.cancelPlan(ctx, g); err != nil {
+	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g); err != nil {
 		return err
 	}
 	return reply(w, http.StatusOK, shown)
 }
 
-// membersAfter reads a page of members, and whether there are more.
-func (a *api) membersAfter(ctx context.Context, g groups.Group, q parameters, bound string, limit int) ([]groups.Member, bool, error) {
+// membersAfter reads a page of the members that the viewer is shown, and whether there
+// are more.
+func (a *api) membersAfter(ctx context.Context, v viewer, g groups.Group, q parameters, bound string, limit int) ([]groups.Member, bool, error) {
 	var after *groups.Member
 	if q.values.Has("cursor") {
 		place, err := readPlace(a.CursorKey, q.one("cursor"), bound, 2)
@@ -199,18 +203,19 @@ func (a *api) membersAfter(ctx context.Context, g groups.Group, q parameters, bo
 		}
 		after = &groups.Member{Nonce: place[0], Position: event.Position(place[1])}
 	}
-	members, err := a.Groups.Query.Members(ctx, g.ID, nil, after, limit+1)
+	members, err := a.Groups.Query.Members(ctx, g.ID, v.members(), after, limit+1)
 	return members[:min(len(members), limit)], len(members) > limit, err
 }
 
 // findGroup finds the one group that is meant, once the read models have it if it
 // was there when it was asked for. Without a chain (0), a group id that the sender
-// uses on several chains is refused.
-func (a *api) findGroup(ctx context.Context, id chain.ID, sender chain.Address, groupID chain.GroupID) (groups.Group, error) {
-	if err := a.caughtUp(ctx); err != nil {
+// uses on several chains is refused. A group without a member that the viewer is shown is
+// not there.
+func (a *api) findGroup(ctx context.Context, v viewer, id chain.ID, sender chain.Address, groupID chain.GroupID) (groups.Group, error) {
+	if err := a.caughtUp(ctx, v); err != nil {
 		return groups.Group{}, err
 	}
-	found, err := a.Groups.Query.Find(ctx, id, sender, groupID, groups.Filters{})
+	found, err := a.Groups.Query.Find(ctx, id, sender, groupID, groups.Filters{Owners: v.members()})
 	switch {
 	case err != nil:
 		return groups.Group{}, err
@@ -264,8 +269,9 @@ const (
 	nonceLimit = 2 * time.Second // for asking the chain about its nonce
 )
 
-func (a *api) cancelPlan(ctx context.Context, g groups.Group) (cancelPlan, error) {
-	nonces, err := a.Groups.Query.Nonces(ctx, g.ID, nil, planMax+1)
+// cancelPlan is about the members that the viewer is shown.
+func (a *api) cancelPlan(ctx context.Context, v viewer, g groups.Group) (cancelPlan, error) {
+	nonces, err := a.Groups.Query.Nonces(ctx, g.ID, v.members(), planMax+1)
 	if err != nil {
 		return cancelPlan{}, err
 	}

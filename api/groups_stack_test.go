@@ -17,6 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/groups"
+	"github.com/tempo-watchtower/watchtower/projections/owners"
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
@@ -79,6 +80,7 @@ func grouped(t testing.TB, change ...func(*Config)) *stack {
 	}).Run)
 	for _, p := range []projections.Projector{
 		{Name: groups.Name, Filter: groups.Filter(), Fold: groups.Projection{Groups: handled.Codec, Transactions: tx.Codec()}.Fold},
+		{Name: owners.Name, Filter: owners.Filter(), Fold: owners.Projection{Codec: tx.Codec()}.Fold},
 		{Name: transactions.Name, Filter: transactions.Filter(), Fold: transactions.Projection{Codec: tx.Codec()}.Fold},
 	} {
 		p.DB, p.Log = s.db.View(), s.db.Log()

@@ -43,11 +43,9 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var before event.Position
-	bound := canonical(filters).Encode()
-	if key := exchangeOf(r).key; key != nil && len(key.Senders) > 0 {
-		filters.Senders = key.Senders
-		bound += fmt.Sprint("&", key.Senders) // a cursor is good for those who see the same list
-	}
+	v := a.viewer(exchangeOf(r))
+	bound := canonical(filters).Encode() + v.list()
+	v.narrow(&filters)
 	if q.values.Has("cursor") {
 		if before, err = readCursor(a.CursorKey, q.one("cursor"), bound); err != nil {
 			return err
@@ -55,6 +53,9 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := a.work(r)
 	defer cancel()
+	if err := a.ownersKnown(ctx, v); err != nil {
+		return err
+	}
 	rows, err := a.Query.List(ctx, filters, before, limit+1)
 	if err != nil {
 		return err

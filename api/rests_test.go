@@ -15,7 +15,7 @@ func TestOneClientsRests(t *testing.T) {
 		c.Rates.Key = Rate{PerSecond: 1000, Burst: 1000}
 		c.Limits.ClientStreams, c.Limits.Connections = 2, 2*restShare
 	})
-	greedy, other := keys.scoped(access.Read, access.Submit), keys.scoped(access.Read)
+	greedy, other := keys.scoped(access.Read, access.Submit), keys.scoped(access.Audit)
 	first, _ := s.tune("", "X-API-Key", greedy), s.tune("", "X-API-Key", greedy)
 	refused := s.do(http.MethodGet, "/v1/events", nil, "X-API-Key", greedy)
 	wantProblem(t, "one too many of one client", refused, http.StatusTooManyRequests, access.ErrQuotaExceeded)

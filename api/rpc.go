@@ -12,6 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // RPC answers what is posted to /rpc; package jsonrpc makes one.
@@ -32,8 +33,11 @@ type RPCRequest struct {
 	Client string
 	// Submit takes on what the client may submit.
 	Submit *commands.Submit
-	// Sees reports whether the client may see a sender's transactions.
-	Sees func(sender chain.Address) bool
+	// Shows reports whether the client may be shown all of a transaction that the service
+	// holds, its signature and calls included.
+	Shows func(ctx context.Context, held tx.State) (bool, error)
+	// Counts says which transactions of a sender count as the client's own.
+	Counts func(sender chain.Address) Counts
 	// Charge charges the request as n calls in all, before they are decoded.
 	Charge func(n int) error
 	// Rest lets a call wait, unless as many of the client's requests do as may; leave
@@ -41,6 +45,35 @@ type RPCRequest struct {
 	Rest func() (leave func(), ok bool)
 	// Problem is what an error comes to.
 	Problem func(error) Problem
+}
+
+// Counts says which transactions of one sender count as a client's own: all of them, or
+// those that clients with these names submitted; without names none.
+type Counts struct {
+	All     bool
+	Clients []string
+}
+
+// counts says which transactions of a sender count as the viewer's own.
+func (v viewer) counts(sender chain.Address) Counts {
+	switch {
+	case v.alone:
+		return Counts{All: true}
+	case !v.within(sender):
+		return Counts{}
+	case len(v.bound()) > 0:
+		return Counts{All: true} // claims never count
+	}
+	return Counts{Clients: v.names}
+}
+
+// shows reports whether the viewer may be shown all of a transaction that is held.
+func (a *api) shows(ctx context.Context, v viewer, held tx.State) (bool, error) {
+	if v.alone || held.Status == tx.StatusAbsent {
+		return v.alone, nil
+	}
+	o, err := a.ownership(ctx, tx.Stream(held.Accepted.Chain, held.Accepted.Hash), 0)
+	return v.owns(o) || v.reads(o) && !secret(held), err
 }
 
 // rpc answers POST /rpc and POST /rpc/{chainId}.
@@ -61,10 +94,12 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("move the deadline of the answer: %w", err)
 	}
 	on := exchangeOf(r)
+	v := a.viewer(on)
 	answer, err := a.RPC.Answer(ctx, RPCRequest{
 		Chain: mux.Vars(r)["chainId"], Body: body, Meta: on.meta(),
 		Client: on.client(), Submit: a.submitter(on),
-		Sees:   func(sender chain.Address) bool { return on.key == nil || on.key.Sees(sender) },
+		Shows:  func(ctx context.Context, held tx.State) (bool, error) { return a.shows(ctx, v, held) },
+		Counts: v.counts,
 		Charge: func(n int) error { return a.chargeUpTo(w, on, n) },
 		Rest:   func() (func(), bool) { return a.waiting.rest(on, a.Limits.Connections) },
 		Problem: func(err error) Problem {

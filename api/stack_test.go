@@ -27,7 +27,6 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/tempo-watchtower/watchtower/commands"
-	"github.com/tempo-watchtower/watchtower/commands/scheduler"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -318,47 +317,6 @@ func (s *stack) handle(hash chain.Hash, c tx.Command) {
 	if _, err := s.config.Submit.Transactions.Handle(s.t.Context(), tx.Stream(testChain, hash), c, origin); err != nil {
 		s.t.Fatal(err)
 	}
-}
-
-// catchUp folds the log into the read model and the due queue, up to its head.
-func (s *stack) catchUp() {
-	s.t.Helper()
-	head, err := s.db.Log().Head(s.t.Context())
-	if err != nil || head == 0 {
-		s.t.Fatalf("head of the log: %d, %v", head, err)
-	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
-	defer cancel()
-	var reading sync.WaitGroup
-	read := func(run func(ctx context.Context, at func(event.Position)) error) {
-		ctx, stop := context.WithCancel(ctx)
-		reading.Go(func() {
-			defer stop()
-			err := run(ctx, func(at event.Position) {
-				if at >= head {
-					stop()
-				}
-			})
-			if !errors.Is(err, context.Canceled) {
-				s.t.Errorf("reader ended: %v", err)
-			}
-		})
-	}
-	codec := tx.Codec()
-	read(func(ctx context.Context, at func(event.Position)) error {
-		return (&projections.Projector{
-			Name: transactions.Name, DB: s.db.View(), Log: s.db.Log(), Filter: transactions.Filter(),
-			Fold:  transactions.Projection{Codec: codec}.Fold,
-			Moved: func(p event.Position, _ bool) { at(p) },
-		}).Run(ctx)
-	})
-	read(func(ctx context.Context, at func(event.Position)) error {
-		return (&scheduler.Feeder{
-			Store: s.db.Log(), Queue: s.db.Work(), Checkpoints: s.db.Work(), Codec: codec,
-			Schedule: tx.DefaultSchedule(), Fed: at, Log: s.config.Log,
-		}).Run(ctx)
-	})
-	reading.Wait()
 }
 
 // newKey makes an account.

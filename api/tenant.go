@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"net/url"
-	"slices"
 
 	"github.com/gorilla/mux"
 
@@ -11,84 +10,98 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
-	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// A key may be bound to senders. What belongs to others is then not there for it:
-// 404, never 403, which would tell that it is.
+// keeps says how a route keeps a client to what it owns. It belongs to the route itself:
+// the same path on another listener is another route.
+type keeps string
 
-// keepsToSenders lists the routes, by their operation, that keep a bound key to its
-// senders by themselves. On a route that is not listed, and whose path names neither
-// a transaction nor a sender, a bound key is refused.
-var keepsToSenders = []string{ //nolint:gochecknoglobals // a constant, if Go had such
-	"POST /v1/transactions", // submitter
-	"GET /v1/transactions",  // tenantFilters
-	"POST /rpc",             // RPCRequest.Submit and Sees
-	"POST /rpc/{chainId}",
-	"GET /v1/events", // eventFilter.sees
-}
+const (
+	// nobody: the answers are about no transaction, sender or client. A key that is bound
+	// to senders is refused.
+	nobody keeps = ""
+	// byHash: the transaction in the path has to be the client's. It is looked up before the
+	// route is called.
+	byHash keeps = "hash"
+	// bySender: a bound key has to see the sender in the path. The route itself shows the
+	// client its own.
+	bySender keeps = "sender"
+	// byItself: the route itself shows the client its own, and bound keys their senders.
+	byItself keeps = "itself"
+)
 
-// within keeps a bound key to what it may see.
-func (a *api) within(r *http.Request, on *exchange, key access.Key) error {
-	if len(key.Senders) == 0 {
-		return nil
-	}
-	vars := mux.Vars(r)
-	if text, ok := vars["sender"]; ok {
-		text, err := url.PathUnescape(text)
-		if err != nil {
+// within keeps a client to what it owns.
+func (a *api) within(r *http.Request, on *exchange, t route) error {
+	v := a.viewer(on)
+	switch t.keeps {
+	case byHash:
+		return a.reaches(r, on, v, t.scope)
+	case bySender:
+		text, err := url.PathUnescape(mux.Vars(r)["sender"])
+		if err != nil || len(v.bound()) == 0 {
+			return nil // the route says what is wrong with it
+		}
+		if sender, err := chain.ParseAddress(text); err != nil || !v.within(sender) {
 			return ErrNotFound
 		}
-		if sender, err := chain.ParseAddress(text); err != nil || !key.Sees(sender) {
-			return ErrNotFound
+	case byItself:
+	case nobody:
+		if len(v.bound()) > 0 {
+			return ErrForbidden.Because("the key is bound to senders, and this is not about one")
 		}
-		return nil
-	}
-	if _, ok := vars["hash"]; ok {
-		return a.ownsTransaction(r, key)
-	}
-	method := r.Method
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
-	if !slices.Contains(keepsToSenders, method+" "+on.route) {
-		return ErrForbidden.Because("the key is bound to senders, and this is not about one")
 	}
 	return nil
 }
 
-// ownsTransaction looks up whose transaction a path names.
-func (a *api) ownsTransaction(r *http.Request, key access.Key) error {
+// reaches looks up whose transaction a path names.
+func (a *api) reaches(r *http.Request, on *exchange, v viewer, scope access.Scope) error {
+	if v.alone {
+		on.owns = true
+		return nil
+	}
 	hash, err := hashOf(r)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := a.work(r)
 	defer cancel()
+	// A chain that is not served any more may still have rows.
 	rows, err := a.Query.Find(ctx, 0, hash)
 	if err != nil {
 		return err
 	}
-	sees := func(row transactions.Row) bool { return key.Sees(row.State.Accepted.Sender) }
-	if slices.ContainsFunc(rows, sees) {
-		return nil
-	}
-	// It may be too new for the read model, or too old. What is another's is looked for
-	// as far as what is not there, and refused before anything else is read: neither the
-	// answer nor the time that it takes tells one from the other.
-	for _, id := range a.candidates(0) {
-		row, err := a.fold(ctx, transactions.Row{}, tx.Stream(id, hash))
-		switch {
-		case err != nil:
-			return err
-		case row.Version > 0 && sees(row):
-			return nil
+	chains := a.candidates(0)
+	for _, row := range rows {
+		if id := row.State.Accepted.Chain; !a.serves(id) {
+			chains = append(chains, id)
 		}
 	}
-	return tx.ErrUnknown
+	// What is another's is looked for as far as what is not there, and refused before
+	// anything else is read: neither the answer nor the time that it takes tells one from
+	// the other.
+	reach := false
+	for _, id := range chains {
+		o, err := a.ownership(ctx, tx.Stream(id, hash), 0)
+		if err != nil {
+			return err
+		}
+		if scope == access.Read && v.reads(o) || scope != access.Read && v.changes(o) {
+			reach, on.owns = true, v.owns(o)
+		}
+	}
+	if !reach {
+		return tx.ErrUnknown
+	}
+	return nil
 }
 
-// submitter takes transactions on for whoever sent a request.
+// serves reports whether a chain is served.
+func (a *api) serves(id chain.ID) bool {
+	_, served := a.Submit.Decoders[id]
+	return served
+}
+
+// submitter accepts transactions for the client that sent a request.
 func (a *api) submitter(on *exchange) *commands.Submit {
 	if on.key == nil || len(on.key.Senders) == 0 {
 		return a.Submit

@@ -56,7 +56,7 @@ func (a *api) transaction(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown := described[0]
 	shown.Waited = waited
-	if !row.State.Erased {
+	if !row.State.Erased && (exchangeOf(r).owns || !secret(row.State)) {
 		if signed, ok := a.signed(ctx, exchangeOf(r), row.State.Accepted); ok {
 			shown.addContent(signed)
 		}

@@ -26,9 +26,9 @@ func (s storage) Soon(ctx context.Context, id chain.ID, limit int) ([]tx.Work, e
 	return asked(ctx, s, reading, "soon", func(ctx context.Context) ([]tx.Work, error) { return s.world.store.Soon(ctx, id, limit) })
 }
 
-func (s storage) NextFree(ctx context.Context, q chain.Sequence, from uint64) (uint64, error) {
+func (s storage) NextFree(ctx context.Context, q chain.Sequence, from uint64, clients []string) (uint64, error) {
 	return asked(ctx, s, reading, fmt.Sprintf("next free %v %d", q, from), func(ctx context.Context) (uint64, error) {
-		return s.world.store.NextFree(ctx, q, from)
+		return s.world.store.NextFree(ctx, q, from, clients)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // codes are those that an answer may have.
@@ -40,7 +41,7 @@ func FuzzAnswer(f *testing.F) {
 		defer cancel()
 		began := time.Now()
 		answer, err := rpc.Answer(ctx, api.RPCRequest{
-			Body: body, Submit: s.config.Submit, Sees: func(chain.Address) bool { return true },
+			Body: body, Submit: s.config.Submit, Shows: func(context.Context, tx.State) (bool, error) { return true, nil }, Counts: func(chain.Address) api.Counts { return api.Counts{All: true} },
 			Charge: func(int) error { return nil }, Rest: func() (func(), bool) { return func() {}, true },
 			Problem: func(err error) api.Problem { return api.Problem{Detail: err.Error()} },
 		})

@@ -35,8 +35,9 @@ type Config struct {
 	// the context's error with the last state.
 	Await func(ctx context.Context, id chain.ID, hash chain.Hash, done func(tx.State) bool) (tx.State, error)
 	// NextFree is the first nonce of a sequence, from the given one on, that no
-	// transaction has that was accepted before the call and may still be mined.
-	NextFree func(ctx context.Context, s chain.Sequence, from uint64) (uint64, error)
+	// transaction has that was accepted before the call and may still be mined. Of the
+	// transactions those count that one of the clients submitted first; nil counts all.
+	NextFree func(ctx context.Context, s chain.Sequence, from uint64, clients []string) (uint64, error)
 	// Fields says of signed bytes what [chain.Signed] does not keep and clients want
 	// to see: the signature, the access list. Named as in JSON-RPC.
 	Fields func(raw []byte) (map[string]any, error)
@@ -102,7 +103,8 @@ type exchange struct {
 	err     error  // why there is no such chain here
 	client  string // that sent the request
 	submit  *commands.Submit
-	sees    func(chain.Address) bool
+	shows   func(context.Context, tx.State) (bool, error)
+	counts  func(chain.Address) api.Counts
 	rest    func() (leave func(), ok bool)
 	meta    event.Meta
 	problem func(error) api.Problem
@@ -120,7 +122,7 @@ func (s *server) answer(ctx context.Context, r api.RPCRequest) ([]byte, error) {
 	case refused != nil:
 		return encode(nil, nil, refused), nil
 	}
-	x := &exchange{client: r.Client, submit: r.Submit, sees: r.Sees, rest: r.Rest, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: &holding{of: s.held}}
+	x := &exchange{client: r.Client, submit: r.Submit, shows: r.Shows, counts: r.Counts, rest: r.Rest, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: &holding{of: s.held}}
 	context.AfterFunc(ctx, x.held.release)
 	x.chain, x.err = s.chain(r.Chain)
 	x.proxy = s.Proxies[x.chain]

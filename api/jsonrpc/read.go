@@ -25,7 +25,7 @@ func (s *server) transactionReceipt(ctx context.Context, x *exchange, c call) (j
 // it, it must not look lost.
 func (s *server) transactionByHash(ctx context.Context, x *exchange, c call) (json.RawMessage, *failure) {
 	state, result, f := s.byHash(ctx, x, c)
-	if f != nil || isSomething(result) || !state.Sendable() || state.Erased || !x.sees(state.Accepted.Sender) {
+	if f != nil || isSomething(result) || !state.Sendable() || state.Erased {
 		return result, f
 	}
 	pending, err := s.pending(ctx, x, state)
@@ -39,7 +39,8 @@ func (s *server) transactionByHash(ctx context.Context, x *exchange, c call) (js
 }
 
 // byHash asks a node about a transaction, and when that has nothing, the log; then
-// again every node, if the log says that the transaction is mined.
+// again every node, if the log says that the transaction is mined. Another client's
+// transaction is as one that the log does not have.
 func (s *server) byHash(ctx context.Context, x *exchange, c call) (tx.State, json.RawMessage, *failure) {
 	if f := arguments(c, 1, 1); f != nil {
 		return tx.State{}, nil, f
@@ -58,6 +59,13 @@ func (s *server) byHash(ctx context.Context, x *exchange, c call) (tx.State, jso
 	known, err := s.Submit.Transactions.Load(own, tx.Stream(x.chain, hash))
 	if err != nil {
 		return tx.State{}, nil, x.failureOf(err)
+	}
+	shows, err := x.shows(own, known.State)
+	if err != nil {
+		return tx.State{}, nil, x.failureOf(err)
+	}
+	if !shows {
+		return tx.State{}, result, f
 	}
 	if f == nil && known.State.Status == tx.StatusExecuted {
 		result, f = s.ask(ctx, x, c, isSomething)
@@ -128,7 +136,8 @@ func bound(unix uint64) any {
 }
 
 // transactionCount is the chain's, save for the tag pending: then the nonces that
-// the service holds next in line count too, so that a wallet may submit ahead.
+// the service holds next in line for the client count too, so that a wallet may submit
+// ahead.
 func (s *server) transactionCount(ctx context.Context, x *exchange, c call) (json.RawMessage, *failure) {
 	result, f := s.ask(ctx, x, c, nil)
 	if f != nil || len(c.params) != 2 || string(c.params[1]) != `"pending"` {
@@ -139,7 +148,8 @@ func (s *server) transactionCount(ctx context.Context, x *exchange, c call) (jso
 	if !ok || err != nil {
 		return nil, invalidParams("invalid argument 0: an address is 0x and 40 hex digits")
 	}
-	if !x.sees(sender) {
+	counts := x.counts(sender)
+	if !counts.All && len(counts.Clients) == 0 {
 		return result, nil
 	}
 	from, err := parseQuantity(result)
@@ -148,7 +158,7 @@ func (s *server) transactionCount(ctx context.Context, x *exchange, c call) (jso
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.CallTimeout)
 	defer cancel()
-	next, err := s.NextFree(ctx, chain.Sequence{Chain: x.chain, Sender: sender}, from)
+	next, err := s.NextFree(ctx, chain.Sequence{Chain: x.chain, Sender: sender}, from, counts.Clients)
 	if err != nil {
 		return nil, x.failureOf(err)
 	}

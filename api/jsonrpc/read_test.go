@@ -12,6 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/payload"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // brokenRows is a vault that cannot be written to.
@@ -130,7 +131,7 @@ func TestTransactionCount(t *testing.T) {
 	const sender = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 	var asked []chain.Sequence
 	s := newStack(t, func(c *Config, _ *api.Config) {
-		c.NextFree = func(_ context.Context, sequence chain.Sequence, from uint64) (uint64, error) {
+		c.NextFree = func(_ context.Context, sequence chain.Sequence, from uint64, _ []string) (uint64, error) {
 			asked = append(asked, sequence)
 			return from + 3, nil
 		}
@@ -159,7 +160,7 @@ func TestOwnAnswers(t *testing.T) {
 // the chain shows.
 func TestBoundClient(t *testing.T) {
 	s := newStack(t, func(c *Config, _ *api.Config) {
-		c.NextFree = func(context.Context, chain.Sequence, uint64) (uint64, error) { return 99, nil }
+		c.NextFree = func(context.Context, chain.Sequence, uint64, []string) (uint64, error) { return 99, nil }
 	})
 	raw, hash := signed(t, testChain, 0)
 	s.call("eth_sendRawTransaction", hexParam(raw))
@@ -170,7 +171,7 @@ func TestBoundClient(t *testing.T) {
 		t.Helper()
 		answer, err := New(s.config).Answer(t.Context(), api.RPCRequest{
 			Body:   []byte(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`),
-			Submit: &bound, Sees: func(chain.Address) bool { return false },
+			Submit: &bound, Shows: func(context.Context, tx.State) (bool, error) { return false, nil }, Counts: func(chain.Address) api.Counts { return api.Counts{} },
 			Charge:  func(int) error { return nil },
 			Problem: func(error) api.Problem { return api.Problem{Title: "foreign"} },
 		})

@@ -112,7 +112,7 @@ func newStack(t testing.TB, change ...func(*Config, *api.Config)) *stack {
 	}
 	s.config = Config{
 		Submit: submit, Proxies: map[chain.ID]Proxy{testChain: s.node}, Await: s.tail.Await,
-		NextFree: func(_ context.Context, _ chain.Sequence, from uint64) (uint64, error) { return from, nil },
+		NextFree: func(_ context.Context, _ chain.Sequence, from uint64, _ []string) (uint64, error) { return from, nil },
 		Fields:   ethereum.Fields, Client: "Watchtower/test", Limits: DefaultLimits(),
 	}
 	public := api.Config{

@@ -89,7 +89,11 @@ func (d *desk) find(ctx context.Context, r api.Request, id chain.IntentID) (row 
 	if row.Version == 0 || reach != nil && *reach != row.Request().Client {
 		return row, intent.ErrUnknown
 	}
-	row.State.Requested.Request.Calls = calls
+	if d.client(r) == row.Request().Client || row.State.Receipt != nil {
+		// Until it is mined, it may be that no node has seen what is called. Auditors see
+		// that later.
+		row.State.Requested.Request.Calls = calls
+	}
 	return row, nil
 }
 

@@ -38,7 +38,11 @@ type Operators struct {
 // Routes are all of them.
 func (o Operators) Routes() []api.Route {
 	route := func(method, path string, answer func(api.Request) error) api.Route {
-		return api.Route{Method: method, Path: path, Scope: access.Admin, Answer: answer}
+		scope := access.Admin
+		if method == http.MethodGet {
+			scope = access.Audit
+		}
+		return api.Route{Method: method, Path: path, Scope: scope, Answer: answer}
 	}
 	return []api.Route{
 		route(http.MethodGet, "/admin/safeguards", o.showSafeguards),

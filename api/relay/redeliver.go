@@ -107,7 +107,7 @@ func (d *desk) wishOf(r api.Request, record func(context.Context, notice.Endpoin
 	}
 	ctx, cancel := r.Work()
 	defer cancel()
-	e, err := d.found(ctx, r)
+	e, err := d.found(ctx, r, d.sway(r))
 	if err != nil {
 		return err
 	}

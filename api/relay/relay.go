@@ -84,8 +84,19 @@ func (d *desk) client(r api.Request) string {
 	return d.Client(key)
 }
 
-// reach is whose intents a request may see and change: its client's, or (nil) everybody's.
+// reach returns the client whose intents a request may read; nil is every client's, for
+// the scopes audit and admin.
 func (d *desk) reach(r api.Request) *string {
+	if key, ok := r.Key(); ok && key.Audits() {
+		return nil
+	}
+	client := d.client(r)
+	return &client
+}
+
+// sway returns the client whose intents and endpoints a request may change; nil is every
+// client's, for the scope admin. The scope audit changes nothing.
+func (d *desk) sway(r api.Request) *string {
 	if key, ok := r.Key(); ok && key.May(access.Admin) {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (d *desk) webhookRoutes() []api.Route {
 		}
 	}
 	return []api.Route{
-		{Method: http.MethodGet, Path: "/v1/webhooks", Scope: access.Admin, Answer: on(d.listWebhooks)},
+		{Method: http.MethodGet, Path: "/v1/webhooks", Scope: access.Audit, Answer: on(d.listWebhooks)},
 		{Method: http.MethodPost, Path: "/v1/webhooks", Scope: access.Submit, Answer: on(d.ownWebhook)},
 		{Method: http.MethodPost, Path: "/v1/webhooks/try", Scope: access.Submit, Answer: on(d.tryWebhook)},
 		{Method: http.MethodGet, Path: "/v1/webhooks/{endpoint}", Scope: access.Read, Answer: on(d.webhook)},
@@ -192,9 +192,9 @@ func (d *desk) tryWebhook(r api.Request) error {
 	return r.Reply(http.StatusOK, tried{id, o.Class == notice.Delivered, o.Cause, o.Status})
 }
 
-// found is the endpoint that a request names, if its client may see it: whose endpoint it
-// is follows from its name.
-func (d *desk) found(ctx context.Context, r api.Request) (notice.Endpoint, error) {
+// found is the endpoint that a request names, if it is of the client that the request
+// reaches: whose endpoint it is follows from its name.
+func (d *desk) found(ctx context.Context, r api.Request, reach *string) (notice.Endpoint, error) {
 	text, err := url.PathUnescape(mux.Vars(r.Request)["endpoint"])
 	if err != nil {
 		return notice.Endpoint{}, ErrInvalidWebhookID.Because("the path is not well escaped")
@@ -207,7 +207,7 @@ func (d *desk) found(ctx context.Context, r api.Request) (notice.Endpoint, error
 	if err != nil {
 		return e, err
 	}
-	if reach := d.reach(r); !known || reach != nil && notice.EndpointOf(*reach, e.URL) != id {
+	if !known || reach != nil && notice.EndpointOf(*reach, e.URL) != id {
 		return e, notice.ErrEndpoint
 	}
 	return e, nil
@@ -220,7 +220,7 @@ func (d *desk) webhook(r api.Request) error {
 	}
 	ctx, cancel := r.Work()
 	defer cancel()
-	e, err := d.found(ctx, r)
+	e, err := d.found(ctx, r, d.reach(r))
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (d *desk) deadNotices(r api.Request) error {
 	}
 	ctx, cancel := r.Work()
 	defer cancel()
-	e, err := d.found(ctx, r)
+	e, err := d.found(ctx, r, d.reach(r))
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func (d *desk) cancel(r api.Request) error {
 		var reason string
 		err := in.Object(api.Member{Name: "reason", Optional: true, Read: func() error { return in.text(&reason) }})
 		return func(ctx context.Context, id chain.IntentID) intake.Answer {
-			return d.Intake.Cancel(ctx, d.reach(r), id, reason, r.Meta())
+			return d.Intake.Cancel(ctx, d.sway(r), id, reason, r.Meta())
 		}, err
 	})
 }
@@ -28,7 +28,7 @@ func (d *desk) speedUp(r api.Request) error {
 		var fee intent.Amount
 		err := in.Object(api.Member{Name: "feePerGas", Read: func() error { return in.amount(&fee) }})
 		return func(ctx context.Context, id chain.IntentID) intake.Answer {
-			return d.Intake.SpeedUp(ctx, d.reach(r), id, fee, r.Meta())
+			return d.Intake.SpeedUp(ctx, d.sway(r), id, fee, r.Meta())
 		}, err
 	})
 }

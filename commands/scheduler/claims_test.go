@@ -69,7 +69,7 @@ func TestForgedClaimsParkNobody(t *testing.T) {
 		rebuilt := open(t)
 		for name, work := range map[string]*embedded.Work{"live": db.Work(), "rebuilt": rebuilt.Work()} {
 			feed(t, db.Log(), work)
-			next, err := work.NextFree(t.Context(), chain.Sequence{Chain: id, Sender: victim, Key: chain.NonceKey{31: 1}}, 0)
+			next, err := work.NextFree(t.Context(), chain.Sequence{Chain: id, Sender: victim, Key: chain.NonceKey{31: 1}}, 0, nil)
 			check(t, err)
 			if next != 0 {
 				t.Errorf("%s: the victim's next free nonce is %d, want 0", name, next)
@@ -92,7 +92,7 @@ func TestForgedClaimsParkNobody(t *testing.T) {
 			t.Fatal("a claim without a group is not confirmed")
 		}
 		feed(t, db.Log(), db.Work())
-		next, err := db.Work().NextFree(t.Context(), chain.Sequence{Chain: id, Sender: victim, Key: chain.NonceKey{31: 1}}, 0)
+		next, err := db.Work().NextFree(t.Context(), chain.Sequence{Chain: id, Sender: victim, Key: chain.NonceKey{31: 1}}, 0, nil)
 		check(t, err)
 		if next != 1 {
 			t.Errorf("after nonce 0 was confirmed the next free nonce is %d", next)
@@ -111,7 +111,7 @@ func TestAuthorizedKeyHasItsPlace(t *testing.T) {
 		late.Authorized, late.AuthorizedUntil = true, uint64(time.Now().Add(-time.Hour).Unix())
 		d.submitted("wallet", s, late)
 		feed(t, db.Log(), db.Work())
-		next, err := db.Work().NextFree(t.Context(), chain.Sequence{Chain: id, Sender: victim, Key: chain.NonceKey{31: 1}}, 0)
+		next, err := db.Work().NextFree(t.Context(), chain.Sequence{Chain: id, Sender: victim, Key: chain.NonceKey{31: 1}}, 0, nil)
 		check(t, err)
 		if next != 1 {
 			t.Errorf("the next free nonce is %d, want 1: nonce 0 is authorized, the authorization of nonce 1 has ended", next)

@@ -7,13 +7,14 @@ import (
 )
 
 // NextFree is the first nonce of a sequence, from the given one on, that no row has
-// that is open or announced as executed.
-func (s *Work) NextFree(ctx context.Context, sequence chain.Sequence, from uint64) (next uint64, err error) {
+// that is open or announced as executed. Of the rows those count that one of the clients
+// submitted first; nil counts all.
+func (s *Work) NextFree(ctx context.Context, sequence chain.Sequence, from uint64, clients []string) (next uint64, err error) {
 	err = retry(ctx, func() error {
 		next = from
 		rows, err := s.pool.Query(ctx, `SELECT nonce FROM work.queue WHERE sequence = $1 AND nonce >= $2
-			AND phase IN ('open', 'announced') AND (phase = 'open' OR verdict = 'executed') ORDER BY nonce`,
-			sequenceID(sequence), flip(from))
+			AND phase IN ('open', 'announced') AND (phase = 'open' OR verdict = 'executed')
+			AND ($3::text[] IS NULL OR client = ANY ($3)) ORDER BY nonce`, sequenceID(sequence), flip(from), clients)
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func claimsApart(t *testing.T, q *queue) {
 	q.wantWindow("the sender's own", 100, 100+window, window)
 	free := func(from, want uint64) {
 		t.Helper()
-		got, err := q.NextFree(soon(t), chain.Sequence{Chain: 1, Sender: victim}, from)
+		got, err := q.NextFree(soon(t), chain.Sequence{Chain: 1, Sender: victim}, from, nil)
 		check(t, err)
 		if got != want {
 			t.Errorf("the next free nonce from %d on is %d, want %d", from, got, want)
@@ -86,7 +86,7 @@ func claimsConfirmed(t *testing.T, q *queue) {
 	s := chain.Sequence{Chain: 1, Sender: sender}
 	free := func(what string, want uint64) {
 		t.Helper()
-		got, err := q.NextFree(soon(t), s, 6)
+		got, err := q.NextFree(soon(t), s, 6, nil)
 		check(t, err)
 		if got != want {
 			t.Errorf("%s: the next free nonce is %d, want %d", what, got, want)

@@ -23,7 +23,7 @@ func nextFree(t *testing.T, q *queue) {
 	q.apply(opens(append(rows, other, away, q.row(22, address(2), 7))...)...)
 	wants := func(what string, s chain.Sequence, from, want uint64) {
 		t.Helper()
-		got, err := q.NextFree(ctx, s, from)
+		got, err := q.NextFree(ctx, s, from, nil)
 		check(t, err)
 		if got != want {
 			t.Errorf("%s: the next free nonce from %d on is %d, want %d", what, from, got, want)
@@ -39,6 +39,19 @@ func nextFree(t *testing.T, q *queue) {
 	wants("another key", of(1, 9), 7, 8)
 	wants("another sender", of(2, 0), 7, 8)
 	wants("nobody", of(3, 0), 7, 7)
+
+	// Of one client's rows, others leave gaps.
+	ann, bob := q.row(30, address(4), 3), q.row(31, address(4), 4)
+	ann.Client, bob.Client = "ann", "bob"
+	q.apply(opens(ann, bob)...)
+	for want, clients := range map[uint64][]string{3: {}, 4: {"ann"}, 5: {"bob", "ann"}} {
+		if got, err := q.NextFree(ctx, of(4, 0), 3, clients); err != nil || got != want {
+			t.Errorf("of %q the next free nonce is %d, want %d, %v", clients, got, want, err)
+		}
+	}
+	if got, err := q.NextFree(ctx, of(4, 0), 4, []string{"ann"}); err != nil || got != 4 {
+		t.Errorf("behind another's, the next free nonce is %d, %v", got, err)
+	}
 
 	expired := on(1, func(c *tx.Change) { c.Announce = &tx.Verdict{Status: tx.StatusExpired, Block: block(5)} })
 	q.apply(announce(0, block(5)))

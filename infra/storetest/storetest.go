@@ -105,7 +105,7 @@ type WorkRows interface {
 	Depth(ctx context.Context, id chain.ID) (tx.Depth, error)
 
 	Usage(ctx context.Context, reader, client string) (tx.Usage, event.Position, error)
-	NextFree(ctx context.Context, s chain.Sequence, from uint64) (uint64, error)
+	NextFree(ctx context.Context, s chain.Sequence, from uint64, clients []string) (uint64, error)
 	Rivals(ctx context.Context, used map[chain.Sequence]uint64, limit int) ([]tx.Work, error)
 	Watched(ctx context.Context, id chain.ID, after chain.Hash, limit int) ([]tx.Work, error)
 	Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) ([]tx.Work, error)

@@ -36,16 +36,23 @@ func (o Ownership) Evolve(r event.Recorded, codec event.Codec[tx.Event]) (Owners
 	case r.Version != o.Version+1:
 		return o, fmt.Errorf("%s: version %d follows %d", r.Stream, r.Version, o.Version)
 	}
+	if r.Version > 1 && !Filter().Passes("", r.Name) { // also one that this version does not know
+		o.Version = r.Version
+		return o, nil
+	}
 	e, err := codec.Decode(r.Name, r.Data)
 	if err != nil {
 		return o, err
+	}
+	if _, first := e.(tx.Accepted); first != (r.Version == 1) {
+		return o, fmt.Errorf("%s: version %d is %s", r.Stream, r.Version, r.Name)
 	}
 	o.Version = r.Version
 	switch e := e.(type) {
 	case tx.Accepted:
 		o.Sender, o.Group = e.Sender, e.Group
 		o.owners = []owner{{access.ClientOf(e.Client, r.Meta.Actor), r.Version}}
-		if o.Claimed = e.Signature == chain.Keychain; !o.Claimed {
+		if o.Claimed = e.Claims(); !o.Claimed {
 			o.confirmed = r.Version
 		}
 	case tx.Resubmitted:

@@ -92,7 +92,7 @@ func (c *change) gather(r event.Recorded, codec event.Codec[tx.Event]) error {
 		}
 		c.places[k] = p
 		c.own(k, access.ClientOf(e.Client, r.Meta.Actor))
-		if e.Signature == chain.Keychain {
+		if e.Claims() {
 			c.claims[k] = r.Position
 		}
 	case tx.Resubmitted:

@@ -205,8 +205,9 @@ func count(d *tx.Depth, r *row, now time.Time) {
 }
 
 // NextFree is the first nonce of a sequence, from the given one on, that no row has
-// that is open or announced as executed.
-func (s *Store) NextFree(ctx context.Context, q chain.Sequence, from uint64) (uint64, error) {
+// that is open or announced as executed. Of the rows those count that one of the clients
+// submitted first; nil counts all.
+func (s *Store) NextFree(ctx context.Context, q chain.Sequence, from uint64, clients []string) (uint64, error) {
 	next := from
 	err := s.enter(ctx, func() {
 		x := s.book(q.Chain).sequences[q]
@@ -214,7 +215,8 @@ func (s *Store) NextFree(ctx context.Context, q chain.Sequence, from uint64) (ui
 			return
 		}
 		for _, r := range x.items {
-			if r.Nonce == next && (r.Phase == tx.Open || r.Phase == tx.Announced && r.Verdict == tx.StatusExecuted) {
+			counts := clients == nil || slices.Contains(clients, r.Client)
+			if counts && r.Nonce == next && (r.Phase == tx.Open || r.Phase == tx.Announced && r.Verdict == tx.StatusExecuted) {
 				next++
 			}
 		}

@@ -50,8 +50,9 @@ type Storage struct {
 	Checkpoints commands.Checkpoints
 	Leases      commands.Leases
 	Queue       scheduler.Queue
-	// NextFree is the first nonce of a sequence, from one on, that the queue does not hold.
-	NextFree func(ctx context.Context, s chain.Sequence, from uint64) (uint64, error)
+	// NextFree is the first nonce of a sequence, from one on, that the queue does not hold
+	// for these clients; nil is all clients.
+	NextFree func(ctx context.Context, s chain.Sequence, from uint64, clients []string) (uint64, error)
 	// Usage is what a client has in the queue, and the checkpoint of the reader that feeds it.
 	Usage func(ctx context.Context, reader, client string) (tx.Usage, event.Position, error)
 	// Soon lists the rows of a chain that are due soonest.

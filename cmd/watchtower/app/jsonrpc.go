@@ -42,7 +42,7 @@ func fields(raw []byte) (map[string]any, error) {
 
 // nextFree asks the due queue when it has come to where the log is now: whoever was
 // told that a transaction is accepted must find it counted, on whichever replica.
-func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64) (uint64, error) {
+func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64, clients []string) (uint64, error) {
 	head, err := a.store.Head(ctx)
 	if err != nil {
 		return 0, err
@@ -53,5 +53,5 @@ func (a *App) nextFree(ctx context.Context, s chain.Sequence, from uint64) (uint
 	if err := commands.Reached(ctx, head, fed); err != nil {
 		return 0, err
 	}
-	return a.ports.Storage.NextFree(ctx, s, from)
+	return a.ports.Storage.NextFree(ctx, s, from, clients)
 }

@@ -1,0 +1,202 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/projections/owners"
+	"github.com/tempo-watchtower/watchtower/projections/transactions"
+)
+
+// viewer is the client of a request, with what it may see. A transaction belongs to the
+// clients that submitted it, within the senders that the key is bound to, and to the keys
+// bound to its sender. For everybody else it is not there: 404, never 403, which would
+// say that it exists.
+type viewer struct {
+	// alone: there are no keys, so that all requests come from one client.
+	alone bool
+	key   *access.Key // nil for a request without a key
+	// names are the client's name and, for events that were recorded before clients had
+	// names, the ids of its keys.
+	names []string
+}
+
+// viewer returns the viewer of a request.
+func (a *api) viewer(on *exchange) viewer {
+	keys := a.Access.keys()
+	v := viewer{alone: !keys.Closed(), key: on.key, names: []string{on.client()}}
+	if on.key == nil {
+		return v
+	}
+	if own := on.key.ID.String(); own != v.names[0] {
+		v.names = append(v.names, own)
+	}
+	if on.key.Client != "" {
+		for id, entry := range keys.Keys {
+			if entry.Key.Client == on.key.Client && id != on.key.ID {
+				v.names = append(v.names, id.String())
+			}
+		}
+	}
+	return v
+}
+
+// audits reports whether the viewer reads what every client owns, within its senders.
+func (v viewer) audits() bool { return v.alone || v.key != nil && v.key.Audits() }
+
+// bound are the senders that the viewer's key is bound to; none for an unbound key.
+func (v viewer) bound() []chain.Address {
+	if v.key == nil {
+		return nil
+	}
+	return v.key.Senders
+}
+
+// within reports whether the viewer's key may see a sender at all.
+func (v viewer) within(sender chain.Address) bool { return v.key == nil || v.key.Sees(sender) }
+
+// is reports whether a client is the viewer's.
+func (v viewer) is(client string) bool { return slices.Contains(v.names, client) }
+
+// owns reports whether a transaction belongs to the viewer.
+func (v viewer) owns(o owners.Ownership) bool {
+	clients := o.Clients()
+	if v.alone || len(clients) == 0 {
+		return v.alone
+	}
+	if v.key == nil {
+		return slices.ContainsFunc(clients, v.is)
+	}
+	for i, c := range clients {
+		if v.is(c) {
+			clients[i] = v.key.Owner()
+		}
+	}
+	return v.key.Owns(clients, o.Sender, o.Claimed)
+}
+
+// reads reports whether the viewer may read a transaction, save for what is secret as
+// long as no node has it: see [secret].
+func (v viewer) reads(o owners.Ownership) bool {
+	return v.owns(o) || o.Version > 0 && v.audits() && v.within(o.Sender)
+}
+
+// changes reports whether the viewer may change what becomes of a transaction. The scope
+// audit changes nothing.
+func (v viewer) changes(o owners.Ownership) bool {
+	return v.owns(o) || o.Version > 0 && v.key != nil && v.key.May(access.Admin) && v.within(o.Sender)
+}
+
+// narrow narrows a list to what the viewer may read.
+func (v viewer) narrow(f *transactions.Filters) {
+	switch {
+	case v.alone:
+	case v.audits():
+		f.Senders = v.bound()
+	default:
+		f.Within = &transactions.Within{Owners: v.names, Senders: v.bound()}
+	}
+}
+
+// list tells a list that the viewer is shown from those of others: cursors are bound to it.
+func (v viewer) list() string {
+	switch {
+	case v.audits() && len(v.bound()) == 0:
+		return ""
+	case v.audits():
+		return fmt.Sprint("&senders=", v.bound())
+	case v.key == nil:
+		return "&client"
+	}
+	return fmt.Sprint("&client=", v.key.Owner(), "&senders=", v.bound())
+}
+
+// members are the names of the client whose members the viewer is shown of a sender's
+// groups; nil for all members. A member's sender is confirmed: all members belong to a
+// key that is bound to the sender.
+func (v viewer) members() []string {
+	if v.audits() || len(v.bound()) > 0 {
+		return nil
+	}
+	return v.names
+}
+
+// secret reports whether no node can have a transaction's bytes yet. Until then the
+// bytes, the signature and the calls are shown to its owners alone.
+func secret(s tx.State) bool { return !s.Handed && s.Verdict != tx.StatusExecuted }
+
+// ownership returns whose a transaction is, from its stream up to a version; 0 is up to
+// the stream's end. What was read of a stream before is remembered: ownership only grows.
+func (a *api) ownership(ctx context.Context, stream event.Stream, upto event.Version) (owners.Ownership, error) {
+	known := a.owned.recall(stream)
+	if upto > 0 && known.Version >= upto {
+		return known.At(upto), nil
+	}
+	return a.advance(ctx, stream, known, upto)
+}
+
+// ownershipAt returns whose a transaction is as of one of its events, which may be the next
+// one of its stream.
+func (a *api) ownershipAt(ctx context.Context, e event.Recorded) (owners.Ownership, error) {
+	known := a.owned.recall(e.Stream)
+	if e.Version != known.Version+1 {
+		return a.ownership(ctx, e.Stream, e.Version)
+	}
+	next, err := known.Evolve(e, a.Submit.Transactions.Codec)
+	if err == nil {
+		a.owned.remember(e.Stream, next)
+	}
+	return next, err
+}
+
+// advance adds to an ownership what its stream holds beyond it.
+func (a *api) advance(ctx context.Context, stream event.Stream, o owners.Ownership, upto event.Version) (owners.Ownership, error) {
+	for recorded, err := range a.stream(ctx, stream, o.Version) {
+		if err == nil && upto > 0 && recorded.Version > upto {
+			break
+		}
+		if err == nil {
+			o, err = o.Evolve(recorded, a.Submit.Transactions.Codec)
+		}
+		if err != nil {
+			return o, err
+		}
+	}
+	if o.Version > 0 {
+		a.owned.remember(stream, o)
+	}
+	return o, nil
+}
+
+// ownedMax bounds of how many transactions the ownership is remembered.
+const ownedMax = 1 << 14
+
+// owned remembers whose transactions are whose.
+type owned struct {
+	mu    sync.Mutex
+	known map[event.Stream]owners.Ownership
+}
+
+func (k *owned) recall(stream event.Stream) owners.Ownership {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.known[stream]
+}
+
+// remember forgets all others when there is no room: they are soon known again.
+func (k *owned) remember(stream event.Stream, o owners.Ownership) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known == nil || len(k.known) >= ownedMax {
+		k.known = map[event.Stream]owners.Ownership{}
+	}
+	if o.Version >= k.known[stream].Version {
+		k.known[stream] = o
+	}
+}
