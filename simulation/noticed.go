@@ -101,3 +101,9 @@ func (q noticed) Forget(ctx context.Context, before time.Time, limit int) (int, 
 func (q noticed) Depth(ctx context.Context) (notice.Depth, error) {
 	return asked(ctx, q.storage, reading, "depth of notices", q.rows().Depth)
 }
+
+func (q noticed) InUse(ctx context.Context, client string, most int) ([]notice.EndpointID, error) {
+	return asked(ctx, q.storage, reading, fmt.Sprintf("webhooks in use %d", most), func(ctx context.Context) ([]notice.EndpointID, error) {
+		return q.rows().InUse(ctx, client, most)
+	})
+}

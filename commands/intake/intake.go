@@ -48,6 +48,8 @@ type Desk struct {
 	// Quota, when set, bounds how many intents of each client wait. Like Allow, it only keeps
 	// an intent from coming into being.
 	Quota *Quota
+	// WebhookQuota, when set, bounds how many webhooks each client uses, likewise.
+	WebhookQuota *WebhookQuota
 	// Most is the most that anybody here offers for a unit of gas of a chain, for what an
 	// intent wants; nil knows of no bound.
 	Most func(of chain.ID) intent.Amount
@@ -142,6 +144,11 @@ func (d *Desk) create(ctx context.Context, r intent.Request, meta event.Meta) An
 func (d *Desk) admit(ctx context.Context, r intent.Request) (back func(), err error) {
 	if err := d.check(ctx, r); err != nil {
 		return nil, err
+	}
+	if d.WebhookQuota != nil && d.Seal != nil {
+		if err := d.WebhookQuota.Take(ctx, d.Seal.Request(r)); err != nil {
+			return nil, err
+		}
 	}
 	if d.Quota == nil {
 		return func() {}, nil

@@ -19,7 +19,8 @@ const Reader = "notifier"
 
 // Rows is the queue of notices as the feeder fills and changes it. What every queue
 // promises: Enqueue takes in news and moves the reader's checkpoint in one transaction,
-// event.ErrMoved if the checkpoint is not at from; what is there already stays as it is.
+// event.ErrMoved if the checkpoint is not at from; what is there already stays as it is. News
+// without a sequence only tell that an intent was asked for with the endpoint.
 type Rows interface {
 	Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error
 	Enable(ctx context.Context, id notice.EndpointID) error
@@ -93,8 +94,14 @@ func (f *Feeder) plan(ctx context.Context, r event.Recorded) ([]step, error) {
 		return nil, err
 	}
 	if asked, ok := e.(intent.Requested); ok {
-		f.remember(r.Stream, asked)
-		return nil, nil
+		s := step{at: r.Position}
+		for _, t := range f.remember(r.Stream, asked) {
+			s.news = append(s.news, notice.News{Key: notice.Key{Endpoint: t.endpoint}, Client: t.client, URL: t.url})
+		}
+		if len(s.news) == 0 {
+			return nil, nil
+		}
+		return []step{s}, nil
 	}
 	said, told := intent.Tell(id, e)
 	if !told {

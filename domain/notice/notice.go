@@ -84,6 +84,10 @@ const (
 	Operator   Reason = "operator" // somebody wishes it so
 )
 
+// UseFor is how long an endpoint is in use after an intent was last asked for with it. It is
+// in use as long as something is queued for it, too; one that is disabled is not.
+const UseFor = time.Hour
+
 // Endpoint is how an endpoint stands.
 type Endpoint struct {
 	ID           EndpointID

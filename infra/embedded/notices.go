@@ -127,6 +127,10 @@ func (c *noticeChange) insert(n notice.News) error {
 	if err != nil {
 		return err
 	}
+	if n.Seq == 0 {
+		return exec(c.conn, "UPDATE notice_endpoints SET asked_at = ?2 WHERE endpoint = ?1 AND (asked_at IS NULL OR asked_at < ?3)",
+			n.Endpoint[:], micros(c.now), micros(c.now.Add(-askedEvery)))
+	}
 	c.touch(n.Key)
 	body := n.Body
 	if body == nil {
@@ -163,6 +167,24 @@ func notices(conn *sqlite.Conn, now time.Time, where string, args ...any) (found
 		return true
 	}, args...)
 	return found, err
+}
+
+// askedEvery is how late it may be noted that an endpoint was asked for again: a write for
+// each intent is more than that is worth.
+const askedEvery = notice.UseFor / 60
+
+// InUse lists a client's endpoints that are in use, up to a number.
+func (s *Notices) InUse(ctx context.Context, client string, most int) (used []notice.EndpointID, err error) {
+	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		return query(conn, `SELECT endpoint FROM notice_endpoints INDEXED BY notice_endpoints_turns WHERE client = ?1 AND due_at IS NOT NULL AND disabled = ''
+			UNION SELECT endpoint FROM notice_endpoints INDEXED BY notice_endpoints_asked WHERE client = ?1 AND asked_at > ?2 AND disabled = '' LIMIT ?3`, func(row *sqlite.Stmt) bool {
+			var id notice.EndpointID
+			row.ColumnBytes(0, id[:])
+			used = append(used, id)
+			return true
+		}, client, micros(s.now().Add(-notice.UseFor)), int64(most))
+	})
+	return used, err
 }
 
 // Find returns a notice; ok is false when there is none.

@@ -34,6 +34,12 @@ const (
 SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[])
 ON CONFLICT (endpoint) DO UPDATE SET client = excluded.client WHERE e.client <> excluded.client`
 
+	askedEndpoints = `UPDATE work.notice_endpoints SET asked_at = clock_timestamp()
+WHERE endpoint = ANY ($1::uuid[]) AND (asked_at IS NULL OR asked_at < clock_timestamp() - $2::interval)`
+
+	endpointsInUse = `SELECT endpoint FROM work.notice_endpoints WHERE client = $1 AND due_at IS NOT NULL AND disabled = ''
+UNION SELECT endpoint FROM work.notice_endpoints WHERE client = $1 AND asked_at > clock_timestamp() - $2::interval AND disabled = '' LIMIT $3`
+
 	lockEndpoints = `SELECT FROM work.notice_endpoints WHERE endpoint = ANY ($1::uuid[]) ORDER BY endpoint FOR UPDATE`
 
 	insertNotices = `
@@ -72,6 +78,10 @@ FROM (
 ) x WHERE e.endpoint = x.endpoint`
 )
 
+// askedEvery is how late it may be noted that an endpoint was asked for again: a write for
+// each intent is more than that is worth.
+const askedEvery = notice.UseFor / 60
+
 func uuidOf(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
 // touched are the endpoints, in order, and the intents at them that a change concerns.
@@ -107,14 +117,19 @@ func (s *Notices) settle(q *pgx.Batch, t touched) {
 // is there already stays as it is. At an endpoint that is disabled, news are dead.
 func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error {
 	named := map[notice.EndpointID]notice.News{}
-	var keys []notice.Key
+	var asked []pgtype.UUID
+	var every, keys []notice.Key
 	var bodies [][]byte
 	for _, n := range news {
-		named[n.Endpoint] = n
+		named[n.Endpoint], every = n, append(every, n.Key)
+		if n.Seq == 0 {
+			asked = append(asked, uuidOf(n.Endpoint))
+			continue
+		}
 		keys, bodies = append(keys, n.Key), append(bodies, notNull(n.Body))
 	}
 	endpoints, intents, seqs := keyColumns(keys)
-	t := touch(keys)
+	t := touch(every)
 	var urls, clients []string
 	for _, id := range t.endpoints {
 		urls, clients = append(urls, named[id.Bytes].URL), append(clients, named[id.Bytes].Client)
@@ -127,6 +142,7 @@ func (s *Notices) Enqueue(ctx context.Context, reader string, from, to event.Pos
 			q := &pgx.Batch{}
 			q.Queue(insertEndpoints, t.endpoints, urls, clients)
 			q.Queue(lockEndpoints, t.endpoints)
+			q.Queue(askedEndpoints, asked, askedEvery)
 			q.Queue(insertNotices, endpoints, intents, seqs, bodies)
 			s.settle(q, t)
 			return dbtx.SendBatch(ctx, q).Close()
@@ -160,6 +176,23 @@ func scanEndpoint(row pgx.CollectableRow, more ...any) (e notice.Endpoint, err e
 	err = row.Scan(append([]any{&id, &e.URL, &e.Failures, &since, &paused, &e.Disabled, &disabled, &e.Client}, more...)...)
 	e.ID, e.FailingSince, e.PausedUntil, e.DisabledAt = id.Bytes, timeOf(since), timeOf(paused), timeOf(disabled)
 	return e, err
+}
+
+// InUse lists a client's endpoints that are in use, up to a number.
+func (s *Notices) InUse(ctx context.Context, client string, most int) (used []notice.EndpointID, err error) {
+	err = retry(ctx, func() error {
+		rows, err := s.pool.Query(ctx, endpointsInUse, client, notice.UseFor, most)
+		if err != nil {
+			return err
+		}
+		used, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (notice.EndpointID, error) {
+			var id pgtype.UUID
+			err := row.Scan(&id)
+			return id.Bytes, err
+		})
+		return err
+	})
+	return used, err
 }
 
 // Find returns a notice; ok is false when there is none.

@@ -29,6 +29,7 @@ type NoticeRows interface {
 	Disable(ctx context.Context, id notice.EndpointID, reason notice.Reason) error
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)
 	Depth(ctx context.Context) (notice.Depth, error)
+	InUse(ctx context.Context, client string, most int) ([]notice.EndpointID, error)
 }
 
 // noticePause is the first pause of NoticePolicy.
@@ -55,6 +56,7 @@ func Notices(t *testing.T, open func(t *testing.T) Opened[NoticeRows]) {
 		{"a crowd of another client's keeps nobody waiting", noticeCrowd},
 		{"turns of clients go on from lease to lease", noticeTurns},
 		{"slow endpoints of a client leave slots to others", noticeSlots},
+		{"a client's endpoints in use", noticeInUse},
 		{"a lease lapses", noticeLapse},
 		{"a paused endpoint", noticePaused},
 		{"an endpoint that is gone", noticeGone},

@@ -111,3 +111,48 @@ func noticeSlots(t *testing.T, q *noticeQueue) {
 	c.Limit, c.Busy = 3, map[string]int{"c": 4, "v": 1}
 	q.clients(c, "cv")
 }
+
+// noticeInUse: an endpoint is in use since an intent was asked for with it, and as long as
+// something is queued for it, unless it is disabled.
+func noticeInUse(t *testing.T, q *noticeQueue) {
+	uses := func(client string, most int, want ...byte) {
+		t.Helper()
+		used, err := q.InUse(soon(t), client, most)
+		check(t, err)
+		var got []byte
+		for _, id := range used {
+			got = append(got, id[0])
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%q uses %v, not %v", client, got, want)
+		}
+	}
+	asked := func(client string, endpoints ...byte) {
+		t.Helper()
+		var news []notice.News
+		for _, e := range endpoints {
+			news = append(news, notice.News{Key: notice.Key{Endpoint: notice.EndpointID{e}}, Client: client, URL: "u"})
+		}
+		check(t, q.Enqueue(soon(t), "notifier", q.at, q.at+1, news))
+		q.at++
+	}
+	uses("a", 10)
+	asked("a", 1, 2)
+	asked("b", 3)
+	asked("a", 1)
+	uses("a", 10, 1, 2)
+	q.clients(notice.Claim{Limit: 10}, "") // there is nothing to be told
+	q.ofClientAt("a", []byte{4}, 1)        // of an intent that was asked for before endpoints were noted
+	uses("a", 10, 1, 2, 4)
+	uses("b", 10, 3)
+	q.lease(10, noticeKey(4, 0, 1))
+	uses("a", 10, 1, 2, 4)
+	q.done(noticeTaken, noticeKey(4, 0, 1))
+	uses("a", 10, 1, 2)
+	check(t, q.Disable(soon(t), notice.EndpointID{2}, notice.Operator))
+	uses("a", 10, 1)
+	check(t, q.Enable(soon(t), notice.EndpointID{2}))
+	if used, err := q.InUse(soon(t), "a", 1); err != nil || len(used) != 1 {
+		t.Errorf("%v, %v", used, err)
+	}
+}

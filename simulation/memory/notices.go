@@ -45,6 +45,7 @@ type box struct {
 	letters []*letter
 	open    []*letter // those that are queued
 	due     time.Time // when something may be leased; zero: nothing ever, as yet
+	asked   time.Time // when an intent was last asked for with it
 }
 
 func compareKeys(a, b notice.Key) int {
@@ -153,6 +154,10 @@ func (d *data) post(n notice.News, now time.Time) *box {
 	}
 	b := d.boxes[at]
 	b.Client = n.Client
+	if n.Seq == 0 {
+		b.asked = now
+		return b
+	}
 	at, known = slices.BinarySearchFunc(b.letters, n.Key, compareLetters)
 	if known {
 		return b

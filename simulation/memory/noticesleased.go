@@ -199,3 +199,17 @@ func (b *box) count(d *notice.Depth, now time.Time) {
 		}
 	}
 }
+
+// InUse lists a client's endpoints that are in use, up to a number.
+func (s Notices) InUse(ctx context.Context, client string, most int) (used []notice.EndpointID, err error) {
+	err = s.enter(ctx, func() {
+		now := micro(s.now())
+		for _, b := range s.boxes {
+			recent := !b.asked.IsZero() && now.Sub(b.asked) < notice.UseFor
+			if b.Client == client && b.Disabled == notice.Enabled && (recent || !b.due.IsZero()) && len(used) < most {
+				used = append(used, b.ID)
+			}
+		}
+	})
+	return used, err
+}

@@ -16,7 +16,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
-	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
 )
 
 // protocolKey is the nonce key that every account has on every chain.
@@ -78,7 +77,7 @@ func (r *relay) follow(ctx context.Context, c *served) {
 			held.stop()
 			delete(open.lanes, id)
 		}
-		r.metrics.Quota(figures.LanesQuota, c.Chain.String(), open.fullest(), r.settings.Lane.PerClient())
+		r.in.Ports.Metrics.QuotaUsed("lanes-"+c.Chain.String(), open.fullest(), r.settings.Lane.PerClient())
 	}
 }
 

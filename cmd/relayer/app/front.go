@@ -9,7 +9,6 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 	rest "github.com/tempo-watchtower/watchtower/api/relay"
 	"github.com/tempo-watchtower/watchtower/commands/intake"
-	figures "github.com/tempo-watchtower/watchtower/infra/metrics/relay"
 	"github.com/tempo-watchtower/watchtower/projections"
 	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
@@ -40,7 +39,14 @@ func (r *relay) handler() (http.Handler, error) {
 	limit := r.settings.Quotas.Intents
 	desk.Quota = &intake.Quota{
 		Limit: limit, Count: r.queue.Open, Now: r.in.Ports.Now,
-		Used: func(used int) { r.metrics.Quota(figures.IntentsQuota, "", used, limit) },
+		Used: func(used int) { r.in.Ports.Metrics.QuotaUsed("intents", used, limit) },
+	}
+	if n := r.notices; n != nil {
+		most := r.settings.Quotas.Webhooks
+		desk.WebhookQuota = &intake.WebhookQuota{
+			Limit: most, InUse: n.rows.InUse, Now: r.in.Ports.Now,
+			Used: func(used int) { r.in.Ports.Metrics.QuotaUsed("webhooks", used, most) },
+		}
 	}
 	if err := TakeWebhooks(desk, r.settings.Webhooks, r.in.Ports.Master); err != nil {
 		return nil, err

@@ -36,6 +36,7 @@ type NoticeRows interface {
 	Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)
 	Depth(ctx context.Context) (notice.Depth, error)
+	InUse(ctx context.Context, client string, most int) ([]notice.EndpointID, error)
 }
 
 func noticeRows(database any, p notice.Policy) (NoticeRows, error) {

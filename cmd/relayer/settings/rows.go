@@ -121,5 +121,7 @@ func (d *draft) quotas() []config.Row {
 	return []config.Row{
 		config.NumberRow("quota.intents", &d.Quotas.Intents, 50_000, 1, 10_000_000,
 			"How many intents of one client are open at most: accepted, and not come out. A further one is refused with `quota-exceeded`; the same request again is answered. It is counted in the database, for all replicas, once a second."),
+		config.NumberRow("quota.webhooks", &d.Quotas.Webhooks, 100, 1, 100_000,
+			"How many webhooks one client uses at most: URLs that it has asked for an intent with in the last hour, or for which something is queued. An intent with further ones is refused with `quota-exceeded`. It is counted in the database, for all replicas, once a second."),
 	}
 }

@@ -68,7 +68,8 @@ func (l Lane) PerClient() int { return max(l.Extra*l.Share/100, min(l.Extra, 1))
 
 // Quotas bound what one client has. All keys of one client are one client.
 type Quotas struct {
-	Intents int // that have not come out
+	Intents  int // that have not come out
+	Webhooks int // that are in use
 }
 
 // Leases is who says which replica works on a lane.

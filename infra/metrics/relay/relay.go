@@ -22,8 +22,6 @@ type Metrics struct {
 	requeued *prometheus.CounterVec
 	forks    *prometheus.CounterVec
 	stages   *prometheus.HistogramVec
-	used     *prometheus.GaugeVec
-	limit    *prometheus.GaugeVec
 
 	lanes   *lanes
 	signers signers
@@ -48,8 +46,6 @@ func New(of *metrics.Metrics, now func() time.Time) *Metrics {
 		requeued: of.Counter(prefix+"intents_requeued_total", "Intents that lost their nonce and wait for another, by what became of it.", "chain", "evidence"),
 		forks:    of.Counter(prefix+"new_forks_total", "Lists of confirmations that did not continue what had been told.", "chain"),
 		stages:   stages,
-		used:     of.Gauge(prefix+"quota_used", "The most that any one client has of what it has a quota of; lanes: of this process.", "quota", "chain"),
-		limit:    of.Gauge(prefix+"quota_limit", "How much each client can have of it.", "quota", "chain"),
 		lanes:    newLanes(of, now, stages),
 		signers:  newSigners(of),
 		guard:    newGuard(of),
@@ -106,20 +102,6 @@ func (m *Metrics) Request(known bool, err error) {
 func (m *Metrics) Waiting(chain string, waiting, assigned int) {
 	m.intents.WithLabelValues(chain, "waiting").Set(float64(waiting))
 	m.intents.WithLabelValues(chain, "assigned").Set(float64(assigned))
-}
-
-// The quotas of clients.
-const (
-	IntentsQuota  = "intents"  // that have not come out
-	WebhooksQuota = "webhooks" // that are in use
-	LanesQuota    = "lanes"    // of other nonce keys
-)
-
-// Quota notes how much of a quota that client uses which uses most, and the quota's limit.
-// The chain is empty where the quota is for all chains together.
-func (m *Metrics) Quota(quota, chain string, used, limit int) {
-	m.used.WithLabelValues(quota, chain).Set(float64(used))
-	m.limit.WithLabelValues(quota, chain).Set(float64(limit))
 }
 
 // Intent counts the facts that one append has added to an intent, which was in one state
