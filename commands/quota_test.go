@@ -92,6 +92,21 @@ func TestFloodEndsAtTheQuota(t *testing.T) {
 	}
 }
 
+// What a relay has signed for a client is delivered whatever else the client has waiting:
+// other clients' attempts follow it in the same lane.
+func TestOwnAttemptsAreUnbounded(t *testing.T) {
+	d, _, _ := bounded(t, tx.Usage{Transactions: 1, Bytes: lots})
+	check(t, d.from(t, "mallory", raw(1))[0].Err)
+	answers, err := d.Unbounded().Batch(t.Context(), moderato, [][]byte{raw(2), raw(3)}, commands.From("mallory"), event.Meta{})
+	check(t, err)
+	for _, a := range answers {
+		check(t, a.Err)
+	}
+	if a := d.from(t, "mallory", raw(4))[0]; !errors.Is(a.Err, access.ErrQuotaExceeded) {
+		t.Errorf("a client's own, beyond its quota: %v", a.Err)
+	}
+}
+
 // Bytes have a quota of their own.
 func TestQuotaOfBytes(t *testing.T) {
 	size := int64(len(raw(1)))

@@ -72,6 +72,14 @@ type Submit struct {
 	Crash  func(point string)
 }
 
+// Unbounded returns a Submit without quotas, for what the service itself has signed. Its
+// lanes are shared: were one client's attempt refused, those of others above it would wait.
+func (s *Submit) Unbounded() *Submit {
+	unbounded := *s
+	unbounded.Quota = nil
+	return &unbounded
+}
+
 // Submission is the answer to one raw transaction: a state, or why not.
 type Submission struct {
 	State tx.State

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
@@ -62,8 +63,26 @@ func (f *Feeder) plan(_ context.Context, r event.Recorded) ([]tx.Change, error) 
 	}
 	// The expiry cap on a recorded attempt's pause matters only to a queue that
 	// is being rebuilt: a live row's next action was set by the worker itself.
-	if c, ok := Plan(f.Schedule, f.Lead, id, hash, e, r.At); ok {
-		return []tx.Change{c}, nil
+	c, ok := Plan(f.Schedule, f.Lead, id, hash, e, r.At)
+	if !ok {
+		return nil, nil
 	}
-	return nil, nil
+	if c.Open != nil {
+		c.Open.Client = turnOf(c.Open.Client, r.Meta.Actor)
+	}
+	return []tx.Change{c}, nil
+}
+
+// relayActor is the actor of what a relay has delivered: domain/lane's, which delivery is
+// complete without.
+const relayActor = "relayer"
+
+// turnOf is the client whose turn and quota a transaction takes. What a relay has signed for
+// clients takes the service's own: clients share its lanes, so that one client's backlog
+// would delay the others' attempts above its own.
+func turnOf(client, actor string) string {
+	if actor == relayActor {
+		return ""
+	}
+	return access.ClientOf(client, actor)
 }

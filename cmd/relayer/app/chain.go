@@ -26,7 +26,7 @@ func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
 	c := &served{relay: r, Relayer: &relayer.Relayer{
 		Chain: id, Lanes: r.lanes, Intents: r.intents, Transactions: r.in.Transactions, Vault: r.in.Vault,
 		Queue: r.queue, Node: n, Blocks: r.in.Ports.Storage.Board, Fees: pricing{n.Estimator, id, on.Fee.Most().MaxFee, r.metrics}, Format: written(format),
-		Delivery: r.in.Submit, News: &relayer.News{Chain: id, Store: r.in.Store, Log: r.log},
+		Delivery: r.in.Submit.Unbounded(), News: &relayer.News{Chain: id, Store: r.in.Store, Log: r.log},
 		Guard: guarding{r.guard, r.metrics}, Told: r.turned, Settings: on.Lane, Holder: r.in.Settings.Holder,
 		Now: r.in.Ports.Now, Random: r.in.Ports.Random, Crash: r.in.Ports.Crash, Log: r.log,
 	}}
