@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
@@ -190,10 +191,11 @@ func (a *api) health(w http.ResponseWriter, r *http.Request) error {
 			out.Status, status = "degraded", http.StatusServiceUnavailable
 		}
 	}
-	if a.Health.Endpoints != nil {
+	inside := a.showsInside(exchangeOf(r))
+	if a.Health.Endpoints != nil && inside {
 		out.Endpoints = a.Health.Endpoints()
 	}
-	if a.Health.Heads != nil {
+	if a.Health.Heads != nil && inside {
 		out.Heads = a.Health.Heads()
 	}
 	if a.Health.Readers != nil && status == http.StatusOK {
@@ -201,12 +203,23 @@ func (a *api) health(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			a.Log.WarnContext(ctx, "readers not asked", "err", err)
 		}
-		out.Readers = readers
+		if inside {
+			out.Readers = readers
+		}
 		if slices.ContainsFunc(readers, func(r Reader) bool { return r.Problem != "" }) {
 			out.Status, status = "degraded", http.StatusServiceUnavailable
 		}
 	}
 	return reply(w, status, out)
+}
+
+// showsInside reports whether a request may see how nodes, chains and readers do, beside
+// what /health shows to everybody: from the first key on, it needs a good key that reads.
+func (a *api) showsInside(on *exchange) bool {
+	if on.key == nil {
+		return !a.Access.keys().Closed() && !a.Access.Always || a.Access.Open
+	}
+	return on.key.May(access.Read) || on.key.May(access.Audit)
 }
 
 func (a *api) report() healthReport {

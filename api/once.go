@@ -61,7 +61,7 @@ func (a *api) once(e endpoint) endpoint {
 			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
 		c := request.Claim{
-			Name: nameOf(exchangeOf(r), key), Print: printOf(r, body),
+			Name: nameOf(exchangeOf(r), key), Print: printOf(r, body), Client: exchangeOf(r).client(),
 			Hold: a.Idempotency.Hold, Keep: a.Idempotency.Keep,
 		}
 		if r.URL.Query().Has("wait") {

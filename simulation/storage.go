@@ -274,8 +274,8 @@ func (r requests) Release(ctx context.Context, name request.Name, claim event.ID
 	})
 }
 
-func (r requests) Forget(ctx context.Context, most, limit int) (int, error) {
-	return asked(ctx, r.storage, writing, "forget requests", func(ctx context.Context) (int, error) {
-		return r.world.store.Requests().Forget(ctx, most, limit)
+func (r requests) Forget(ctx context.Context, b request.Bounds) (request.Forgotten, error) {
+	return asked(ctx, r.storage, writing, "forget requests", func(ctx context.Context) (request.Forgotten, error) {
+		return r.world.store.Requests().Forget(ctx, b)
 	})
 }

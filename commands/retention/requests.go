@@ -6,18 +6,22 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
+	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
 // Requests forgets the requests that clients may repeat, once their time is over
 // or there are too many of them.
 type Requests struct {
-	// Rows removes at most limit that have expired, and at most limit of the oldest
-	// beyond most, and says how many it has removed.
+	// Rows removes at most Limit that have expired, at most Limit that one client has
+	// beyond its share, and then of the oldest beyond the most.
 	Rows interface {
-		Forget(ctx context.Context, most, limit int) (int, error)
+		Forget(ctx context.Context, b request.Bounds) (request.Forgotten, error)
 	}
-	Most  int
+	Most  int // of all clients
+	Share int // of one client
 	Pause time.Duration
+	// Used, when set, gets how many are remembered of the client with the most.
+	Used func(largest int)
 }
 
 // forgetAtOnce bounds one removal, which holds others up.
@@ -26,14 +30,16 @@ const forgetAtOnce = 1000
 // Run sweeps until ctx ends.
 func (r Requests) Run(ctx context.Context) error {
 	for {
-		removed, err := r.Rows.Forget(ctx, r.Most, forgetAtOnce)
+		f, err := r.Rows.Forget(ctx, request.Bounds{Most: r.Most, Share: r.Share, Limit: forgetAtOnce})
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
 			return fmt.Errorf("forget requests: %w", err)
-		case removed >= forgetAtOnce:
+		case f.Removed >= forgetAtOnce:
 			continue
+		case r.Used != nil:
+			r.Used(f.Largest)
 		}
 		if err := commands.Pause(ctx, r.Pause); err != nil {
 			return err

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
 // crowd is requests of which so many are to be forgotten.
@@ -17,16 +19,16 @@ type crowd struct {
 	fails bool
 }
 
-func (c *crowd) Forget(_ context.Context, most, limit int) (int, error) {
+func (c *crowd) Forget(_ context.Context, b request.Bounds) (f request.Forgotten, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls++
 	if c.fails {
-		return 0, errors.New("away")
+		return f, errors.New("away")
 	}
-	n := min(c.left, limit)
-	c.left -= n
-	return n, nil
+	f.Removed = min(c.left, b.Limit)
+	c.left -= f.Removed
+	return f, nil
 }
 
 func (c *crowd) seen() (left, calls int) {

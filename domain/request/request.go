@@ -20,8 +20,22 @@ type Claim struct {
 	ID   event.ID
 	Name Name
 	Print
-	Hold time.Duration
-	Keep time.Duration // the request is forgotten after so long
+	Client string // that asks
+	Hold   time.Duration
+	Keep   time.Duration // the request is forgotten after so long
+}
+
+// Bounds say how many requests are remembered.
+type Bounds struct {
+	Most  int // of all clients
+	Share int // of one client; 0 is no bound
+	Limit int // of each kind, that are removed at once
+}
+
+// Forgotten is what became of the requests that were too old or too many.
+type Forgotten struct {
+	Removed int
+	Largest int // how many are remembered of the client with the most, after that
 }
 
 // Answer is what was answered.

@@ -26,8 +26,8 @@ func (r Requests) Claim(ctx context.Context, c request.Claim) (request.Stage, re
 		if err != nil || f.stage != request.Claimed {
 			return f, err
 		}
-		return f, exec(conn, `INSERT OR REPLACE INTO requests (name, print, claim, held_until, expires_at) VALUES (?, ?, ?, ?, ?)`,
-			c.Name[:], c.Print[:], c.ID[:], micros(now.Add(c.Hold)), micros(now.Add(c.Keep)))
+		return f, exec(conn, `INSERT OR REPLACE INTO requests (name, print, claim, held_until, expires_at, client) VALUES (?, ?, ?, ?, ?, ?)`,
+			c.Name[:], c.Print[:], c.ID[:], micros(now.Add(c.Hold)), micros(now.Add(c.Keep)), c.Client)
 	})
 	return f.stage, f.answer, err
 }
@@ -71,19 +71,38 @@ func (r Requests) Release(ctx context.Context, name request.Name, claim event.ID
 	return err
 }
 
-// Forget removes at most limit requests that have expired, and as many of the
-// oldest where more than most are kept. It says how many it has removed.
-func (r Requests) Forget(ctx context.Context, most, limit int) (int, error) {
-	return write(ctx, r.work.file, "forget requests", func(conn *sqlite.Conn) (int, error) {
-		err := exec(conn, `DELETE FROM requests WHERE name IN (
-			SELECT name FROM requests WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`, micros(r.work.now()), int64(limit))
-		if err != nil {
-			return 0, err
+// Forget removes requests that have expired, those that one client has beyond its share,
+// and, when none has, the oldest of all beyond the most: at most b.Limit of each.
+func (r Requests) Forget(ctx context.Context, b request.Bounds) (request.Forgotten, error) {
+	return write(ctx, r.work.file, "forget requests", func(conn *sqlite.Conn) (f request.Forgotten, err error) {
+		remove := func(statement string, args ...any) (int, error) {
+			err := exec(conn, statement, args...)
+			if err != nil {
+				return 0, err
+			}
+			f.Removed += conn.Changes()
+			return conn.Changes(), nil
 		}
-		removed := conn.Changes()
-		err = exec(conn, `DELETE FROM requests WHERE name IN (
+		if _, err = remove(`DELETE FROM requests WHERE name IN (
+			SELECT name FROM requests WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`, micros(r.work.now()), int64(b.Limit)); err != nil {
+			return f, err
+		}
+		if b.Share > 0 {
+			n, err := remove(`DELETE FROM requests WHERE name IN (
+				SELECT name FROM (
+					SELECT name, row_number() OVER (PARTITION BY client ORDER BY expires_at DESC) AS place FROM requests
+					WHERE client IN (SELECT client FROM requests WHERE client IS NOT NULL GROUP BY client HAVING count(*) > ?1)
+				) WHERE place > ?1 ORDER BY place DESC LIMIT ?2)`, int64(b.Share), int64(b.Limit))
+			if err != nil || n >= b.Limit {
+				return f, err
+			}
+		}
+		if _, err = remove(`DELETE FROM requests WHERE name IN (
 			SELECT name FROM requests ORDER BY expires_at
-			LIMIT min(?2, max(0, (SELECT count(*) FROM requests) - ?1)))`, int64(most), int64(limit))
-		return removed + conn.Changes(), err
+			LIMIT min(?2, max(0, (SELECT count(*) FROM requests) - ?1)))`, int64(b.Most), int64(b.Limit)); err != nil {
+			return f, err
+		}
+		return f, query(conn, `SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM requests WHERE client IS NOT NULL GROUP BY client)`,
+			func(s *sqlite.Stmt) bool { f.Largest = s.ColumnInt(0); return false })
 	})
 }

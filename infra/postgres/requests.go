@@ -16,10 +16,11 @@ type Requests struct{ pool *pgxpool.Pool }
 
 // A claim that is there already is this very one, tried again after a lost answer.
 const claimRequest = `
-INSERT INTO work.requests AS r (name, print, claim, held_until, expires_at)
-VALUES ($1, $2, $3, clock_timestamp() + $4, clock_timestamp() + $5)
+INSERT INTO work.requests AS r (name, print, claim, held_until, expires_at, client)
+VALUES ($1, $2, $3, clock_timestamp() + $4, clock_timestamp() + $5, $6)
 ON CONFLICT (name) DO UPDATE SET
   print = excluded.print, claim = excluded.claim, held_until = excluded.held_until, expires_at = excluded.expires_at,
+  client = excluded.client,
   status = NULL, media = NULL, body = NULL
 WHERE r.expires_at <= clock_timestamp()
    OR r.claim = excluded.claim
@@ -36,7 +37,7 @@ func (s *Requests) Claim(ctx context.Context, c request.Claim) (stage request.St
 	err = retry(ctx, func() error {
 		for range claimTries {
 			var claimed bool
-			err := s.pool.QueryRow(ctx, claimRequest, c.Name[:], c.Print[:], c.ID.String(), c.Hold, c.Keep).Scan(&claimed)
+			err := s.pool.QueryRow(ctx, claimRequest, c.Name[:], c.Print[:], c.ID.String(), c.Hold, c.Keep, c.Client).Scan(&claimed)
 			if !errors.Is(err, pgx.ErrNoRows) {
 				stage = request.Claimed
 				return err
@@ -80,30 +81,47 @@ func (s *Requests) Release(ctx context.Context, name request.Name, claim event.I
 	})
 }
 
-// The order of both deletes is that of expiry.
+// What one client has beyond its share goes first, its oldest: only when no client is over
+// its share are the oldest of all removed.
 const (
 	forgetExpired = `
 DELETE FROM work.requests WHERE name IN (
   SELECT name FROM work.requests WHERE expires_at <= clock_timestamp() ORDER BY expires_at LIMIT $1)`
+	forgetBeyondShare = `
+DELETE FROM work.requests WHERE name IN (
+  SELECT name FROM (
+    SELECT name, row_number() OVER (PARTITION BY client ORDER BY expires_at DESC) AS place FROM work.requests
+    WHERE client IN (SELECT client FROM work.requests WHERE client IS NOT NULL GROUP BY client HAVING count(*) > $2)
+  ) ranked WHERE place > $2 ORDER BY place DESC LIMIT $1)`
 	forgetOldest = `
 DELETE FROM work.requests WHERE name IN (
   SELECT name FROM work.requests ORDER BY expires_at
   LIMIT least($1, greatest(0, (SELECT count(*) FROM work.requests) - $2)))`
+	largestClient = `
+SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM work.requests WHERE client IS NOT NULL GROUP BY client) clients`
 )
 
-// Forget removes at most limit requests that have expired, and as many of the
-// oldest where more than most are kept. It says how many it has removed.
-func (s *Requests) Forget(ctx context.Context, most, limit int) (int, error) {
-	removed := 0
-	err := retry(ctx, func() error {
-		expired, err := s.pool.Exec(ctx, forgetExpired, limit)
-		if err != nil {
+// Forget removes requests that have expired, those that one client has beyond its share,
+// and the oldest of all beyond the most: at most b.Limit of each.
+func (s *Requests) Forget(ctx context.Context, b request.Bounds) (f request.Forgotten, err error) {
+	remove := func(statement string, args ...any) (int, error) {
+		tag, err := s.pool.Exec(ctx, statement, args...)
+		f.Removed += int(tag.RowsAffected())
+		return int(tag.RowsAffected()), err
+	}
+	err = retry(ctx, func() error {
+		if _, err := remove(forgetExpired, b.Limit); err != nil {
 			return err
 		}
-		removed += int(expired.RowsAffected())
-		oldest, err := s.pool.Exec(ctx, forgetOldest, limit, most)
-		removed += int(oldest.RowsAffected())
-		return err
+		if b.Share > 0 {
+			if n, err := remove(forgetBeyondShare, b.Limit, b.Share); err != nil || n >= b.Limit {
+				return err
+			}
+		}
+		if _, err := remove(forgetOldest, b.Limit, b.Most); err != nil {
+			return err
+		}
+		return s.pool.QueryRow(ctx, largestClient).Scan(&f.Largest)
 	})
-	return removed, err
+	return f, err
 }

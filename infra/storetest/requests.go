@@ -19,7 +19,7 @@ type RequestRows interface {
 	Claim(ctx context.Context, c request.Claim) (request.Stage, request.Answer, error)
 	Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error
 	Release(ctx context.Context, name request.Name, claim event.ID) error
-	Forget(ctx context.Context, most, limit int) (int, error)
+	Forget(ctx context.Context, b request.Bounds) (request.Forgotten, error)
 }
 
 // claimOf asks for a request of a name, with a claim of its own.
@@ -110,8 +110,8 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 		p, ctx, clock := o.Port, soon(t), o.Clock.orReal()
 		forget := func(most, limit, want int) {
 			t.Helper()
-			if n, err := p.Forget(ctx, most, limit); err != nil || n != want {
-				t.Fatalf("forgot %d, %v; want %d", n, err, want)
+			if f, err := p.Forget(ctx, request.Bounds{Most: most, Share: 100, Limit: limit}); err != nil || f.Removed != want {
+				t.Fatalf("forgot %d, %v; want %d", f.Removed, err, want)
 			}
 		}
 		forget(0, 10, 0)
@@ -138,4 +138,48 @@ func Requests(t *testing.T, open func(t *testing.T) Opened[RequestRows]) {
 		claim(t, p, claimOf(6, 1), request.Running)
 		claim(t, p, claimOf(5, 1), request.Running)
 	})
+	// Attack 15: one client repeats no request and names very many.
+	t.Run("one client has no other's request forgotten", func(t *testing.T) {
+		p, ctx := open(t).Port, soon(t)
+		of := func(client string, name byte) request.Claim {
+			c := claimOf(name, 1)
+			c.Client, c.Keep = client, time.Hour+time.Duration(name)*time.Minute
+			return c
+		}
+		victim := of("victim", 1) // the oldest of all
+		claim(t, p, victim, request.Claimed)
+		check(t, p.Answer(ctx, victim.Name, victim.ID, answer))
+		for i := range byte(9) {
+			claim(t, p, of("flood", 10+i), request.Claimed)
+		}
+		claim(t, p, of("", 30), request.Claimed)
+		// Six are over the flood's share of three. While there are more to be removed at once
+		// than may be, none of another client's is.
+		forget := func(removed, largest int) {
+			t.Helper()
+			f, err := p.Forget(ctx, request.Bounds{Most: 8, Share: 3, Limit: 3})
+			if err != nil || f.Removed != removed || largest > 0 && f.Largest != largest {
+				t.Fatalf("forgot %+v, %v; want %d, and %d of the largest", f, err, removed, largest)
+			}
+		}
+		forget(3, 0)
+		forget(3, 0)
+		forget(0, 3)
+		claim(t, p, victimAgain(victim), request.Answered)
+		for i := range byte(9) { // its own oldest are forgotten
+			want := request.Claimed
+			if i >= 6 {
+				want = request.Running
+			}
+			again := of("flood", 10+i)
+			claim(t, p, again, want)
+			check(t, p.Release(ctx, again.Name, again.ID))
+		}
+	})
+}
+
+// victimAgain repeats a request with a claim of its own.
+func victimAgain(c request.Claim) request.Claim {
+	rand.Read(c.ID[:]) //nolint:errcheck // never fails
+	return c
 }

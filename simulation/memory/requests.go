@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -16,6 +17,7 @@ type remembered struct {
 	name      request.Name
 	print     request.Print
 	claim     event.ID
+	client    string
 	heldUntil time.Time
 	expiresAt time.Time
 	answer    *request.Answer
@@ -43,7 +45,7 @@ func (r Requests) Claim(ctx context.Context, c request.Claim) (stage request.Sta
 		}
 		if stage == request.Claimed {
 			r.requests[c.Name] = &remembered{
-				name: c.Name, print: c.Print, claim: c.ID,
+				name: c.Name, print: c.Print, claim: c.ID, client: c.Client,
 				heldUntil: micro(now.Add(c.Hold)), expiresAt: micro(now.Add(c.Keep)),
 			}
 		}
@@ -69,26 +71,53 @@ func (r Requests) Release(ctx context.Context, name request.Name, claim event.ID
 	})
 }
 
-// Forget removes at most limit requests that have expired, and as many of the oldest
-// where more than most are kept.
-func (r Requests) Forget(ctx context.Context, most, limit int) (removed int, err error) {
+// Forget removes requests that have expired, those that one client has beyond its share,
+// and, when none has, the oldest of all beyond the most: at most b.Limit of each.
+func (r Requests) Forget(ctx context.Context, b request.Bounds) (f request.Forgotten, err error) {
 	err = r.enter(ctx, func() {
-		now := r.now()
-		all := make([]*remembered, 0, len(r.requests))
-		for _, at := range r.requests {
-			all = append(all, at)
+		remove := func(all []*remembered) {
+			for _, at := range all {
+				delete(r.requests, at.name)
+			}
+			f.Removed += len(all)
 		}
-		slices.SortFunc(all, func(a, b *remembered) int {
-			return cmp.Or(a.expiresAt.Compare(b.expiresAt), bytes.Compare(a.name[:], b.name[:]))
-		})
-		expired := 0
-		for expired < min(limit, len(all)) && !all[expired].expiresAt.After(now) {
+		all, expired, now := r.byAge(), 0, r.now()
+		for expired < min(b.Limit, len(all)) && !all[expired].expiresAt.After(now) {
 			expired++
 		}
-		removed = expired + min(limit, max(0, len(all)-expired-most))
-		for _, at := range all[:removed] {
-			delete(r.requests, at.name)
+		remove(all[:expired])
+		of := map[string][]*remembered{}
+		for _, at := range all[expired:] {
+			of[at.client] = append(of[at.client], at)
+		}
+		beyond := 0
+		for _, client := range slices.Sorted(maps.Keys(of)) {
+			if n := min(len(of[client])-b.Share, b.Limit-beyond); b.Share > 0 && n > 0 {
+				remove(of[client][:n])
+				of[client] = of[client][n:]
+				beyond += n
+			}
+		}
+		if beyond < b.Limit {
+			left := r.byAge()
+			remove(left[:min(b.Limit, max(0, len(left)-b.Most))])
+		}
+		clients := map[string]int{}
+		for _, at := range r.requests {
+			clients[at.client]++
+			f.Largest = max(f.Largest, clients[at.client])
 		}
 	})
-	return removed, err
+	return f, err
+}
+
+// byAge are all requests, the first to expire first.
+func (r Requests) byAge() (all []*remembered) {
+	for _, at := range r.requests {
+		all = append(all, at)
+	}
+	slices.SortFunc(all, func(a, b *remembered) int {
+		return cmp.Or(a.expiresAt.Compare(b.expiresAt), bytes.Compare(a.name[:], b.name[:]))
+	})
+	return all
 }

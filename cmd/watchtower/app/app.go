@@ -106,6 +106,7 @@ type Settings struct {
 	OwnerRenew     time.Duration
 	Grouping       commands.Grouping
 	MaxRequests    int // that are remembered by their Idempotency-Key
+	ClientRequests int // of them, of one client
 	ExpiringWindow time.Duration
 	MaxValidAfter  time.Duration // from now; 0: any time
 	Quota          tx.Usage      // of what one client has waiting; 0: any

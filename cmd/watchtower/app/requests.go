@@ -6,12 +6,13 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/api"
 	"github.com/tempo-watchtower/watchtower/commands/retention"
+	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
 // Requests is where requests are remembered by their Idempotency-Key.
 type Requests interface {
 	api.Requests
-	Forget(ctx context.Context, most, limit int) (int, error)
+	Forget(ctx context.Context, b request.Bounds) (request.Forgotten, error)
 }
 
 const (
@@ -23,5 +24,8 @@ const (
 )
 
 func (a *App) sweepRequests(ctx context.Context) error {
-	return retention.Requests{Rows: a.ports.Storage.Requests, Most: a.settings.MaxRequests, Pause: requestsSweep}.Run(ctx)
+	return retention.Requests{
+		Rows: a.ports.Storage.Requests, Most: a.settings.MaxRequests, Share: a.settings.ClientRequests, Pause: requestsSweep,
+		Used: func(largest int) { a.ports.Metrics.QuotaUsed("requests", largest, a.settings.ClientRequests) },
+	}.Run(ctx)
 }

@@ -240,7 +240,7 @@ func SettingsOf(c config.Config) Settings {
 		Schedule: c.Scheduler.Schedule, Lead: c.Scheduler.Lead,
 		SchedulerPoll: c.Scheduler.PollInterval, WorkLease: c.Scheduler.LeaseTTL, Slots: c.Scheduler.MaxConcurrency,
 		WatcherPoll: c.Watcher.PollInterval, OwnerTTL: c.Owner.LeaseTTL, OwnerRenew: c.Owner.LeaseRenew,
-		Grouping: c.Grouping, MaxRequests: c.Idempotency.MaxRequests, ExpiringWindow: c.ExpiringWindow, MaxValidAfter: c.MaxValidAfter,
+		Grouping: c.Grouping, MaxRequests: c.Idempotency.MaxRequests, ClientRequests: c.Quotas.Requests, ExpiringWindow: c.ExpiringWindow, MaxValidAfter: c.MaxValidAfter,
 		Quota: tx.Usage{Transactions: int64(c.Quotas.Transactions), Bytes: int64(c.Quotas.Bytes)}, Retention: c.Retention, ShutdownGrace: c.ShutdownGrace,
 		Deployment: c.Deployment, GroupIDSignatures: c.Cancel.GroupIDSignatures,
 		SnapshotsEvery: c.Snapshots.Every, Seals: c.Audit.Seals,

@@ -82,7 +82,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Rates:         Rates{Address: Rate{Burst: 2000}, Key: Rate{PerSecond: 1000, Burst: 10_000}, Clients: 65_536},
 		Idempotency:   Idempotency{Keep: 24 * time.Hour, MaxRequests: 100_000},
-		Quotas:        Quotas{Transactions: 100_000, Bytes: 256 << 20, Streams: 64},
+		Quotas:        Quotas{Transactions: 100_000, Bytes: 256 << 20, Streams: 64, Requests: 25_000},
 		Retention:     retention.Settings{Bytes: 24 * time.Hour, Sweep: time.Hour},
 		Snapshots:     Snapshots{Every: 500},
 		Audit:         Audit{KeyFile: "watchtower-data/audit.key", Seals: notary.Settings{Every: 10 * time.Second, Events: 5000}},

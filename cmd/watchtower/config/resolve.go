@@ -172,6 +172,9 @@ func (r *resolver) derive() {
 	if r.setting("rate.address").origin == "default" && (!IsLoopback(d.Listen) || len(d.Rates.TrustedProxies) > 0) {
 		d.Rates.Address.PerSecond = AddressRate
 	}
+	if r.setting("quota.requests").origin == "default" {
+		d.Quotas.Requests = d.Idempotency.MaxRequests / requestsShare
+	}
 	confirmations := r.setting("confirmations")
 	for i := range d.Chains {
 		c := &d.Chains[i]
