@@ -84,6 +84,9 @@ type Lane struct {
 	Signer Signer
 	Payer  Signer   // of sponsored intents; nil when there is none
 	Pools  []string // that the signer belongs to
+	// OnlyAsked keeps intents out that leave the nonce key to the relay: the lane runs because
+	// some client asked for its key.
+	OnlyAsked bool
 }
 
 // Turn is how a lane stands after a turn of its holder.

@@ -26,7 +26,7 @@ import (
 //   - A claim is one claimant's until its time to live has passed by the database's
 //     clock, Return gives it back, or a change says what became of the intent.
 //   - Claim gives out only what waits, is claimed by nobody, and fits the lane: of its
-//     chain; for its signer, or for a pool of its; under its nonce key, or under any.
+//     chain; for its signer, or for a pool of its; under its nonce key, or, unless c.OnlyAsked, under any.
 //     Clients take turns, and a client's intents go by position; but what does not fit, or
 //     has to wait for its row, keeps nobody else waiting. See [intent.Claim.Choose].
 //   - Of a row, an intent is given out only if each earlier one that is in the queue

@@ -32,7 +32,7 @@ func TestPutOff(t *testing.T) {
 			w := newWorld(t)
 			w.settings.Budget = 2
 			a := w.worker()
-			a.News.tellPart(a.News.open(), part{true, chain.Address{1}, w.lane.Key, []string{"hot"}, signer.Share{InFlight: 2}})
+			a.News.tellPart(a.News.open(), part{true, chain.Address{1}, w.lane.Key, false, []string{"hot"}, signer.Share{InFlight: 2}})
 			var ids []chain.IntentID
 			for n := range many * w.settings.Budget {
 				r := w.request(n, c.change(n)...)

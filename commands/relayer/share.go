@@ -16,13 +16,15 @@ type part struct {
 	told   bool // it was
 	sender chain.Address
 	key    chain.NonceKey
-	pools  []string
+	// onlyAsked is [Lane.OnlyAsked].
+	onlyAsked bool
+	pools     []string
 	signer.Share
 }
 
 // mayClaim reports whether an intent is one for the lane.
 func (p part) mayClaim(w intent.Waiting) bool {
-	if w.Key != nil && *w.Key != p.key {
+	if !intent.TakesKey(p.key, p.onlyAsked, w.Key) {
 		return false
 	}
 	if w.From.Signer != nil {
@@ -125,7 +127,7 @@ func (a *actor) tellPart() {
 	if a.roomy > 0 {
 		room = min(max(a.roomy+a.loaded-load, 0), a.Settings.Budget)
 	}
-	a.News.tellPart(a.box, part{true, a.ID.Sender, a.ID.Key, a.Pools, signer.Share{InFlight: load, Room: room}})
+	a.News.tellPart(a.box, part{true, a.ID.Sender, a.ID.Key, a.OnlyAsked, a.Pools, signer.Share{InFlight: load, Room: room}})
 }
 
 // claimShare claims what is the lane's to carry out, of which there may be so much: all that is
@@ -144,7 +146,7 @@ func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, err
 	} else {
 		a.shared = now
 	}
-	claimed, err := a.Queue.Claim(ctx, intent.Claim{Lane: a.ID, Pools: pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: a.reach(room), After: a.after(), Turn: a.served})
+	claimed, err := a.Queue.Claim(ctx, intent.Claim{Lane: a.ID, Pools: pools, Holder: a.holder(), TTL: a.Settings.Claim, Limit: a.reach(room), After: a.after(), Turn: a.served, OnlyAsked: a.OnlyAsked})
 	if err != nil {
 		a.claims++
 		return nil, fmt.Errorf("claim intents: %w", err)

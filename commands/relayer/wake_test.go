@@ -35,7 +35,7 @@ func TestWake(t *testing.T) {
 	const on = chain.ID(7)
 	other := chain.NonceKey{31: 9}
 	place := func(sender byte, key chain.NonceKey, inFlight, room int) part {
-		return part{true, chain.Address{sender}, key, []string{"hot"}, signer.Share{InFlight: inFlight, Room: room}}
+		return part{true, chain.Address{sender}, key, key == other, []string{"hot"}, signer.Share{InFlight: inFlight, Room: room}}
 	}
 	pool := func(n int) (all []intent.Waiting) {
 		for range n {
@@ -73,6 +73,9 @@ func TestWake(t *testing.T) {
 		"its key": {
 			parts: []part{place(1, chain.NonceKey{}, 0, 10), place(1, other, 9, 10)},
 			fresh: one(func(w *intent.Waiting) { w.Key = &other }), want: []int{1},
+		},
+		"not a lane that a client asked for": {
+			parts: []part{place(1, chain.NonceKey{}, 9, 10), place(1, other, 0, 10)}, fresh: pool(1), want: []int{0},
 		},
 		"another chain's": {
 			parts: []part{place(1, chain.NonceKey{}, 0, 10)}, fresh: one(func(w *intent.Waiting) { w.Chain++ }),

@@ -32,6 +32,23 @@ func (e *Entry) isIn(c Claim) bool {
 	return e.Lane != nil && *e.Lane == c.Lane && (e.Holder == "" || e.Holder == c.Holder)
 }
 
+// TakesKey reports whether a lane of a nonce key takes an intent that asks for a key, or with
+// nil for none. See [Claim.OnlyAsked].
+func TakesKey(lane chain.NonceKey, onlyAsked bool, asked *chain.NonceKey) bool {
+	if asked == nil {
+		return !onlyAsked
+	}
+	return *asked == lane
+}
+
+// Keys lists the nonce keys that the claimed intents may ask for; nil is none.
+func (c Claim) Keys() []*chain.NonceKey {
+	if c.OnlyAsked {
+		return []*chain.NonceKey{&c.Lane.Key}
+	}
+	return []*chain.NonceKey{nil, &c.Lane.Key}
+}
+
 // Fits reports whether the claimant's lane can carry the intent out: the chain, the signer or
 // its pool and the nonce key match, and it stands behind [Claim.After].
 func (c Claim) Fits(w Waiting) bool {
@@ -39,7 +56,7 @@ func (c Claim) Fits(w Waiting) bool {
 	if w.From.Signer != nil {
 		signs = *w.From.Signer == c.Lane.Sender
 	}
-	return signs && w.Chain == c.Lane.Chain && (w.Key == nil || *w.Key == c.Lane.Key) && w.Position > c.After
+	return signs && w.Chain == c.Lane.Chain && TakesKey(c.Lane.Key, c.OnlyAsked, w.Key) && w.Position > c.After
 }
 
 // Fold applies changes to rows of the queue. A store loads the rows of all changes, applies

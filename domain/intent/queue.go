@@ -41,6 +41,10 @@ type Claim struct {
 	Holder string
 	TTL    time.Duration // the claim lapses after so long
 	Limit  int           // at least 1
+	// OnlyAsked leaves out intents that leave the nonce key to the relay. A lane that runs
+	// because one client asked for its key claims so: the intents of others would wait there
+	// for that client's nonces.
+	OnlyAsked bool
 	// After has what stands up to there passed over, and of a row what stands behind that.
 	After event.Position
 	// Turn is the client of the last intent that the lane was given: the claim begins with

@@ -58,8 +58,8 @@ func (l *intentClaim) run() ([]intent.Claimed, error) {
 func (l *intentClaim) find() error {
 	heads := map[string][]intent.Entry{}
 	for _, wants := range l.Names() {
-		for _, key := range [][]byte{{}, l.Lane.Key[:]} {
-			if err := l.heads(wants, key, heads); err != nil {
+		for _, key := range l.Keys() {
+			if err := l.heads(wants, keyColumn(key), heads); err != nil {
 				return err
 			}
 		}

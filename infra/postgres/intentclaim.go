@@ -69,7 +69,10 @@ FROM candidates c JOIN work.intents i ON i.intent = c.intent`
 // lapses.
 func (s *Intents) Claim(ctx context.Context, c intent.Claim) (claimed []intent.Claimed, err error) {
 	lane := laneOf(c.Lane)
-	keys := [][]byte{{}, c.Lane.Key[:]}
+	var keys [][]byte
+	for _, key := range c.Keys() {
+		keys = append(keys, keyColumn(key))
+	}
 	err = retryRefused(ctx, func() error {
 		claimed = nil
 		var found []intent.Entry

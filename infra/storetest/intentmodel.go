@@ -82,6 +82,7 @@ func (m *modelIntents) lane(r *rapid.T) intent.Claim {
 	if rapid.Bool().Draw(r, "in no pool") {
 		c.Pools = nil
 	}
+	c.OnlyAsked = rapid.Bool().Draw(r, "only asked")
 	c.Turn = rapid.SampledFrom(modelClients()).Draw(r, "turn")
 	c.Holder += fmt.Sprint(" run ", rapid.IntRange(0, 1).Draw(r, "run"))
 	if n := rapid.IntRange(-modelIntentsMax, modelIntentsMax).Draw(r, "after"); n > 0 {
@@ -164,7 +165,7 @@ func (m *modelIntents) claim(c intent.Claim) (claimed []intent.Claimed) {
 
 // may reports whether a row may be given, and which one stands right before it.
 func (m *modelIntents) may(c intent.Claim, row *modelIntent) (behind chain.IntentID, may bool) {
-	may = row.lane == nil && row.Position > c.After && (row.Key == nil || *row.Key == c.Lane.Key) &&
+	may = row.lane == nil && row.Position > c.After && (row.Key == nil && !c.OnlyAsked || row.Key != nil && *row.Key == c.Lane.Key) &&
 		(row.From.Pool != "" && slices.Contains(c.Pools, row.From.Pool) || row.From.Signer != nil && *row.From.Signer == c.Lane.Sender)
 	for _, o := range m.rows {
 		if o == row || row.Row.Order == "" || o.Row != row.Row {

@@ -44,7 +44,7 @@ func (r *relay) serve(id chain.ID, pool *rpc.Pool) *served {
 func (c *served) lane(signer chain.Address, key chain.NonceKey) *relayer.Lane {
 	l := &relayer.Lane{
 		Relayer: c.Relayer, ID: chain.Sequence{Chain: c.Chain, Sender: signer, Key: key},
-		Signer: c.relay.signer(signer), Pools: c.relay.settings.Pools.Of(signer),
+		Signer: c.relay.signer(signer), Pools: c.relay.settings.Pools.Of(signer), OnlyAsked: key != protocolKey,
 	}
 	if payer := c.relay.settings.Signers.FeePayer; payer != nil && c.Format.PayerPayload != nil {
 		if held, err := c.relay.ring.Signer(*payer); err == nil {

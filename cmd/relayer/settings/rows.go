@@ -109,7 +109,7 @@ func (d *draft) lanes() []config.Row {
 		config.NumberRow("lane.trusted", &l.Trusted, 0, 0, intent.ConfirmationsMax,
 			"After how many of them the intent has come out, before its block is final; 0 waits for that."),
 		config.DurationRow("lane.linger", &l.Linger, 10*m, sec, 24*time.Hour,
-			"A lane of another nonce key than 0 is opened when an intent asks for it, and given up when none has for so long and all that has landed in it is final."),
+			"A lane of another nonce key than 0 is opened when an intent asks for it, carries out only intents that ask for its key, and is given up when none has for so long and all that has landed in it is final."),
 		config.NumberRow("lane.extra", &l.Extra, 1000, 0, 10_000,
 			"How many such lanes one replica holds at once on a chain, at most; further intents wait. A lane that no intent asks for is given up at once for another one that is asked for, if all that has landed in it is final."),
 		config.NumberRow("lane.extra-share", &l.Share, 25, 1, 100,
