@@ -177,8 +177,10 @@ func (m *mischief) deliveryMisdeeds() []*misdeed {
 		{name: "nonces far ahead", share: 8, submits: true, all: many(preparedMost, func(i int) prepared {
 			return m.submits(pays(own, wallet.Tempo{NonceKey: aKey(3, i%10), Nonce: uint64(1 + i)})) //nolint:gosec // a small number
 		})},
-		{name: "of poor accounts, all due at once", share: 10, submits: true, all: many(preparedMost, func(i int) prepared {
-			return m.submits(pays(throwAway(i), wallet.Tempo{NonceKey: aKey(4, i), Window: soon}))
+		{name: "below the base fee, all due at once", share: 10, submits: true, all: many(preparedMost, func(i int) prepared {
+			t := wallet.Tempo{NonceKey: aKey(4, i), Window: soon, Chain: rig.TempoChain, Gas: payeeGas, MaxFee: 1, MaxPriorityFee: 1}
+			t.Calls = []chain.Call{wallet.Transfer(wallet.PathUSD, devAddress(goodClients), 1)}
+			return m.submits(t.Sign(own))
 		})},
 		{name: "good payments", share: 2, submits: true, all: many(preparedMost/4, func(i int) prepared {
 			return m.submits(pays(own, wallet.Tempo{NonceKey: aKey(5, i)}))
@@ -239,7 +241,11 @@ func (m *mischief) relayMisdeeds() []*misdeed {
 		{name: "intents with dead receivers", share: 8, submits: true, all: many(preparedMost, func(i int) prepared {
 			return asks(named("told", i), fmt.Sprintf(`,"webhooks":["%s/%d","http://127.0.0.1:9/%d"]`, m.late, i, i))
 		})},
-		{name: "intents beyond all money", share: 8, submits: true, all: many(preparedMost, func(i int) prepared {
+		{name: "intents that offer too little", share: 2, submits: true, all: many(preparedMost, func(i int) prepared {
+			return m.post(m.Relay+"/v1/intents", fmt.Appendf(nil, `{"chainId":%d,"key":%q,"pool":%q,"to":%q,"data":"0x%x","gas":{"limit":%d,"maxFeePerGas":"1"}}`,
+				rig.TempoChain, named("cheap", i), relayPool, call.To, call.Input, payeeGas))
+		})},
+		{name: "intents beyond all money", share: 6, submits: true, all: many(preparedMost, func(i int) prepared {
 			poor := wallet.Transfer(wallet.PathUSD, devAddress(0), 1)
 			uint256.NewInt(0).Not(uint256.NewInt(0)).PutUint256(poor.Input[36:])
 			return m.post(m.Relay+"/v1/intents", fmt.Appendf(nil, `{"chainId":%d,"key":%q,"pool":%q,"to":%q,"data":"0x%x","simulate":true}`,

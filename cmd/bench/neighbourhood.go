@@ -13,8 +13,6 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
-	"github.com/tempo-watchtower/watchtower/infra/testenv"
-	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
 // neighbourhood is where one run takes place: a Tempo chain, a store and a service of its
@@ -23,13 +21,12 @@ type neighbourhood struct {
 	neighbourly
 	half
 	place    *place
-	anvil    *server.Anvil
+	node     *node
 	service  *rig.Service
 	url      string   // where payments are posted
 	tokens   []string // API keys by client
 	operator string   // API key that takes profiles; empty without profiles
 	client   *http.Client
-	seen     *arrivals
 	ends     []func(context.Context) error
 }
 
@@ -75,28 +72,23 @@ func (b *bench) besideOne(ctx context.Context, engine string, h half, flooded bo
 	if err := stopProfile(); err != nil {
 		return r, err
 	}
-	return r, hood.judge(ctx, all, &r)
+	hood.judge(ctx, all, &r)
+	return r, nil
 }
 
 // open starts the chain and the service, after it has made the clients' keys.
 func (hood *neighbourhood) open(ctx context.Context, b *bench, engine string) (err error) {
-	program := os.Getenv(testenv.AnvilVar)
-	if program == "" {
-		return fmt.Errorf("%s names no anvil", testenv.AnvilVar)
-	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if hood.place, err = b.fresh(ctx, engine); err != nil {
 		return err
 	}
 	hood.ends = append(hood.ends, hood.place.remove)
-	if hood.anvil, err = server.NewAnvil(program, append(server.TempoFlags(), "--block-time", "1")...); err != nil {
+	if hood.node, err = startNode(ctx, 1, b.scale.blockTime); err != nil {
 		return err
 	}
-	hood.ends = append(hood.ends, func(context.Context) error { return hood.anvil.Remove() })
-	if err := hood.anvil.Start(ctx); err != nil {
-		return err
-	}
+	hood.ends = append(hood.ends, func(context.Context) error { return hood.node.close() })
+	hood.node.SetBaseFee(baseFee)
 	for i := range goodClients + 1 {
 		token, err := hood.createKey(ctx, clientName(i), "submit,read,cancel,rpc")
 		if err != nil {
@@ -123,6 +115,9 @@ func (hood *neighbourhood) open(ctx context.Context, b *bench, engine string) (e
 	return err
 }
 
+// baseFee is the chain's, per gas: a quarter of what the clients offer.
+const baseFee = 10_000_000_000
+
 // clientName is the client's name on its key.
 func clientName(i int) string { return fmt.Sprintf("client-%d", i) }
 
@@ -143,7 +138,7 @@ func (hood *neighbourhood) createKey(ctx context.Context, client, scopes string)
 // which make one pool, and delivers webhooks to this machine.
 func (hood *neighbourhood) prepared(profiling bool) (*rig.Service, error) {
 	s := &rig.Service{Program: hood.program, Log: filepath.Join(hood.place.dir, "log")}
-	s.Args = append(hood.rates(), "--chains", fmt.Sprintf("%d=%s", rig.TempoChain, hood.anvil.URL()),
+	s.Args = append(hood.rates(), "--chains", fmt.Sprintf("%d=%s", rig.TempoChain, hood.node.urls[0]),
 		"--confirmations", fmt.Sprintf("%d=1", rig.TempoChain), "--broadcaster-fanout", "1")
 	s.Args = append(s.Args, hood.place.flags()...)
 	if profiling {

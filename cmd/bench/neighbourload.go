@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -54,7 +53,7 @@ func (hood *neighbourhood) bills(flooded bool) (all []*owed) {
 // bill makes the i-th payment. One that is signed here has the next nonce of the client's
 // account.
 func (hood *neighbourhood) bill(i, client int, nonce uint64, after time.Duration) *owed {
-	o := &owed{client: client, payee: chain.Address{0: 0x99, 1: 0x02}, after: after}
+	o := &owed{client: client, payee: chain.Address(append(payeeMark[:], make([]byte, 8)...)), after: after}
 	binary.BigEndian.PutUint64(o.payee[12:], uint64(i)) //nolint:gosec // a small number
 	call := wallet.Transfer(wallet.PathUSD, o.payee, 1)
 	if hood.relay {
@@ -78,12 +77,7 @@ const payeeGas = 1_000_000
 // each until the API says that it was executed. It returns when the load is over and all
 // payments have been followed.
 func (hood *neighbourhood) pay(ctx context.Context, all []*owed) {
-	watching, stop := context.WithCancel(ctx)
-	hood.seen = &arrivals{node: hood.anvil.URL(), at: map[chain.Address]time.Time{}}
-	var watcher, paying sync.WaitGroup
-	watcher.Go(func() { hood.seen.watch(watching) })
-	defer watcher.Wait()
-	defer stop()
+	var paying sync.WaitGroup
 	start := time.Now()
 	for _, o := range all {
 		o.due = start.Add(o.after)
@@ -94,12 +88,6 @@ func (hood *neighbourhood) pay(ctx context.Context, all []*owed) {
 	}
 	rest(ctx, time.Until(start.Add(hood.lasts)))
 	paying.Wait()
-	// What the API has told stands on the chain; the watcher is a moment behind.
-	for deadline := time.Now().Add(unseenMost); !hood.seen.has(all) && time.Now().Before(deadline); {
-		if !rest(ctx, sightEvery) {
-			return
-		}
-	}
 }
 
 // rest waits, unless ctx ends before.
@@ -173,7 +161,8 @@ func (hood *neighbourhood) ask(ctx context.Context, client int, method, path str
 }
 
 // judge asks the chain and the service what became of the nine clients' payments.
-func (hood *neighbourhood) judge(ctx context.Context, all []*owed, r *beside) error {
+func (hood *neighbourhood) judge(ctx context.Context, all []*owed, r *beside) {
+	arrived := hood.arrivals()
 	var accept, mined, told []time.Duration
 	for _, o := range all {
 		if o.client == goodClients {
@@ -186,20 +175,14 @@ func (hood *neighbourhood) judge(ctx context.Context, all []*owed, r *beside) er
 				r.firstErrors = append(r.firstErrors, o.err)
 			}
 		}
-		units, err := rig.Balance(ctx, hood.anvil.URL(), wallet.PathUSD, o.payee)
-		if err != nil {
-			return err
-		}
-		switch {
-		case units == 0 && !o.accepted.IsZero():
+		switch arrived := arrived[o.payee]; {
+		case arrived.times == 0 && !o.accepted.IsZero():
 			r.Lost++
-		case units > 1:
+		case arrived.times > 1:
 			r.Double++
 		}
 		accept, told = appendSince(accept, o.due, o.accepted), appendSince(told, o.due, o.told)
-		if at, ok := hood.seen.of(o.payee); ok {
-			mined = appendSince(mined, o.due, at)
-		}
+		mined = appendSince(mined, o.due, arrived[o.payee].at)
 	}
 	r.Accept, r.ToMined, r.ToTold = spread(accept), spread(mined), spread(told)
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -209,7 +192,6 @@ func (hood *neighbourhood) judge(ctx context.Context, all []*owed, r *beside) er
 			r.NeverFinal++
 		}
 	}
-	return nil
 }
 
 func appendSince(all []time.Duration, from, to time.Time) []time.Duration {
@@ -237,70 +219,42 @@ func (hood *neighbourhood) becomesFinal(ctx context.Context, o *owed) bool {
 	}
 }
 
-// arrivals are the times at which each payee was first seen paid, by somebody who asks
-// the chain itself for each block's transfers.
-type arrivals struct {
-	node string
-	next uint64 // block to look at
-
-	mu sync.Mutex
-	at map[chain.Address]time.Time
+// arrival is how often the chain has paid a payee, and when first.
+type arrival struct {
+	times int
+	at    time.Time
 }
 
-// watch looks at new blocks until ctx ends.
-func (a *arrivals) watch(ctx context.Context) {
-	for {
-		for a.look(ctx) {
-			a.next++
-		}
-		if !rest(ctx, sightEvery) {
-			return
-		}
-	}
-}
-
-// look reads the next block's transfers. It returns false while there is no such block.
-func (a *arrivals) look(ctx context.Context) bool {
-	number := "0x" + strconv.FormatUint(a.next, 16)
-	var block *struct{ Hash chain.Hash }
-	if rig.Call(ctx, a.node, &block, "eth_getBlockByNumber", number, false) != nil || block == nil {
-		return false
-	}
-	now := time.Now()
-	var logs []struct{ Topics []chain.Hash }
-	// Source: ERC-20, event Transfer(address indexed from, address indexed to, uint256).
-	transfer := chain.Keccak([]byte("Transfer(address,address,uint256)"))
-	filter := map[string]any{"fromBlock": number, "toBlock": number, "address": wallet.PathUSD, "topics": []any{transfer}}
-	if rig.Call(ctx, a.node, &logs, "eth_getLogs", filter) != nil {
-		return false
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, l := range logs {
-		if len(l.Topics) < 3 {
+// arrivals reads off the chain itself which payees were paid: of each transaction that a
+// node was handed, the receipt. What was only handed over is no arrival.
+func (hood *neighbourhood) arrivals() map[chain.Address]arrival {
+	executed, seen := hood.node.Executed(), map[chain.Hash]bool{}
+	all := map[chain.Address]arrival{}
+	for _, d := range hood.node.Received() {
+		payee, pays := payeeOf(d.Raw)
+		receipt, mined := hood.node.Receipt(d.Hash)
+		if !pays || !mined || receipt.Status != 1 || seen[d.Hash] {
 			continue
 		}
-		to := chain.Address(l.Topics[2][12:])
-		if _, again := a.at[to]; !again {
-			a.at[to] = now
+		seen[d.Hash] = true
+		a := all[payee]
+		if at, ok := hood.node.minedAt(d.Hash); ok && (a.at.IsZero() || at.Before(a.at)) {
+			a.at = at
 		}
+		a.times += executed[d.Hash]
+		all[payee] = a
 	}
-	return true
+	return all
 }
 
-func (a *arrivals) of(payee chain.Address) (at time.Time, ok bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	at, ok = a.at[payee]
-	return at, ok
-}
+// payeeMark begins the address of each payee, and nothing else in a transaction.
+var payeeMark = [12]byte{0x99, 0x02, 0x77, 0xbe, 0x51, 0xde} //nolint:gochecknoglobals // a constant, if arrays could be one
 
-// has reports whether each payment that the API has told to be executed was seen.
-func (a *arrivals) has(all []*owed) bool {
-	for _, o := range all {
-		if _, ok := a.of(o.payee); !ok && !o.told.IsZero() {
-			return false
-		}
+// payeeOf finds the payee in the signed bytes.
+func payeeOf(raw []byte) (payee chain.Address, ok bool) {
+	i := bytes.Index(raw, payeeMark[:])
+	if i < 0 || len(raw) < i+len(payee) {
+		return payee, false
 	}
-	return true
+	return chain.Address(raw[i : i+len(payee)]), true
 }

@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-
-	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
 // Nine clients pay beside a tenth that pays, and beside one that floods the service. What
 // so few payments took is not judged here: other tests run at the same time.
 func TestNeighbours(t *testing.T) {
-	testenv.Need(t, testenv.AnvilVar)
 	if (options{}).wants(sectionNeighbours) {
 		t.Error("the neighbours are measured unasked")
 	}

@@ -37,7 +37,10 @@ type node struct {
 // a block at each interval.
 func startNode(ctx context.Context, doors int, blockTime time.Duration) (*node, error) {
 	n := &node{known: map[chain.Hash]chain.Signed{}, made: map[uint64]time.Time{}, blocks: make(chan struct{})}
-	n.Chain = chaintest.New(chaintest.Options{Chain: rig.TempoChain, Decode: n.decode})
+	n.Chain = chaintest.New(chaintest.Options{
+		Chain: rig.TempoChain, Decode: n.decode,
+		Rules: chaintest.Rules{Keychain: true}, // as on the real chain
+	})
 	mining, stop := context.WithCancel(context.WithoutCancel(ctx))
 	n.stop = stop
 	for i := range doors {
