@@ -41,6 +41,7 @@ export interface Taken {
   eligibleAt: Time
   expiresAt?: Time
   status: Status
+  /** The client had submitted it before. */
   alreadyKnown: boolean
   /** The verdict's block can no longer leave the chain. */
   finalized?: boolean
@@ -62,7 +63,7 @@ export interface Validated {
   expiresAt?: Time
   /** Only of a transaction that was taken on at another time. */
   status?: Status
-  /** It, or the same one earlier in the request, is taken on already. */
+  /** The client had submitted it before, or it is in the request twice. */
   alreadyKnown: boolean
   finalized?: boolean
   block?: Block
@@ -306,8 +307,9 @@ export interface CanceledGroup {
   sender: Address
   groupId: GroupId
   nonceKey: NonceKey
-  /** How many of the members are canceled. */
+  /** How many of the members are canceled, other clients' members included. */
   canceled: number
+  /** The client's own. */
   members: CanceledMember[]
 }
 
