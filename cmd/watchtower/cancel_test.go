@@ -152,8 +152,9 @@ func TestKilledWhileCanceling(t *testing.T) {
 	})
 }
 
-// What one replica has acknowledged, a cancel at another finds, whoever of them makes
-// members of it.
+// A cancel at one replica finds the members that another has acknowledged, whichever of
+// them folded the members. Each round has a group of its own: a signature over a group's id
+// counts once.
 func TestCancelOnAnotherReplica(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared, "--block-time", "1")
@@ -161,17 +162,17 @@ func TestCancelOnAnotherReplica(t *testing.T) {
 	check(t, first.Start(w.ctx))
 	check(t, second.Start(w.ctx))
 	owner := wallet.Dev(6)
-	key, payments := subscription(owner, 20, 1, 60)
-	const round = 5
-	for from := 0; from < len(payments); from += round {
-		_, err := rig.Submit(w.ctx, first.URL, rig.TempoChain, raws(payments[from:from+round])...)
+	const rounds, each = 12, 5
+	for i := range byte(rounds) {
+		key, payments := subscription(owner, 20+i, 1, each)
+		_, err := rig.Submit(w.ctx, first.URL, rig.TempoChain, raws(payments)...)
 		check(t, err)
 		answer, err := rig.Cancel(w.ctx, second.URL, owner, key)
 		check(t, err)
-		if answer.Canceled != from+round {
-			t.Errorf("%d acknowledged, %d canceled", from+round, answer.Canceled)
+		if answer.Canceled != each {
+			t.Errorf("%d acknowledged, %d canceled", each, answer.Canceled)
 		}
-		for _, p := range payments[from : from+round] {
+		for _, p := range payments {
 			if got, err := rig.Get(w.ctx, first.URL, p.Hash); err != nil || !canceled(got) {
 				t.Errorf("the first replica shows %+v, %v", got, err)
 			}

@@ -131,7 +131,7 @@ func (a *App) sweepRequests(`,
 				},
 				{
 					"cmd/watchtower/app/requests.go", `"github.com/tempo-watchtower/watchtower/commands/retention"`,
-					"\"github.com/tempo-watchtower/watchtower/commands/retention\"\n\t\"github.com/tempo-watchtower/watchtower/domain/event\"\n\t\"github.com/tempo-watchtower/watchtower/domain/request\"",
+					"\"github.com/tempo-watchtower/watchtower/commands/retention\"\n\t\"github.com/tempo-watchtower/watchtower/domain/event\"",
 				},
 			},
 		},
