@@ -159,7 +159,7 @@ func TestSubmittedByTwo(t *testing.T) {
 	}
 	key, _ := s.keys.state.Load().Authenticate(bobs.token, testTime)
 	for _, said := range []string{string(s.as("ann", http.MethodGet, trail, nil).body), follow("ann")} {
-		if strings.Contains(said, "tx.resubmitted.v1") || strings.Contains(said, key.Owner()) || !strings.Contains(said, "ann & co") && !strings.Contains(said, `ann \u0026 co`) {
+		if strings.Contains(said, "tx.resubmitted.v1") || strings.Contains(said, key.Owner()) || !strings.Contains(said, "ann-and-co") && !strings.Contains(said, `ann-and-co`) {
 			t.Errorf("ann is told %s", said)
 		}
 	}

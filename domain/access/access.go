@@ -75,6 +75,7 @@ const (
 	KeysMax    = 1000 // in force at once
 	SendersMax = 256
 	textMax    = 128 // bytes of a name or a reason
+	clientMax  = 64  // bytes of a client's name, as intents have it
 )
 
 // State is all keys there ever were.
@@ -140,8 +141,8 @@ func (k Key) check(now time.Time) error {
 	switch {
 	case k.Name == "" || !isText(k.Name):
 		return ErrInvalidKey.Because("a name has 1 to %d bytes of printable text", textMax)
-	case !isText(k.Client):
-		return ErrInvalidKey.Because("a client's name has at most %d bytes of printable text", textMax)
+	case !isClient(k.Client):
+		return ErrInvalidKey.Because("a client's name is 1 to %d of A-Z, a-z, 0-9 and ._:-", clientMax)
 	case len(k.Scopes) == 0:
 		return ErrInvalidKey.Because("a key without a scope is good for nothing")
 	case len(k.Senders) > SendersMax:
@@ -170,6 +171,13 @@ func (s State) revoke(c Revoke) ([]Event, error) {
 		return nil, ErrInvalidKey.Because("a reason has at most %d bytes of printable text", textMax)
 	}
 	return []Event{KeyRevoked(c)}, nil
+}
+
+// isClient reports whether a text can name a client: none, or the form that intents accept.
+func isClient(s string) bool {
+	return len(s) <= clientMax && !strings.ContainsFunc(s, func(c rune) bool {
+		return (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9') && !strings.ContainsRune("._:-", c)
+	})
 }
 
 func isText(s string) bool {
