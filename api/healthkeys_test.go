@@ -17,7 +17,9 @@ func TestHealthShowsNoNodesWithoutAKey(t *testing.T) {
 	keys := newRing(t)
 	stuck := false
 	change := func(c *Config) {
-		c.Health.Endpoints = func() []Endpoint { return []Endpoint{{Chain: testChain, Name: "a", State: "healthy", Breaker: "closed"}} }
+		c.Health.Endpoints = func() []Endpoint {
+			return []Endpoint{{Chain: testChain, Name: "a", State: "healthy", Breaker: "closed"}}
+		}
 		c.Health.Heads = func() []Head { return []Head{{Chain: testChain, Head: 9}} }
 		c.Health.Readers = func(context.Context) ([]Reader, error) {
 			r := Reader{Name: "transactions"}
