@@ -35,7 +35,7 @@ func (c *campaign) settle(t *testing.T) {
 			c.post(i, s.URL)
 		}
 	}
-	c.cancel(c.items) // what came after the first cancel waits for what was canceled
+	c.cancelLate(t) // what came after the first cancel waits for what was canceled
 	for _, i := range c.items {
 		if !c.acked[i.Hash] {
 			continue // it was refused: its window had closed

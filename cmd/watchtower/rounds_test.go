@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	watchtower "github.com/tempo-watchtower/watchtower/clients/go"
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -282,23 +283,53 @@ func (c *campaign) post(i item, url string) {
 
 // cancel has the owners of a round's subscriptions cancel them, wherever they are.
 func (c *campaign) cancel(items []item) {
-	done := map[chain.NonceKey]bool{}
-	for _, i := range items {
-		signed, err := decodeTempo(i.Raw)
-		if err != nil {
-			panic(err) // we signed it
-		}
-		if i.kind != "canceled" || done[signed.NonceKey] {
-			continue
-		}
-		done[signed.NonceKey] = true
+	for _, s := range subscriptions(items) {
 		short, cancel := context.WithTimeout(c.ctx, 5*time.Second)
-		_, err = rig.Cancel(short, c.urls[c.dice.IntN(len(c.urls))], wallet.Dev(i.group%wallet.Devs), signed.NonceKey)
+		_, err := rig.Cancel(short, c.urls[c.dice.IntN(len(c.urls))], s.owner, s.key)
 		cancel()
 		if err == nil {
 			c.note("canceled")
 		}
 	}
+}
+
+// cancelLate has the owners cancel what joined their subscriptions after the first cancel.
+// The signature over a group's id counts once, so they sign typed data.
+func (c *campaign) cancelLate(t *testing.T) {
+	t.Helper()
+	client := &watchtower.Client{URL: c.replicas[0].URL}
+	health, err := client.Health(c.ctx)
+	check(t, err)
+	for _, s := range subscriptions(c.items) {
+		_, err := client.CancelGroup(c.ctx, watchtower.Cancel{
+			ChainID: uint64(rig.TempoChain), Deployment: health.Deployment,
+			Sender: s.owner.Address().String(), GroupID: s.key.Group().String(), Expires: time.Now().Add(time.Minute),
+		}, typedBy(s.owner))
+		check(t, err)
+	}
+}
+
+// subscribed is a nonce key that makes a group, and the account that may cancel it.
+type subscribed struct {
+	owner wallet.Key
+	key   chain.NonceKey
+}
+
+// subscriptions returns those among the items that are to be canceled, each once.
+func subscriptions(items []item) (all []subscribed) {
+	for _, i := range items {
+		if i.kind != "canceled" {
+			continue
+		}
+		signed, err := decodeTempo(i.Raw)
+		if err != nil {
+			panic(err) // this test signed it
+		}
+		if s := (subscribed{wallet.Dev(i.group % wallet.Devs), signed.NonceKey}); !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // reorganise replaces some blocks, and nobody puts back what they held.
