@@ -53,7 +53,6 @@ func newHooked(t *testing.T) *hooked {
 func (h *hooked) open(t *testing.T, log commands.Store, view *sql.DB) *stack {
 	return newStack(t, log, view, func(c *Config) {
 		c.API.Access = api.Access{Keys: func() access.State { return h.keys }}
-		c.Client = func(k access.Key) string { return k.Name }
 		c.Webhooks = &Webhooks{
 			Rows: h.rows, Guard: c.Intake.Webhooks,
 			Operator: notifier.Operator{
@@ -71,11 +70,19 @@ func (h *hooked) open(t *testing.T, log commands.Store, view *sql.DB) *stack {
 	})
 }
 
-func (h *hooked) token(name string, scopes ...access.Scope) string {
+// token creates an API key of a client.
+func (h *hooked) token(client string, scopes ...access.Scope) string {
+	h.t.Helper()
+	return h.create(access.Key{Name: client, Client: client, Scopes: scopes})
+}
+
+// create creates an API key.
+func (h *hooked) create(k access.Key) (token string) {
 	h.t.Helper()
 	text, id, digest, err := access.NewToken(rand.Reader)
 	check(h.t, err)
-	events, err := h.keys.Decide(access.Create{Key: access.Key{ID: id, Name: name, Digest: digest, Scopes: scopes}, At: epoch})
+	k.ID, k.Digest = id, digest
+	events, err := h.keys.Decide(access.Create{Key: k, At: epoch})
 	check(h.t, err)
 	h.keys = h.keys.Evolve(events[0])
 	return text
