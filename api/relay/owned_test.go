@@ -111,7 +111,9 @@ func (h *hooked) probe(t *testing.T, method string, scope access.Scope, p probed
 			t.Errorf("it answers %d %s", res.status, said)
 		}
 	case !reach && p.missing != "":
-		h.problem(res, http.StatusNotFound, p.missing)
+		if res.status != http.StatusNotFound || !strings.Contains(said, `"code":"`+p.missing+`"`) {
+			t.Errorf("it answers %d %s, want 404 %s", res.status, said, p.missing)
+		}
 	case res.status == http.StatusConflict && reach:
 		// It is in no state for that, which is told to those alone who reach it.
 	case res.status >= http.StatusMultipleChoices || strings.Contains(said, p.names) != reach:
