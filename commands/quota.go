@@ -40,8 +40,8 @@ const (
 
 // account is what is known of a client.
 type account struct {
-	turn    sync.Mutex // one counts at a time
-	at      time.Time  // of the count; zero: none
+	turn    Turn      // one counts at a time
+	at      time.Time // of the count; zero: none
 	counted tx.Usage
 	open    map[*Reservation]bool // taken here, and not known to be counted
 	sum     tx.Usage              // of open
@@ -117,7 +117,7 @@ func (q *Quota) of(client string) *account {
 		if len(q.clients) >= countClients {
 			maps.DeleteFunc(q.clients, func(_ string, a *account) bool { return len(a.open) == 0 && q.Now().Sub(a.at) > countFresh })
 		}
-		a = &account{open: map[*Reservation]bool{}}
+		a = &account{turn: NewTurn(), open: map[*Reservation]bool{}}
 		q.clients[client] = a
 	}
 	return a
@@ -138,8 +138,11 @@ func (q *Quota) reserve(a *account, more tx.Usage) *Reservation {
 // count counts anew what was counted longer ago than fresh. What the queue has folded
 // since is in the new count.
 func (q *Quota) count(ctx context.Context, client string, a *account, fresh time.Duration) error {
-	a.turn.Lock()
-	defer a.turn.Unlock()
+	end, err := a.turn.Take(ctx)
+	if err != nil {
+		return fmt.Errorf("count a client's transactions: %w", err)
+	}
+	defer end()
 	q.mu.Lock()
 	age := q.Now().Sub(a.at)
 	known := !a.at.IsZero() && age >= 0 && age < fresh

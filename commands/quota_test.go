@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -207,4 +208,35 @@ func TestTooFarAhead(t *testing.T) {
 			}
 		}
 	}
+}
+
+// While the queue does not answer a client's first request, its others wait for no longer
+// than their own deadlines.
+func TestWaitsForTheCountOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asks := make(chan struct{}, 2)
+		q := &commands.Quota{Limit: tx.Usage{Transactions: 1, Bytes: 1}, Now: time.Now, Count: func(ctx context.Context, _ string) (tx.Usage, event.Position, error) {
+			asks <- struct{}{}
+			<-ctx.Done()
+			return tx.Usage{}, 0, ctx.Err()
+		}}
+		take := func(within time.Duration) chan error {
+			done := make(chan error, 1)
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), within)
+				defer cancel()
+				_, err := q.Take(ctx, "client", 1)
+				done <- err
+			}()
+			return done
+		}
+		began, first := time.Now(), take(time.Hour)
+		<-asks
+		if err := <-take(time.Second); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		if err := <-first; !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 )
 
@@ -36,7 +37,7 @@ const quotaClients = 10_000
 
 // waiting is what is known of a client.
 type waiting struct {
-	turn    chan struct{} // has room for one: that counts, the others wait for no longer than they may
+	turn    commands.Turn // one counts at a time
 	at      time.Time     // of the count; zero: none
 	counted int
 	recent  int // accepted here since the count,
@@ -82,7 +83,7 @@ func (q *Quota) of(client string) *waiting {
 		if len(q.clients) >= quotaClients {
 			maps.DeleteFunc(q.clients, func(_ string, w *waiting) bool { return q.Now().Sub(w.at) > 2*quotaFresh })
 		}
-		w = &waiting{turn: make(chan struct{}, 1)}
+		w = &waiting{turn: commands.NewTurn()}
 		q.clients[client] = w
 	}
 	return w
@@ -90,12 +91,11 @@ func (q *Quota) of(client string) *waiting {
 
 // count counts anew what was counted long ago.
 func (q *Quota) count(ctx context.Context, client string, w *waiting) error {
-	select {
-	case w.turn <- struct{}{}:
-		defer func() { <-w.turn }()
-	case <-ctx.Done():
-		return fmt.Errorf("count a client's intents: %w", ctx.Err())
+	end, err := w.turn.Take(ctx)
+	if err != nil {
+		return fmt.Errorf("count a client's intents: %w", err)
 	}
+	defer end()
 	q.mu.Lock()
 	age := q.Now().Sub(w.at)
 	fresh := !w.at.IsZero() && age >= 0 && age < quotaFresh

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
@@ -28,8 +29,8 @@ type WebhookQuota struct {
 
 // using is what is known of a client.
 type using struct {
-	turn           sync.Mutex // one looks at a time
-	at             time.Time  // of the look; zero: none
+	turn           commands.Turn // one looks at a time
+	at             time.Time     // of the look; zero: none
 	used           map[notice.EndpointID]bool
 	recent, before map[notice.EndpointID]bool // asked for here since the look, and since the look before
 }
@@ -90,7 +91,7 @@ func (q *WebhookQuota) of(client string) *using {
 		if len(q.clients) >= quotaClients {
 			maps.DeleteFunc(q.clients, func(_ string, u *using) bool { return q.Now().Sub(u.at) > 2*quotaFresh })
 		}
-		u = &using{recent: map[notice.EndpointID]bool{}}
+		u = &using{turn: commands.NewTurn(), recent: map[notice.EndpointID]bool{}}
 		q.clients[client] = u
 	}
 	return u
@@ -98,8 +99,11 @@ func (q *WebhookQuota) of(client string) *using {
 
 // look lists anew what was listed long ago.
 func (q *WebhookQuota) look(ctx context.Context, client string, u *using) error {
-	u.turn.Lock()
-	defer u.turn.Unlock()
+	end, err := u.turn.Take(ctx)
+	if err != nil {
+		return fmt.Errorf("count a client's webhooks: %w", err)
+	}
+	defer end()
 	q.mu.Lock()
 	age, recent := q.Now().Sub(u.at), maps.Clone(u.recent)
 	fresh := !u.at.IsZero() && age >= 0 && age < quotaFresh
