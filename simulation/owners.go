@@ -93,9 +93,17 @@ func (r *receiver) act() {
 
 // order has the owner wish something about its webhook. Then is called when that is taken.
 func (r *receiver) order(what, body string, then func()) {
+	if body == "" {
+		body = "{}" // a POST without a body could be a page's
+	}
 	r.request(http.MethodPost, "/"+what, body, func(out *recorder) {
-		if out.status == http.StatusAccepted && then != nil {
-			then()
+		switch out.status {
+		case http.StatusAccepted:
+			if then != nil {
+				then()
+			}
+		case http.StatusBadRequest, http.StatusForbidden, http.StatusUnsupportedMediaType:
+			r.hooks.world.judge.fail("answers", "%s of %s is answered %d %s", what, r.id, out.status, out.body.String())
 		}
 	})
 }
