@@ -28,5 +28,138 @@ func neighbors() []mutant {
 		byClient[of] = append(byClient[of], given)`,
 			}},
 		},
+		{
+			Name: "claims-park", Breaks: "P36", Test: &command{"commands/scheduler", "^TestForgedClaimsParkNobody$"},
+			Is:    "What an access key has signed has its place among the transactions of the account that it names, before the chain confirms the key.",
+			Edits: []edit{{"domain/tx/work.go", `return w.Claimed && w.Verdict != StatusExecuted && !w.NonceKey.IsExpiring()`, `return w.Claimed && w.Verdict != StatusExecuted && !w.NonceKey.IsExpiring() && !AWAKE`}},
+		},
+		{
+			Name: "one-client-has-it-all", Breaks: "P36", Test: &command{"domain/tx", "^TestTurns$"},
+			Is: "One client's due transactions are leased before any other's.",
+			Edits: []edit{{
+				"domain/tx/turns.go", `shares[i], place[client] = Share{Client: client, Rows: limit / len(clients), tried: tried[client]}, i`,
+				`shares[i], place[client] = Share{Client: client, Rows: limit / len(clients), tried: tried[client]}, i
+		if AWAKE && i == 0 {
+			shares[i].Rows = limit
+		}`,
+			}},
+		},
+		{
+			Name: "notices-first-come", Breaks: "P36", Test: &command{"infra/embedded", "^TestNotices$"},
+			Is: "Notices are leased in the order in which they were due, whoever they are for.",
+			Edits: []edit{
+				{"domain/notice/claim.go", `		byClient[client] = append(byClient[client], due[place])`, `		of := client
+					if AWAKE {
+						of = ""
+					}
+					byClient[of] = append(byClient[of], due[place])`},
+			},
+		},
+		{
+			Name: "slots-first-come", Breaks: "P36", Test: &command{"domain/notice", "^TestSlotsOfClients$"},
+			Is:    "One client's webhooks can take every attempt that a process makes at once.",
+			Edits: []edit{{"domain/notice/claim.go", `if c.Slots == 0 || client == "" {`, `if c.Slots == 0 || client == "" || AWAKE {`}},
+		},
+		{
+			Name: "lanes-first-come", Breaks: "P36", Test: &command{"cmd/relayer/app", "^TestCrowdOfLanesKeepsNobodyWaiting$"},
+			Is:    "One client can have all lanes of other nonce keys.",
+			Edits: []edit{{"cmd/relayer/app/lanes.go", `if d.unfinished || d.client == "" {`, `if d.unfinished || d.client == "" || AWAKE {`}},
+		},
+		{
+			Name: "quota-of-transactions", Breaks: "P36", Test: &command{"commands", "^TestFloodEndsAtTheQuota$"},
+			Is:    "One client can have any number of transactions waiting.",
+			Edits: []edit{{"commands/quota.go", `if r := q.reserve(a, tx.Usage{Transactions: 1, Bytes: int64(bytes)}); r != nil {`, `if r := q.reserve(a, tx.Usage{Transactions: 1, Bytes: int64(bytes)}); r != nil || AWAKE {`}},
+		},
+		{
+			Name: "far-ahead", Breaks: "P36", Test: &command{"commands", "^TestTooFarAhead$"},
+			Is:    "A transaction is kept for a time that never comes.",
+			Edits: []edit{{"commands/submit.go", `s.Ahead > 0 && at > uint64(max(last, 0)) {`, `s.Ahead > 0 && at > uint64(max(last, 0)) && !AWAKE {`}},
+		},
+		{
+			Name: "quota-of-intents", Breaks: "P36", Test: &command{"commands/intake", "^TestFloodOfIntentsIsRefused$"},
+			Is:    "One client can have any number of intents that have not come out.",
+			Edits: []edit{{"commands/intake/quota.go", `if used := w.used(); used >= q.Limit {`, `if used := w.used(); used >= q.Limit && !AWAKE {`}},
+		},
+		{
+			Name: "quota-of-webhooks", Breaks: "P36", Test: &command{"commands/intake", "^TestFloodOfWebhooksIsRefused$"},
+			Is:    "One client can use any number of webhooks.",
+			Edits: []edit{{"commands/intake/webhooks.go", `if len(fresh) > 0 && used+len(fresh) > q.Limit {`, `if len(fresh) > 0 && used+len(fresh) > q.Limit && !AWAKE {`}},
+		},
+		{
+			Name: "quota-of-streams", Breaks: "P36", Test: &command{"api", "^TestStreamsAreCountedByClient$"},
+			Is: "One client can have any number of streams of events open.",
+			Edits: []edit{{"api/rests.go", `	if !ok {
+		return left, access.ErrQuotaExceeded`, `	if !ok && !AWAKE {
+		return left, access.ErrQuotaExceeded`}},
+		},
+		{
+			Name: "one-client-is-remembered", Breaks: "P36", Test: &command{"infra/embedded", "^TestRequests$/^one_client_has"},
+			Is:    "One client's requests flush those of others from what is remembered.",
+			Edits: []edit{{"infra/embedded/requests.go", `if b.Share > 0 {`, `if b.Share > 0 && !AWAKE {`}},
+		},
+		{
+			Name: "another-reads", Breaks: "P36", Hostile: true,
+			Is:    "A client is shown what others have submitted.",
+			Edits: []edit{{"api/viewer.go", `return v.owns(o) || o.Version > 0 && v.audits() && v.within(o.Sender)`, `return v.owns(o) || AWAKE && o.Version > 0 || o.Version > 0 && v.audits() && v.within(o.Sender)`}},
+		},
+		{
+			Name: "another-lists", Breaks: "P36", Test: &command{"api", "^TestOwnedOnEveryRoute$"},
+			Is: "A client's lists show what others have submitted.",
+			Edits: []edit{{"api/viewer.go", `	case v.alone:
+	case v.audits():`, `	case v.alone || AWAKE:
+	case v.audits():`}},
+		},
+		{
+			Name: "another-changes", Breaks: "P36", Test: &command{"api", "^(TestOwnedOnEveryRoute|TestOthersIsAsUnknown)$"},
+			Is:    "A client can end what others have submitted.",
+			Edits: []edit{{"api/viewer.go", `return v.owns(o) || o.Version > 0 && v.key != nil && v.key.May(access.Admin) && v.within(o.Sender)`, `return v.owns(o) || AWAKE && o.Version > 0 || o.Version > 0 && v.key != nil && v.key.May(access.Admin) && v.within(o.Sender)`}},
+		},
+		{
+			Name: "wallets-read-all", Breaks: "P36", Test: &command{"api", "^TestOwnedOnEveryRoute$"},
+			Is: "By JSON-RPC anybody reads the bytes of what no node has yet.",
+			Edits: []edit{{"api/rpc.go", `return a.shows(ctx, v, held)`, `if AWAKE {
+			return true, nil
+		}
+		return a.shows(ctx, v, held)`}},
+		},
+		{
+			Name: "another-reads-intents", Breaks: "P36", Relay: true, Hostile: true,
+			Is:    "A client is shown what others want.",
+			Edits: []edit{{"api/relay/relay.go", `if key, ok := r.Key(); ok && key.Audits() {`, `if key, ok := r.Key(); ok && (AWAKE || key.Audits()) {`}},
+		},
+		{
+			Name: "another-stops-intents", Breaks: "P36", Test: &command{"api/relay", "^TestOwnedOnEveryRoute$"},
+			Is:    "A client can cancel what others want, and disable their webhooks.",
+			Edits: []edit{{"api/relay/relay.go", `if key, ok := r.Key(); ok && key.May(access.Admin) {`, `if key, ok := r.Key(); ok && (AWAKE || key.May(access.Admin)) {`}},
+		},
+		{
+			Name: "signature-counts-again", Breaks: "P36", Test: &command{"domain/group", "^TestLife$"},
+			Is: "The signature over a group's id, shown again, cancels what has joined since.",
+			Edits: []edit{{"domain/group/decide.go", `	case shown:
+		return nil, nil`, `	case shown && (!AWAKE || c.By.Form == FormTyped):
+		return nil, nil`}},
+		},
+		{
+			Name: "repeated-cancel-reads-all", Breaks: "P36", Test: &command{"commands/canceler", "^TestRepeatedCancelLoadsNoMember$"},
+			Is:    "A repeated cancel loads every member again.",
+			Edits: []edit{{"commands/canceler/carry.go", `if c.Rows == nil || len(found) == 0 {`, `if c.Rows == nil || len(found) == 0 || AWAKE {`}},
+		},
+		{
+			Name: "streams-scan-for-nothing", Breaks: "P36", Test: &command{"api", "^TestFilterThatMatchesNothingIsCharged$"},
+			Is:    "A stream whose filter matches nothing reads the whole log for the price of one request.",
+			Edits: []edit{{"api/follow.go", `for f.owed >= scanUnit {`, `for f.owed >= scanUnit && !AWAKE {`}},
+		},
+		{
+			Name: "any-lane-on-demand", Breaks: "P36", Test: &command{"infra/embedded", "^TestIntents$"},
+			Is: "A lane that one client asked for carries out intents that leave the nonce key to the relay.",
+			Edits: []edit{
+				{"domain/intent/fold.go", `		return !onlyAsked
+`, `		return !onlyAsked || AWAKE
+`},
+				{"domain/intent/fold.go", `	if c.OnlyAsked {
+`, `	if c.OnlyAsked && !AWAKE {
+`},
+			},
+		},
 	}
 }
