@@ -158,6 +158,19 @@ func TestRelay(t *testing.T) {
 	several(t, 1, 3, func(seed uint64) Plan { return ExpandRelay(seed, short) })
 }
 
+// TestNeighbors lives through small worlds with a hostile client and a page, and through
+// some with and without them, which are compared (P36).
+func TestNeighbors(t *testing.T) {
+	for name, expand := range map[string]func(seed uint64) Plan{
+		"beside delivery":   func(seed uint64) Plan { return Expand(seed, short/2).WithHostile() },
+		"beside the relay":  func(seed uint64) Plan { return ExpandRelay(seed, short/2).WithHostile() },
+		"twins of delivery": func(seed uint64) Plan { return ExpandTwins(seed, short/2, false) },
+		"twins of relays":   func(seed uint64) Plan { return ExpandTwins(seed, short/2, true) },
+	} {
+		t.Run(name, func(t *testing.T) { several(t, 2, 2, expand) })
+	}
+}
+
 // TestRestless lives through a small world whose replicas are disturbed without a pause, for
 // the race detector: what the world changes of a replica it changes while that runs, and what
 // is answered late is answered when nobody waits any more.
