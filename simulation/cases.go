@@ -41,6 +41,9 @@ func (j *judge) judged() map[string]int {
 			cases.Merge(r.consumer.Cases())
 		}
 	}
+	if t := j.world.tenants; t != nil {
+		cases.Merge(t.secrets.Cases())
+	}
 	all := map[string]int{}
 	for n, count := range cases.Judged() {
 		all[caseOf(n)] = int(count) //nolint:gosec // small

@@ -213,6 +213,26 @@ func Sometimes(relayed bool) []string {
 	return all
 }
 
+// Besetting are what hostile clients and pages do in some world, if there are enough of
+// them, and the promise that they are held against.
+func Besetting(relayed bool) []string {
+	did := []string{
+		"pays", "has a crowd become eligible", "leaves a gap", "forges claims", "sends odd encodings", "sends batches",
+		"uses up idempotency keys", "listens", "lists", "lists another's groups", "reads another's transaction",
+		"reads another's transaction by JSON-RPC", "waits for another's transaction", "cancels another's transaction",
+		"cancels another's group", "withdraws",
+	}
+	if relayed {
+		did = append(did, "asks for intents", "lists intents", "reads another's intent", "cancels another's intent",
+			"speeds another's intent up", "disables another's webhook")
+	}
+	all := []string{"page: asks", caseOf(promise.P36)}
+	for _, what := range did {
+		all = append(all, "hostile: "+what)
+	}
+	return all
+}
+
 // Names of some of these.
 const (
 	takenOver     = "takeover with a live zombie"

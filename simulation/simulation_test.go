@@ -101,12 +101,17 @@ func judged(t *testing.T, r Report) {
 	if len(r.Violations) == 0 {
 		return
 	}
-	relay := ""
-	if r.Plan.Relay.Signers > 0 {
-		relay = "RELAY=1 "
+	kind := ""
+	for _, k := range []struct {
+		variable string
+		is       bool
+	}{{relayVar, r.Plan.Relay.Signers > 0}, {hostileVar, r.Plan.Hostile != HostilePlan{} && !r.Plan.Twins}, {twinsVar, r.Plan.Twins}} {
+		if k.is {
+			kind += k.variable + "=1 "
+		}
 	}
 	t.Errorf("seed %d, trace %016x, %s in: %d promises broken\nagain: %sSEED=%d HOURS=%v go test -count=1 -run TestWorlds ./simulation\nthe world: %s",
-		r.Plan.Seed, r.Trace, r.Simulated, len(r.Violations), relay, r.Plan.Seed, r.Plan.Hours, r.Plan)
+		r.Plan.Seed, r.Trace, r.Simulated, len(r.Violations), kind, r.Plan.Seed, r.Plan.Hours, r.Plan)
 	for _, v := range r.Violations {
 		t.Error(v)
 	}

@@ -86,6 +86,15 @@ func (o options) plan(seed uint64) simulation.Plan {
 	return p
 }
 
+// expected lists what has to happen in some world.
+func (o options) expected() []string {
+	all := simulation.Sometimes(o.relay)
+	if o.hostile {
+		all = append(all, simulation.Besetting(o.relay)...)
+	}
+	return all
+}
+
 // twinHours is how long twins are beset.
 const twinHours = 0.1
 
@@ -141,7 +150,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	case broken != nil:
 		return l.explain(ctx, *broken, o)
 	case o.require:
-		return sum.happened(o.relay)
+		return sum.happened(o.expected())
 	}
 	return nil
 }

@@ -123,9 +123,9 @@ func compared(alone, beside []time.Duration) string {
 }
 
 // happened fails if something did not happen in any world that should have in some.
-func (s *sum) happened(relay bool) error {
+func (s *sum) happened(expected []string) error {
 	var missing []string
-	for _, name := range simulation.Sometimes(relay) {
+	for _, name := range expected {
 		if s.some[name]+s.faults[name]+s.judged[name] == 0 {
 			missing = append(missing, name)
 		}
