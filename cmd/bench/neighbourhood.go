@@ -89,6 +89,9 @@ func (hood *neighbourhood) open(ctx context.Context, b *bench, engine string) (e
 	}
 	hood.ends = append(hood.ends, func(context.Context) error { return hood.node.close() })
 	hood.node.SetBaseFee(baseFee)
+	if err := hood.node.block(ctx); err != nil { // from it on the fee is what the service is told
+		return err
+	}
 	for i := range goodClients + 1 {
 		token, err := hood.createKey(ctx, clientName(i), "submit,read,cancel,rpc")
 		if err != nil {
