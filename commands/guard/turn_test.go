@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,47 @@ func (silent) ReadStream(ctx context.Context, _ event.Stream, _ event.Version) i
 		<-ctx.Done()
 		yield(event.Recorded{}, ctx.Err())
 	}
+}
+
+// muted answers until it is muted, and then nobody who reads a stream.
+type muted struct {
+	commands.Store
+	mute *atomic.Bool
+}
+
+func (m muted) ReadStream(ctx context.Context, s event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
+	if m.mute.Load() {
+		return silent{m.Store}.ReadStream(ctx, s, after)
+	}
+	return m.Store.ReadStream(ctx, s, after)
+}
+
+// Intents are taken on by what was read a moment ago while others wait for the store.
+func TestAcceptsBesideWhoWaits(t *testing.T) {
+	w := newWorld(t)
+	synctest.Test(t, func(t *testing.T) {
+		var mute atomic.Bool
+		g := w.replica(func(c *guard.Config) { c.Safeguards.Store = muted{c.Safeguards.Store, &mute} })
+		asked := intent.Request{Chain: here, From: intent.From{Signer: &alice}}
+		if err := g.Accept(t.Context(), asked); err != nil {
+			t.Fatal(err)
+		}
+		mute.Store(true)
+		ctx, stop := context.WithCancel(t.Context())
+		waiting := make(chan error, 1)
+		go func() {
+			_, err := g.Switches(ctx)
+			waiting <- err
+		}()
+		synctest.Wait() // it has the turn
+		if err := g.Accept(t.Context(), asked); err != nil {
+			t.Error(err)
+		}
+		stop()
+		if err := <-waiting; !errors.Is(err, context.Canceled) {
+			t.Errorf("who reads the switches: %v", err)
+		}
+	})
 }
 
 // Whoever has to wait for another, whom the store does not answer, waits no longer than it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -21,13 +22,26 @@ type view[S commands.Decider[S, C, E], C, E any] struct {
 	held  commands.Result[S]
 	read  time.Time // zero is never
 	since int       // events since there may have been a snapshot
+
+	// last is what whoever had the turn has left, for those who need not wait for it.
+	last atomic.Pointer[sight[S]]
+}
+
+// sight is a state, and when it was read.
+type sight[S any] struct {
+	state S
+	read  time.Time
 }
 
 // conflictsMax is how often a command is decided anew when others have appended.
 const conflictsMax = 64
 
-// at is the state as it was at a time or later.
+// at returns the state as it was at a time or later. A state that is new enough it returns
+// at once, also while somebody else has the turn and waits for the store.
 func (v *view[S, C, E]) at(ctx context.Context, since, now time.Time) (S, error) {
+	if last := v.last.Load(); last != nil && !last.read.Before(since) {
+		return last.state, nil
+	}
 	if err := v.turn.take(ctx); err != nil {
 		var none S
 		return none, err
@@ -60,6 +74,7 @@ func (v *view[S, C, E]) readOn(ctx context.Context, now time.Time) error {
 			return err
 		}
 		v.held, v.read = held, now
+		v.leave()
 		return nil
 	}
 	for r, err := range v.handler.Store.ReadStream(ctx, v.stream, v.held.Version) {
@@ -74,9 +89,12 @@ func (v *view[S, C, E]) readOn(ctx context.Context, now time.Time) error {
 		v.since++
 	}
 	v.read = now
+	v.leave()
 	v.keep(ctx)
 	return nil
 }
+
+func (v *view[S, C, E]) leave() { v.last.Store(&sight[S]{v.held.State, v.read}) }
 
 // keep spares who reads the stream next, after a restart, the reading of all of it.
 func (v *view[S, C, E]) keep(ctx context.Context) {
@@ -100,6 +118,7 @@ func (v *view[S, C, E]) handle(ctx context.Context, c C, o commands.Origin, now 
 		next, err := v.handler.HandleOnce(ctx, v.stream, v.held, c, o)
 		if err == nil {
 			v.held, v.since = next, v.since+next.Added
+			v.leave()
 			return next.State, nil
 		}
 		var conflict *event.ConflictError
