@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -48,6 +49,75 @@ func TestHeldAnswersAreBounded(t *testing.T) {
 			t.Fatal("what was sent is not room again")
 		case <-time.After(5 * time.Millisecond):
 		}
+	}
+}
+
+// One client's answers that it is slow to take keep large answers from itself alone: the
+// others have their shares, and it has its own again when it has taken them.
+func TestSlowReaderKeepsItsOwnShareAlone(t *testing.T) {
+	const large = 200 << 10
+	s := newStack(t)
+	s.config.Limits.HeldBytes = shares * 3 * large
+	s.node.says("eth_getLogs", `"`+strings.Repeat("x", large)+`"`)
+	rpc := New(s.config)
+	ask := func(ctx context.Context, client string) bool {
+		t.Helper()
+		answer, err := rpc.Answer(ctx, api.RPCRequest{
+			Body: []byte(`{"jsonrpc":"2.0","id":7,"method":"eth_getLogs","params":[{}]}`), Client: client,
+			Charge: func(int) error { return nil },
+		})
+		check(t, err)
+		return len(answer) > large
+	}
+	slow, sent := context.WithCancel(t.Context())
+	for ask(slow, "mallory") { // until its share is used up
+	}
+	for range 3 {
+		for _, client := range []string{"alice", "bob", "carol"} {
+			if !ask(t.Context(), client) {
+				t.Errorf("%s got no answer", client)
+			}
+		}
+	}
+	sent()
+	deadline := time.After(30 * time.Second)
+	for !ask(t.Context(), "mallory") {
+		select {
+		case <-deadline:
+			t.Fatal("what was sent is not room again")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// However a client's requests take and give back, its share and the whole are as before,
+// and it is forgotten; without a name it may have the whole.
+func TestShares(t *testing.T) {
+	b := newBudgets(100)
+	first, second, other, nobody := b.hold("a"), b.hold("a"), b.hold("b"), b.hold("")
+	for _, step := range []struct {
+		h    *holding
+		n    int64
+		want bool
+		left int64
+	}{
+		{first, smallAnswer + 20, true, 80}, {second, smallAnswer + 6, false, 80}, {second, smallAnswer + 5, true, 75},
+		{other, smallAnswer + 25, true, 50}, {nobody, smallAnswer + 50, true, 0},
+	} {
+		if got := step.h.take(step.n); got != step.want || b.all.rest() != step.left {
+			t.Errorf("%d: %v, %d left; want %v, %d", step.n, got, b.all.rest(), step.want, step.left)
+		}
+	}
+	nobody.release()
+	first.release()
+	first.release()
+	if !second.take(20) || second.take(1) {
+		t.Error("what a client gave back is not its own again")
+	}
+	second.release()
+	other.release()
+	if b.all.rest() != 100 || len(b.clients) != 0 {
+		t.Errorf("%d left, %d clients remembered", b.all.rest(), len(b.clients))
 	}
 }
 

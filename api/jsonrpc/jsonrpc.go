@@ -64,7 +64,7 @@ type Limits struct {
 	Parallel         int           // calls of one request that are answered at once
 	TransactionBytes int           // of one raw transaction
 	AnswerBytes      int64         // of all results of one request together
-	HeldBytes        int64         // of all requests' results, beyond [smallAnswer] of each, until they are sent
+	HeldBytes        int64         // of all requests' results, beyond [smallAnswer] of each, until they are sent; of one client a quarter of it
 	CallTimeout      time.Duration // for one call, save for what a client waits on purpose
 	// SyncDefault and SyncMax bound how long eth_sendRawTransactionSync waits for a
 	// receipt: unless the client says, and at most.
@@ -86,14 +86,14 @@ func New(c Config) api.RPC {
 	if min(l.BatchItems, l.Parallel, l.TransactionBytes) <= 0 || min(l.CallTimeout, l.SyncDefault, l.SyncMax) <= 0 || min(l.AnswerBytes, l.HeldBytes) <= 0 {
 		panic("jsonrpc: a limit is not set")
 	}
-	s := &server{Config: c, held: &budget{left: l.HeldBytes}}
+	s := &server{Config: c, held: newBudgets(l.HeldBytes)}
 	return api.RPC{Answer: s.answer, Within: l.SyncMax + 2*l.CallTimeout}
 }
 
 // server is the configuration with the methods.
 type server struct {
 	Config
-	held *budget // for what is on its way to clients, who may be slow to take it
+	held *budgets // for what is on its way to clients, who may be slow to take it
 }
 
 // exchange is one request with what its calls share.
@@ -122,7 +122,7 @@ func (s *server) answer(ctx context.Context, r api.RPCRequest) ([]byte, error) {
 	case refused != nil:
 		return encode(nil, nil, refused), nil
 	}
-	x := &exchange{client: r.Client, submit: r.Submit, shows: r.Shows, counts: r.Counts, rest: r.Rest, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: &holding{of: s.held}}
+	x := &exchange{client: r.Client, submit: r.Submit, shows: r.Shows, counts: r.Counts, rest: r.Rest, meta: r.Meta, problem: r.Problem, room: &budget{left: s.Limits.AnswerBytes}, held: s.held.hold(r.Client)}
 	context.AfterFunc(ctx, x.held.release)
 	x.chain, x.err = s.chain(r.Chain)
 	x.proxy = s.Proxies[x.chain]

@@ -161,5 +161,10 @@ func neighbors() []mutant {
 `},
 			},
 		},
+		{
+			Name: "held-answers-unshared", Breaks: "P36", Test: &command{"api/jsonrpc", "^TestSlowReaderKeepsItsOwnShareAlone$"},
+			Is:    "One client's answers that it is slow to take can use up all the room for large answers.",
+			Edits: []edit{{"api/jsonrpc/budget.go", `if client == "" {`, `if client == "" || AWAKE {`}},
+		},
 	}
 }
