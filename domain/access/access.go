@@ -122,6 +122,10 @@ func (s State) create(c Create) ([]Event, error) {
 	if err := c.check(c.At); err != nil {
 		return nil, err
 	}
+	var err error
+	if c.Client, err = s.clientNamed(c.Client); err != nil {
+		return nil, err
+	}
 	inForce := 0
 	for _, e := range s.Keys {
 		if e.InForce(c.At) {
@@ -135,6 +139,20 @@ func (s State) create(c Create) ([]Event, error) {
 	c.Senders = slices.SortedFunc(slices.Values(c.Senders), func(a, b chain.Address) int { return slices.Compare(a[:], b[:]) })
 	c.Senders = slices.Compact(c.Senders)
 	return []Event{KeyCreated(c)}, nil
+}
+
+// clientNamed returns the client that a new key is to belong to. The id of a key names that
+// key's client; an id that no key has is a mistake, not a name.
+func (s State) clientNamed(name string) (string, error) {
+	var id KeyID
+	if id.UnmarshalText([]byte(name)) != nil {
+		return name, nil
+	}
+	entry, ok := s.Keys[id]
+	if !ok {
+		return "", ErrInvalidKey.Because("the client %s looks like a key's id, and there is no such key", name)
+	}
+	return entry.Key.Owner(), nil
 }
 
 func (k Key) check(now time.Time) error {

@@ -194,3 +194,34 @@ func TestFrozenSamples(t *testing.T) {
 		t.Error("the stream's name is too long")
 	}
 }
+
+// A new key that names an older one belongs to its client, and the id of no key is no name.
+func TestClientOfAnOlderKey(t *testing.T) {
+	shop, loose := sound().Key, sound().Key
+	shop.ID, loose.ID = KeyID{0xa1}, KeyID{0xa2}
+	loose.Client = ""
+	s := State{}
+	for _, k := range []Key{shop, loose} {
+		events, err := s.Decide(Create{Key: k, At: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = s.Evolve(events[0])
+	}
+	for name, want := range map[string]string{
+		shop.ID.String(): "shop", loose.ID.String(): loose.ID.String(), "bank": "bank", "": "", KeyID{9}.String(): "refused",
+	} {
+		k := sound().Key
+		k.ID, k.Client = KeyID{0xa3}, name
+		events, err := s.Decide(Create{Key: k, At: now})
+		got := "refused"
+		if err == nil {
+			got = events[0].(KeyCreated).Client
+		} else if !errors.Is(err, ErrInvalidKey) {
+			t.Errorf("%q: %v", name, err)
+		}
+		if got != want {
+			t.Errorf("a key of %q belongs to %q, want %q", name, got, want)
+		}
+	}
+}

@@ -90,7 +90,7 @@ func (p Program) createKey() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "Key %s, which is not shown again:\n", made.ID) //nolint:errcheck // the next line tells
+				fmt.Fprintf(cmd.ErrOrStderr(), "Key %s of client %s, which is not shown again:\n", made.ID, made.Owner()) //nolint:errcheck // the next line tells
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
 				return err
 			})
@@ -99,7 +99,7 @@ func (p Program) createKey() *cobra.Command {
 	p.Settings(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&w.name, "name", "", "what the key is for, for people")
-	flags.StringVar(&w.client, "client", "", "the client that the key belongs to; keys of one client see the same transactions. Unless given, the key is a client by itself. The id of an older key gives the new key what the older one submitted")
+	flags.StringVar(&w.client, "client", "", "the client that the key belongs to: 1 to 64 of A-Z, a-z, 0-9 and ._:-, or the id of an older key, whose client it is then. Keys of one client see the same transactions. Unless given, the key is a client by itself: no later key sees what it submitted, unless it names this one's id")
 	flags.StringSliceVar(&w.scopes, "scope", nil, "what it is good for: "+scopes()+"; may be repeated")
 	flags.StringSliceVar(&w.senders, "sender", nil, "an address; only its transactions may be submitted and seen. May be repeated")
 	flags.IntVar(&w.perSecond, "rate", 0, "requests per second, instead of rate.key")
