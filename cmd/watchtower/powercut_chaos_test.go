@@ -78,7 +78,7 @@ func newPostgresOn(t *testing.T, disk *rig.Disk) *server.Postgres {
 }
 
 // inject has the flushes of those that write to the disk answered as [rig.Inject] says.
-func (b *box) inject(t *testing.T, what string) *rig.Injection {
+func (b *box) inject(t *testing.T, calls, what string) *rig.Injection {
 	t.Helper()
 	pids := []int{b.service.Pid()}
 	if b.db != nil {
@@ -89,7 +89,7 @@ func (b *box) inject(t *testing.T, what string) *rig.Injection {
 		pids, err = server.Tree(b.db.Pid())
 		check(t, err)
 	}
-	injection, err := rig.Inject(b.ctx, b.dir, what, pids...)
+	injection, err := rig.Inject(b.ctx, b.dir, calls, what, pids...)
 	check(t, err)
 	return injection
 }
@@ -186,7 +186,7 @@ func TestPowerCut(t *testing.T) {
 func TestPowerCutOfLyingDisk(t *testing.T) {
 	testenv.Programs(t, rig.TracePrograms()...)
 	boxes(t, diskBytes, func(t *testing.T, b *box) {
-		lie := b.inject(t, "retval=0")
+		lie := b.inject(t, rig.Flushes, "retval=0")
 		payments, _ := rig.Payments(9710, 200)
 		var failed error
 		acked := loadAnd(b.ctx, b.service, payments, 8, 50, func() {

@@ -22,13 +22,20 @@ type Injection struct {
 	cmd *exec.Cmd
 }
 
-// Inject traces processes and all that they make, and has each of their flushes to
-// the disk answered by what (strace(1), -e inject): "error=EIO:when=30+30" fails
+// Flushes are the calls that bring files to the disk. Postgres brings its log there by the
+// second (wal_sync_method), and tables and indexes by the first.
+const (
+	Flushes    = "fsync,fdatasync"
+	LogFlushes = "fdatasync"
+)
+
+// Inject traces processes and all that they make, and has each of their calls of some
+// kinds, such as [Flushes], answered by what (strace(1), -e inject): "error=EIO:when=30+30" fails
 // some, "retval=0" claims success and does nothing. It returns once every process
 // is under its hand, or has ended: those of a database server come and go.
-func Inject(ctx context.Context, folder, what string, pids ...int) (*Injection, error) {
+func Inject(ctx context.Context, folder, calls, what string, pids ...int) (*Injection, error) {
 	i := &Injection{log: filepath.Join(folder, fmt.Sprintf("strace-%d", time.Now().UnixNano()))}
-	args := []string{"-f", "-q", "-o", i.log, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:" + what}
+	args := []string{"-f", "-q", "-o", i.log, "-e", "trace=" + calls, "-e", "inject=" + calls + ":" + what}
 	for _, pid := range pids {
 		args = append(args, "-p", strconv.Itoa(pid))
 	}
