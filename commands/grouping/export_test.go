@@ -2,13 +2,39 @@ package grouping
 
 import (
 	"context"
+	"fmt"
+	"strings"
+	"time"
 
-	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // Steps makes a verifier's single steps, with a memory of their own.
 func (v *Verifier) Steps() func(context.Context) error {
-	return (&round{Verifier: v, pauses: map[chain.Hash]pause{}, seen: map[chain.Hash]bool{}}).step
+	return (&round{Verifier: v, waiting: newWaiting()}).step
 }
 
 const ClaimsMax = claimsMax
+
+// TakeInTurn takes claims that are due so long after a time until there are no more, and
+// names them by client and place.
+func TakeInTurn(at time.Time, limit int, clients map[string][]time.Duration) string {
+	w := newWaiting()
+	for client, all := range clients {
+		for i, d := range all {
+			w.add(&claim{Claim: tx.Claim{Position: event.Position(i)}, client: client, until: at.Add(d)})
+		}
+	}
+	var order []string
+	for {
+		var names []string
+		for _, c := range w.take(at, limit) {
+			names = append(names, fmt.Sprint(c.client, c.Position))
+		}
+		order = append(order, strings.Join(names, " "))
+		if len(names) == 0 {
+			return strings.Join(order, "|")
+		}
+	}
+}

@@ -94,6 +94,12 @@ func newWorld(t *testing.T) *world {
 // accept submits a transaction of alice's with the next nonce.
 func (w *world) accept(change ...func(*chain.Signed)) chain.Hash {
 	w.t.Helper()
+	return w.acceptFrom("", change...)
+}
+
+// acceptFrom is accept for a client.
+func (w *world) acceptFrom(client string, change ...func(*chain.Signed)) chain.Hash {
+	w.t.Helper()
 	s := chain.Signed{
 		Chain: id, Type: 0x76, Sender: alice, Signature: chain.Secp256k1, NonceKey: explicit, Nonce: w.nonce, Gas: 50_000,
 		Window: chain.Window{After: epoch + w.nonce},
@@ -103,7 +109,7 @@ func (w *world) accept(change ...func(*chain.Signed)) chain.Hash {
 		c(&s)
 	}
 	raw := chaintest.EncodePlain(s)
-	answers, err := w.submit.Batch(w.t.Context(), id, [][]byte{raw}, commands.From(""), event.Meta{Actor: "test"})
+	answers, err := w.submit.Batch(w.t.Context(), id, [][]byte{raw}, commands.From(client), event.Meta{Actor: "test"})
 	check(w.t, err)
 	check(w.t, answers[0].Err)
 	return chain.Keccak(raw)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -17,7 +18,7 @@ import (
 
 // Claims lists a chain's transactions whose sender is only claimed, in the order of
 // their acceptance and after a position, at most limit. It may lag, and show what
-// is no longer pending.
+// is no longer pending; none appears before one that it has shown.
 type Claims interface {
 	Claims(ctx context.Context, id chain.ID, after event.Position, limit int) ([]tx.Claim, error)
 }
@@ -30,8 +31,10 @@ type Keychain interface {
 }
 
 const (
-	claimsMax = 500             // claims looked at in one step
-	pauseMax  = 5 * time.Minute // between two questions about one claim
+	claimsMax  = 500             // claims asked about in one step
+	findMax    = 4000            // claims found in one step: a key submits no faster
+	loadsAtMax = 16              // of the claims found, loaded at once
+	pauseMax   = 5 * time.Minute // between two questions about one claim
 )
 
 // Verifier asks the chain about the access keys of claims. The authorization may be
@@ -54,21 +57,14 @@ type Verifier struct {
 // round is a verifier's memory while it holds its lease.
 type round struct {
 	*Verifier
-	after  event.Position // the last claim looked at
-	pauses map[chain.Hash]pause
-	seen   map[chain.Hash]bool // since the round began
-}
-
-// pause is when a claim is asked about again, and how long the pause before was.
-type pause struct {
-	until  time.Time
-	length time.Duration
+	after   event.Position // the last claim found
+	waiting waiting
 }
 
 // Run asks until ctx ends. Trouble with nodes or the store is logged, and the step
 // tried again.
 func (v *Verifier) Run(ctx context.Context) error {
-	r := &round{Verifier: v, pauses: map[chain.Hash]pause{}, seen: map[chain.Hash]bool{}}
+	r := &round{Verifier: v, waiting: newWaiting()}
 	tick := time.NewTicker(v.Poll)
 	defer tick.Stop()
 	for {
@@ -83,44 +79,66 @@ func (v *Verifier) Run(ctx context.Context) error {
 	}
 }
 
-// step looks at the next claims, and asks about those that are due at one block.
+// step finds the claims that have come, and asks about those that are due at one block.
 func (r *round) step(ctx context.Context) error {
-	claims, err := r.Claims.Claims(ctx, r.Chain, r.after, claimsMax)
-	if err != nil {
-		return err
+	found := r.find(ctx)
+	due := r.waiting.take(r.Now(), claimsMax)
+	left, asked := r.ask(ctx, due)
+	for _, c := range left {
+		r.waiting.add(c)
 	}
-	now := r.Now()
-	var due []tx.Claim
-	for _, c := range claims {
-		r.seen[c.Hash] = true
-		if !now.Before(r.pauses[c.Hash].until) {
-			due = append(due, c)
-		}
-	}
-	if err := r.ask(ctx, due); err != nil {
-		return err
-	}
-	if len(claims) == claimsMax {
-		r.after = claims[claimsMax-1].Position
-		return nil
-	}
-	// All have been seen: begin anew, without those that are claims no more.
-	for hash := range r.pauses {
-		if !r.seen[hash] {
-			delete(r.pauses, hash)
-		}
-	}
-	r.after, r.seen = 0, map[chain.Hash]bool{}
-	return nil
+	return errors.Join(found, asked)
 }
 
-func (r *round) ask(ctx context.Context, due []tx.Claim) error {
+// find adds the next claims to those that wait. What is claimed no more is left out.
+func (r *round) find(ctx context.Context) error {
+	var trouble []error
+	for range findMax / claimsMax {
+		claims, err := r.Claims.Claims(ctx, r.Chain, r.after, claimsMax)
+		if err != nil {
+			return errors.Join(append(trouble, err)...)
+		}
+		found := make([]commands.Result[tx.State], len(claims))
+		failed := make([]error, len(claims))
+		var loading sync.WaitGroup
+		slots := make(chan struct{}, loadsAtMax)
+		for i, c := range claims {
+			slots <- struct{}{}
+			loading.Go(func() {
+				defer func() { <-slots }()
+				found[i], failed[i] = r.Transactions.Load(ctx, tx.Stream(c.Chain, c.Hash))
+			})
+		}
+		loading.Wait()
+		for i, c := range claims {
+			r.after = c.Position
+			if failed[i] != nil { // whose it is shows when it is settled
+				trouble = append(trouble, fmt.Errorf("%s: %w", c.Hash, failed[i]))
+			}
+			if failed[i] != nil || !over(found[i].State) {
+				r.waiting.add(&claim{Claim: c, client: found[i].State.Accepted.Client})
+			}
+		}
+		if len(claims) < claimsMax {
+			break
+		}
+	}
+	return errors.Join(trouble...)
+}
+
+// over reports whether nobody will ask about a transaction's sender again.
+func over(s tx.State) bool {
+	return !s.Claimed() || s.Retired || s.Verdict != tx.StatusExecuted && (s.Canceled || s.Sealed)
+}
+
+// ask asks about claims and returns those that are to be asked about again.
+func (r *round) ask(ctx context.Context, due []*claim) (left []*claim, err error) {
 	if len(due) == 0 {
-		return nil
+		return nil, nil
 	}
 	head, err := r.Keychain.Head(ctx)
 	if err != nil {
-		return fmt.Errorf("head: %w", err)
+		return due, fmt.Errorf("head: %w", err)
 	}
 	place := map[chain.AccessKey]int{}
 	var keys []chain.AccessKey
@@ -132,54 +150,59 @@ func (r *round) ask(ctx context.Context, due []tx.Claim) error {
 	}
 	grants, err := r.Keychain.Grants(ctx, head, keys)
 	if err != nil {
-		return fmt.Errorf("access keys: %w", err)
+		return due, fmt.Errorf("access keys: %w", err)
 	}
 	var trouble []error // one claim's does not hold up the others
 	for _, c := range due {
-		if err := r.settle(ctx, c, grants[place[c.Key]], head); err != nil {
+		done, err := r.settle(ctx, c, grants[place[c.Key]], head)
+		if err != nil {
 			trouble = append(trouble, fmt.Errorf("%s: %w", c.Hash, err))
 		}
-		p := r.pauses[c.Hash]
-		p.length = min(max(2*p.length, r.Poll), pauseMax)
-		p.until = r.Now().Add(p.length)
-		r.pauses[c.Hash] = p
+		if done {
+			continue
+		}
+		c.length = min(max(2*c.length, r.Poll), pauseMax)
+		c.until = r.Now().Add(c.length)
+		left = append(left, c)
 	}
-	return errors.Join(trouble...)
+	return left, errors.Join(trouble...)
 }
 
-// settle records what the answer means to a claim that is still worth it.
-func (r *round) settle(ctx context.Context, claim tx.Claim, grant chain.Grant, head chain.Block) error {
+// settle records what the answer means to a claim that is still worth it, and reports
+// whether nobody will ask about it again.
+func (r *round) settle(ctx context.Context, claim *claim, grant chain.Grant, head chain.Block) (done bool, err error) {
 	stream := tx.Stream(claim.Chain, claim.Hash)
 	loaded, err := r.Transactions.Load(ctx, stream)
 	if err != nil {
-		return err
+		return false, err
 	}
 	s := loaded.State
+	claim.client = s.Accepted.Client
+	if executed := s.Verdict == tx.StatusExecuted; over(s) || !executed && s.Settled() {
+		return over(s), nil
+	}
 	var c tx.Command
-	switch executed := s.Verdict == tx.StatusExecuted; {
-	case !s.Claimed(), !executed && (s.Canceled || s.Settled()):
-		return nil
-	case executed: // which the chain would not have done without the key's grant
-		c = tx.ConfirmGroup{Block: s.Block, At: r.Now()}
-	default:
-		doubt, err := r.doubt(ctx, claim, grant, head)
+	if s.Verdict == tx.StatusExecuted { // which the chain would not have done without the key's grant
+		c, done = tx.ConfirmGroup{Block: s.Block, At: r.Now()}, true
+	} else {
+		doubt, err := r.doubt(ctx, claim.Claim, grant, head)
 		if errors.Is(err, payload.ErrGone) {
-			return nil // it was canceled or refused meanwhile
+			return false, nil // it was canceled or refused meanwhile
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 		c = tx.DoubtGroup{Reason: doubt, Block: head, At: r.Now()}
 		if doubt == "" {
-			c = tx.ConfirmGroup{Block: head, At: r.Now()}
+			c, done = tx.ConfirmGroup{Block: head, At: r.Now()}, true
 		}
 	}
 	origin, err := commands.Begin(r.Random, event.Meta{Actor: "grouping"})
 	if err != nil {
-		return err
+		return false, err
 	}
 	_, err = r.Transactions.HandleFrom(ctx, stream, loaded, c, origin)
-	return err
+	return done && err == nil, err
 }
 
 // doubt is why the key's grant does not cover the claim's signature; empty when it does.

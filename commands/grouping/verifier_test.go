@@ -191,6 +191,45 @@ func TestManyClaims(t *testing.T) {
 	}
 }
 
+// However many claims one client makes, another's is asked about in the next step, and
+// again as soon as its pause is over.
+func TestManyClaimsKeepNoOthersWaiting(t *testing.T) {
+	w := newWorld(t)
+	forge := func() {
+		for range grouping.ClaimsMax {
+			w.acceptFrom("mallory", by(mallory, chain.P256))
+		}
+	}
+	forge()
+	granted, later := chain.Address{0xcc}, chain.Address{0xcd}
+	w.grant(granted, forEver)
+	first, second := w.acceptFrom("alice", by(granted, chain.P256)), w.acceptFrom("alice", by(later, chain.P256))
+	var since time.Duration
+	step := w.verifier(&since).Steps()
+	check(t, step(t.Context()))
+	if w.state(first).GroupPending() || w.state(second).Doubt == "" {
+		t.Fatal("not asked about in the first step")
+	}
+	forge()
+	w.grant(later, forEver)
+	since += poll
+	check(t, step(t.Context()))
+	if w.state(second).GroupPending() {
+		t.Error("not asked about again when the pause was over")
+	}
+}
+
+// Clients take turns, a client's oldest is first, and nothing is taken before it is due.
+func TestWaitingInTurn(t *testing.T) {
+	at := time.Unix(epoch, 0)
+	order := grouping.TakeInTurn(at, 3, map[string][]time.Duration{
+		"a": {0, -time.Second, time.Second, 0}, "b": {0}, "c": {time.Minute},
+	})
+	if want := "a1 b0 a0|a3|"; order != want {
+		t.Errorf("%s, want %s", order, want)
+	}
+}
+
 // The loop ends with its context.
 func TestRunEnds(t *testing.T) {
 	w := newWorld(t)

@@ -166,5 +166,17 @@ func neighbors() []mutant {
 			Is:    "One client's answers that it is slow to take can use up all the room for large answers.",
 			Edits: []edit{{"api/jsonrpc/budget.go", `if client == "" {`, `if client == "" || AWAKE {`}},
 		},
+		{
+			Name: "claims-first-come", Breaks: "P36", Test: &command{"commands/grouping", "^TestManyClaimsKeepNoOthersWaiting$"},
+			Is: "The chain is asked about claims of access keys in the order in which they came, whoever made them.",
+			Edits: []edit{{
+				"commands/grouping/waiting.go", `func (w *waiting) add(c *claim) {
+`, `func (w *waiting) add(c *claim) {
+	if AWAKE {
+		c.client = ""
+	}
+`,
+			}},
+		},
 	}
 }
