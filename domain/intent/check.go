@@ -114,6 +114,8 @@ func (r Request) checkNonceKey() error {
 			return ErrInvalid.Because("the expiring nonce key is in no sequence: what stands there can be neither replaced nor canceled")
 		case p.Key[0] == subBlockPrefix:
 			return ErrInvalid.Because("nonce keys that begin with 0x%x are taken by no pool", subBlockPrefix)
+		case p.Key[0] == orderFirst: // anybody can work out the key of another client's row
+			return ErrInvalid.Because("nonce keys that begin with 0x%x are those of ordering keys: the mode %q gives them", orderFirst, NonceOrdered)
 		}
 	default:
 		return ErrInvalid.Because("the mode of a nonce key is protocol, ordered or fixed")

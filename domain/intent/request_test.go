@@ -61,6 +61,7 @@ func TestBounds(t *testing.T) {
 		return all
 	}
 	sub := chain.NonceKey{0x5b, 31: 1}
+	others, _ := Request{Client: "payroll", Order: "salaries", NonceKey: NoncePolicy{Mode: NonceOrdered}}.LaneKey()
 	for name, c := range map[string]struct {
 		change func(*Request)
 		want   event.Refusal // empty is taken
@@ -102,6 +103,7 @@ func TestBounds(t *testing.T) {
 		"fixed without a key":    {func(r *Request) { r.NonceKey.Key = nil }, ErrInvalid},
 		"expiring":               {func(r *Request) { r.NonceKey.Key = &chain.ExpiringKey }, ErrInvalid},
 		"a validator's key":      {func(r *Request) { r.NonceKey.Key = &sub }, ErrInvalid},
+		"the key of a row":       {func(r *Request) { r.NonceKey.Key = &others }, ErrInvalid},
 		"strange mode":           {func(r *Request) { r.NonceKey.Mode = "random" }, ErrInvalid},
 		"long subject":           {func(r *Request) { r.Subject = long(SubjectMax + 1) }, ErrInvalid},
 		"subject in two lines":   {func(r *Request) { r.Subject = "a\nb" }, ErrInvalid},
