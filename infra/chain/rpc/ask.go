@@ -122,9 +122,7 @@ func (p *Pool) outlive(ctx context.Context) (own context.Context, end func()) {
 
 // judge adds an exchange to the endpoint's health.
 func (p *Pool) judge(ctx context.Context, e *endpoint, took time.Duration, replies []reply, err error) {
-	if lost := (*Unreachable)(nil); errors.As(err, &lost) && lost.retryAfter > 0 {
-		e.meter.rest(p.config.Now(), lost.retryAfter)
-	}
+	e.heed(p.config.Now(), read, err)
 	if err != nil && ctx.Err() != nil {
 		return // the caller gave up: it says nothing about the endpoint
 	}
@@ -138,6 +136,13 @@ func (p *Pool) judge(ctx context.Context, e *endpoint, took time.Duration, repli
 		return
 	}
 	e.succeeded(took)
+}
+
+// heed leaves the endpoint alone for as long as it asked in answer to calls.
+func (e *endpoint) heed(now time.Time, use purpose, err error) {
+	if lost := (*Unreachable)(nil); errors.As(err, &lost) && lost.retryAfter > 0 {
+		e.meter.rest(now, use, lost.retryAfter)
+	}
 }
 
 // blame counts an error against an endpoint.

@@ -59,6 +59,7 @@ const (
 	broadcast purpose = iota
 	read
 	onBehalf // of a client: see Ask
+	purposes
 )
 
 // meter keeps one endpoint to its budget.
@@ -71,9 +72,9 @@ type meter struct {
 	mu     sync.Mutex
 	tokens float64 // calls that may be made at once; below zero, they are promised already
 	at     time.Time
-	day    int64 // since 1970, in UTC
-	spent  int   // of Daily, on that day
-	pause  time.Time
+	day    int64               // since 1970, in UTC
+	spent  int                 // of Daily, on that day
+	pauses [purposes]time.Time // until when each purpose is kept away
 }
 
 func newMeter(name string, b Budget, now time.Time) *meter {
@@ -107,8 +108,8 @@ func (m *meter) take(now time.Time, use purpose, n int, patience time.Duration) 
 	case onBehalf:
 		keep = reservedForUs
 	}
-	if now.Before(m.pause) {
-		return 0, m.refuse(n, fmt.Sprintf("it asked for a pause of another %s", m.pause.Sub(now).Round(time.Millisecond)))
+	if pause := m.pauses[use].Sub(now); pause > 0 {
+		return 0, m.refuse(n, fmt.Sprintf("it asked for a pause of another %s", pause.Round(time.Millisecond)))
 	}
 	if m.Daily > 0 && float64(m.spent+n) > (1-keep)*float64(m.Daily) {
 		return 0, m.refuse(n, fmt.Sprintf("%d of %d calls of the day are spent", m.spent, m.Daily))
@@ -155,21 +156,29 @@ func (m *meter) charge(now time.Time, n int) {
 	m.spent += n
 }
 
-// rest keeps calls away for as long as the node asked, within bounds.
-func (m *meter) rest(now time.Time, d time.Duration) {
+// rest keeps calls away for as long as the node asked, within bounds. What it says to our
+// own calls is for all; what it says to a client's is for clients' calls alone, or one who
+// asks for too much could keep everybody's broadcasts away.
+func (m *meter) rest(now time.Time, use purpose, d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if until := now.Add(min(max(d, pauseMin), pauseMax)); until.After(m.pause) {
-		m.pause = until
+	until := now.Add(min(max(d, pauseMin), pauseMax))
+	for of := range m.pauses {
+		if (purpose(of) == use || !use.ofClients()) && until.After(m.pauses[of]) {
+			m.pauses[of] = until
+		}
 	}
 }
+
+// ofClients reports whether a client decides what is asked.
+func (use purpose) ofClients() bool { return use == onBehalf }
 
 // room reports whether one broadcast could leave at once.
 func (m *meter) room(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	return len(m.slots) < cap(m.slots) && !now.Before(m.pause) &&
+	return len(m.slots) < cap(m.slots) && !now.Before(m.pauses[broadcast]) &&
 		(m.Rate == 0 || m.tokens >= 1) && (m.Daily == 0 || m.spent < m.Daily)
 }
 
@@ -179,7 +188,7 @@ func (m *meter) limited(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	return now.Before(m.pause) || m.Daily > 0 && float64(m.spent) >= (1-reserved)*float64(m.Daily)
+	return now.Before(m.pauses[read]) || m.Daily > 0 && float64(m.spent) >= (1-reserved)*float64(m.Daily)
 }
 
 // BudgetLeft is what may still be asked of an endpoint.
@@ -198,7 +207,7 @@ func (m *meter) left(now time.Time) BudgetLeft {
 	m.turn(now)
 	return BudgetLeft{
 		Budget: m.Budget, Now: round(max(m.tokens, 0)), Today: max(m.Daily-m.spent, 0), InFlight: len(m.slots),
-		Pause: max(m.pause.Sub(now), 0), Withheld: m.withheld.Load(),
+		Pause: max(m.pauses[read].Sub(now), 0), Withheld: m.withheld.Load(),
 	}
 }
 

@@ -111,9 +111,7 @@ func (p *Pool) forward(ctx context.Context, e *endpoint, timeout time.Duration, 
 		err = replies[0].err
 	}
 	p.config.Observe(Call{e.name, c.method, "client", outcomeOf(err), p.config.Now().Sub(began)})
-	if lost := (*Unreachable)(nil); errors.As(err, &lost) && lost.retryAfter > 0 {
-		e.meter.rest(p.config.Now(), lost.retryAfter)
-	}
+	e.heed(p.config.Now(), onBehalf, err)
 	if err != nil {
 		return nil, err
 	}

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
 
@@ -126,5 +128,51 @@ func TestAskIsBounded(t *testing.T) {
 	cancel()
 	if _, err := p.Ask(ctx, "eth_blockNumber", nil, 1<<10, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want canceled", err)
+	}
+}
+
+// A client that asks until the nodes want to be left alone keeps clients away, and nobody's
+// broadcasts or our own reads.
+func TestClientsPauseOnlyClients(t *testing.T) {
+	c := newChain(t, chaintest.Rules{})
+	clock := newTimer()
+	var urls []string
+	var asked atomic.Int64
+	for _, name := range []string{"a", "b"} {
+		g := &gateway{node: c.Node(name)}
+		g.misbehave("eth_getLogs", func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+			asked.Add(1)
+			w.Header().Set("Retry-After", "300")
+			w.WriteHeader(http.StatusTooManyRequests)
+		})
+		urls = append(urls, serve(t, g))
+	}
+	p := open(t, func(c *Config) { c.Now = clock.now }, urls...)
+	logs := func() error {
+		_, err := p.Ask(t.Context(), "eth_getLogs", json.RawMessage(`[{}]`), 1<<10, nil)
+		return err
+	}
+	if err := logs(); err == nil || asked.Load() != 2 {
+		t.Fatalf("%v after %d calls", err, asked.Load())
+	}
+	if err := logs(); !errors.As(err, new(*Spent)) || asked.Load() != 2 {
+		t.Errorf("in the pause: %v after %d calls", err, asked.Load())
+	}
+	raw, hash := plain(alice, key5, 0)
+	got := p.Send(t.Context(), raw, hash, 0)
+	if !slices.ContainsFunc(got, func(a tx.Answer) bool { return a.Class == tx.Taken || a.Class == tx.Known }) {
+		t.Errorf("broadcast: %+v", got)
+	}
+	if _, err := p.Reader().Head(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, s := range p.Status() {
+		if s.State != Healthy || s.Budget.Pause != 0 {
+			t.Errorf("%s: %s, paused for %s", s.Name, s.State, s.Budget.Pause)
+		}
+	}
+	clock.advance(pauseMax)
+	if err := logs(); errors.As(err, new(*Spent)) {
+		t.Errorf("after the pause: %v", err)
 	}
 }
