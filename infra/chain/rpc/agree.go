@@ -112,10 +112,10 @@ func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, c claim) (by []*endp
 	h.hold(need)
 	switch {
 	case h.carried(need):
-		p.accuse(h.differed, c.what)
+		p.outvote(h.differed, c)
 		return h.agreed, true, nil
 	case h.lost():
-		p.accuse([]*endpoint{e}, c.what)
+		p.outvote([]*endpoint{e}, c)
 		p.leave(e)
 		return nil, false, &outvoted{e.name, c.what}
 	}
@@ -123,7 +123,9 @@ func (p *Pool) borneOutBy(ctx context.Context, e *endpoint, c claim) (by []*endp
 	if mute == 0 && len(h.differed) == 0 {
 		return h.agreed, len(h.agreed) > 0 || missed == 0, nil // all who have a say agree, however few they are
 	}
-	p.differ(append(h.differed, e), c.what)
+	if c.about != ofTrials {
+		p.differ(append(h.differed, e), c.what)
+	}
 	p.leave(e)
 	return nil, false, &Unreachable{Endpoint: e.name, Err: fmt.Errorf("%s: %w (%d agree, %d differ, %d decline, %d have not said)",
 		c.what, errAlone, len(h.agreed), len(h.differed), h.declined, mute)}
@@ -171,6 +173,14 @@ func (p *Pool) differ(among []*endpoint, what string) {
 // differAgain is how long endpoints have to be of one mind before it is logged anew that
 // they are not.
 const differAgain = 10 * time.Minute
+
+// outvote accuses those who differ from the majority, save on trials: what a client has
+// called may look at what honest nodes have differently, such as the gas that is left.
+func (p *Pool) outvote(liars []*endpoint, c claim) {
+	if c.about != ofTrials {
+		p.accuse(liars, c.what)
+	}
+}
 
 func (p *Pool) accuse(liars []*endpoint, what string) {
 	for _, e := range liars {

@@ -12,15 +12,20 @@ import (
 // endpoint has shown that it serves our chain, and once more if it reconnected
 // meanwhile. It keeps to the endpoint's budget, keeps its health and tells Observe.
 func (p *Pool) ask(ctx context.Context, e *endpoint, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
-	if p.doubtful(e) {
+	return p.askFor(ctx, e, read, timeout, limit, calls...)
+}
+
+// askFor is ask for a purpose.
+func (p *Pool) askFor(ctx context.Context, e *endpoint, use purpose, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
+	if use == read && p.doubtful(e) {
 		return p.askAnew(ctx, e, timeout, limit, calls...)
 	}
-	leave, err := p.enter(ctx, e, read, timeout, len(calls))
+	leave, err := p.enter(ctx, e, use, timeout, len(calls))
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	return p.perform(ctx, e, timeout, limit, calls...)
+	return p.perform(ctx, e, use, timeout, limit, calls...)
 }
 
 // askAnew asks an endpoint that was ours, and may be another by now, who it is in the
@@ -34,7 +39,7 @@ func (p *Pool) askAnew(ctx context.Context, e *endpoint, timeout time.Duration, 
 	}
 	defer leave()
 	closes := e.closes.Load()
-	replies, err := p.exchange(ctx, e, timeout, limit, all...)
+	replies, err := p.exchange(ctx, e, read, timeout, limit, all...)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +87,8 @@ func (p *Pool) meter(ctx context.Context, e *endpoint, use purpose, patience tim
 }
 
 // perform makes calls that have entered.
-func (p *Pool) perform(ctx context.Context, e *endpoint, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
-	replies, err := p.exchange(ctx, e, timeout, limit, calls...)
+func (p *Pool) perform(ctx context.Context, e *endpoint, use purpose, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
+	replies, err := p.exchange(ctx, e, use, timeout, limit, calls...)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +100,7 @@ func (p *Pool) perform(ctx context.Context, e *endpoint, timeout time.Duration, 
 }
 
 // exchange makes calls, keeps the endpoint's health and tells Observe.
-func (p *Pool) exchange(ctx context.Context, e *endpoint, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
+func (p *Pool) exchange(ctx context.Context, e *endpoint, use purpose, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
 	began := p.config.Now()
 	own, cancel := context.WithTimeout(ctx, timeout)
 	replies, err := e.exchange(own, limit, calls...)
@@ -108,7 +113,7 @@ func (p *Pool) exchange(ctx context.Context, e *endpoint, timeout time.Duration,
 		}
 		p.observe(e, c.method, took, failed)
 	}
-	p.judge(ctx, e, took, replies, err)
+	p.judge(ctx, e, use, took, replies, err)
 	return replies, err
 }
 
@@ -120,11 +125,12 @@ func (p *Pool) outlive(ctx context.Context) (own context.Context, end func()) {
 	return own, func() { stop(); cancel() }
 }
 
-// judge adds an exchange to the endpoint's health.
-func (p *Pool) judge(ctx context.Context, e *endpoint, took time.Duration, replies []reply, err error) {
-	e.heed(p.config.Now(), read, err)
-	if err != nil && ctx.Err() != nil {
-		return // the caller gave up: it says nothing about the endpoint
+// judge adds an exchange to the endpoint's health, unless a client decided what was asked:
+// it can be made to take any time and to fail on every node.
+func (p *Pool) judge(ctx context.Context, e *endpoint, use purpose, took time.Duration, replies []reply, err error) {
+	e.heed(p.config.Now(), use, err)
+	if use.ofClients() || err != nil && ctx.Err() != nil {
+		return // nor does it say anything about the endpoint that the caller gave up
 	}
 	for i := 0; err == nil && i < len(replies); i++ {
 		if replies[i].err != nil && counts(replies[i].err) {

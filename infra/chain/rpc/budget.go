@@ -58,6 +58,7 @@ type purpose int
 const (
 	broadcast purpose = iota
 	read
+	trying   // what a client wants to be sent: see Reader.EstimateGas
 	onBehalf // of a client: see Ask
 	purposes
 )
@@ -103,7 +104,7 @@ func (m *meter) take(now time.Time, use purpose, n int, patience time.Duration) 
 	m.turn(now)
 	keep := 0.0
 	switch use {
-	case read:
+	case read, trying:
 		keep = reserved
 	case onBehalf:
 		keep = reservedForUs
@@ -171,7 +172,7 @@ func (m *meter) rest(now time.Time, use purpose, d time.Duration) {
 }
 
 // ofClients reports whether a client decides what is asked.
-func (use purpose) ofClients() bool { return use == onBehalf }
+func (use purpose) ofClients() bool { return use == onBehalf || use == trying }
 
 // room reports whether one broadcast could leave at once.
 func (m *meter) room(now time.Time) bool {

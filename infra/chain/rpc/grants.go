@@ -58,7 +58,7 @@ func (r *Reader) Grants(ctx context.Context, at chain.Block, keys []chain.Access
 }
 
 func (r *Reader) grantsAt(ctx context.Context, e *endpoint, at chain.Block, keys []chain.AccessKey) ([]chain.Grant, error) {
-	replies, err := r.stateAt(ctx, e, at, len(keys), func(i int, state any) call {
+	replies, err := r.stateAt(ctx, e, read, at, len(keys), func(i int, state any) call {
 		const padding = "000000000000000000000000"
 		input := getKey + padding + hex.EncodeToString(keys[i].Account[:]) + padding + hex.EncodeToString(keys[i].Key[:])
 		return call{"eth_call", []any{map[string]string{"to": accountKeychain, "data": input}, state}}

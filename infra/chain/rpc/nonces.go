@@ -53,7 +53,7 @@ func (r *Reader) noncesAt(ctx context.Context, e *endpoint, at chain.Block, sequ
 			counted = append(counted, i)
 		}
 	}
-	replies, err := r.stateAt(ctx, e, at, len(counted), func(n int, state any) call {
+	replies, err := r.stateAt(ctx, e, read, at, len(counted), func(n int, state any) call {
 		return nonceCall(sequences[counted[n]], state)
 	})
 	if err != nil {

@@ -42,7 +42,11 @@ func (p *Pool) Reader() *Reader { return &Reader{pool: p} }
 // to another: it may be the only one that cannot say, and no breaker trips for what
 // is a small part of its calls, nor for calls that their callers gave up.
 func (r *Reader) ask(ctx context.Context, e *endpoint, calls ...call) ([]reply, error) {
-	replies, err := r.pool.ask(ctx, e, r.pool.patience(e, calls), maxBlockReply, calls...)
+	return r.askFor(ctx, e, read, calls...)
+}
+
+func (r *Reader) askFor(ctx context.Context, e *endpoint, use purpose, calls ...call) ([]reply, error) {
+	replies, err := r.pool.askFor(ctx, e, use, r.pool.patience(e, calls), maxBlockReply, calls...)
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) || slices.ContainsFunc(replies, declined) {
 		r.pool.leave(e)
 	}

@@ -150,7 +150,7 @@ func (d *delivery) ask(waiting, sending context.Context, i int, e *endpoint) tx.
 	if !d.hand(i) {
 		return tx.Answer{Class: tx.Retry, Message: notAsked}
 	}
-	replies, err := p.perform(sending, e, p.config.SendTimeout, maxSmallReply, d.call)
+	replies, err := p.perform(sending, e, broadcast, p.config.SendTimeout, maxSmallReply, d.call)
 	if err == nil {
 		err = replies[0].err
 	}

@@ -16,7 +16,7 @@ const stateMost = maxBatch - 1
 // call, and returns the replies in order. The state is that of the block's hash
 // (EIP-1898). A node that cannot name a block by hash is asked by number, and whether
 // that number is still that block.
-func (r *Reader) stateAt(ctx context.Context, e *endpoint, at chain.Block, n int, question func(i int, state any) call) ([]reply, error) {
+func (r *Reader) stateAt(ctx context.Context, e *endpoint, use purpose, at chain.Block, n int, question func(i int, state any) call) ([]reply, error) {
 	all := make([]reply, 0, n)
 	for from := 0; from < n; from += stateMost {
 		ask := func(state any) (calls []call) {
@@ -25,9 +25,9 @@ func (r *Reader) stateAt(ctx context.Context, e *endpoint, at chain.Block, n int
 			}
 			return calls
 		}
-		replies, err := r.ask(ctx, e, ask(map[string]any{"blockHash": at.Hash})...)
+		replies, err := r.askFor(ctx, e, use, ask(map[string]any{"blockHash": at.Hash})...)
 		if namesNoHash(err) || slices.ContainsFunc(replies, func(r reply) bool { return namesNoHash(r.err) }) {
-			replies, err = r.stateByNumber(ctx, e, at, ask(quantity(at.Number)))
+			replies, err = r.stateByNumber(ctx, e, use, at, ask(quantity(at.Number)))
 		}
 		if err != nil {
 			return nil, err
@@ -43,8 +43,8 @@ func namesNoHash(err error) bool {
 	return ok && code == codeInvalidParams
 }
 
-func (r *Reader) stateByNumber(ctx context.Context, e *endpoint, at chain.Block, calls []call) ([]reply, error) {
-	replies, err := r.ask(ctx, e, append(calls, call{"eth_getBlockByNumber", []any{quantity(at.Number), false}})...)
+func (r *Reader) stateByNumber(ctx context.Context, e *endpoint, use purpose, at chain.Block, calls []call) ([]reply, error) {
+	replies, err := r.askFor(ctx, e, use, append(calls, call{"eth_getBlockByNumber", []any{quantity(at.Number), false}})...)
 	if err != nil {
 		return nil, err
 	}

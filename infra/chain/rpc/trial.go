@@ -23,7 +23,9 @@ const batchType = 0x76
 // other one says nothing about the transaction.
 //
 // One endpoint's word is not enough, where others are healthy: too little gas makes a
-// transaction fail that is paid for, and one that is said to fail is not sent.
+// transaction fail that is paid for, and one that is said to fail is not sent. However it
+// ends, it counts nothing for an endpoint's health: what is called is up to a client, who
+// could take endpoints out of rotation with calls that nodes are slow at or differ on.
 func (r *Reader) EstimateGas(ctx context.Context, sender chain.Address, tx chain.Unsigned) (uint64, error) {
 	tx.Gas = 0
 	return r.try(ctx, "eth_estimateGas", sender, tx)
@@ -86,7 +88,7 @@ func (r *Reader) try(ctx context.Context, method string, sender chain.Address, t
 }
 
 func (r *Reader) trialAt(ctx context.Context, e *endpoint, at chain.Block, method string, sender chain.Address, tx chain.Unsigned) (trial, error) {
-	replies, err := r.stateAt(ctx, e, at, 1, func(_ int, state any) call {
+	replies, err := r.stateAt(ctx, e, trying, at, 1, func(_ int, state any) call {
 		return call{method, []any{callObject(sender, tx), state}}
 	})
 	if err != nil {
@@ -103,7 +105,11 @@ func (r *Reader) trialAt(ctx context.Context, e *endpoint, at chain.Block, metho
 		err = contradiction("no gas")
 	}
 	if err != nil {
-		return trial{}, r.pool.dispute(e, fmt.Errorf("%s: %w", method, err))
+		err = fmt.Errorf("%s: %w", method, err)
+		if _, answered := nodeCode(err); !answered {
+			err = &Unreachable{Endpoint: e.name, Err: err}
+		}
+		return trial{}, err
 	}
 	return trial{gas: uint64(*gas)}, nil
 }

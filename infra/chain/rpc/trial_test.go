@@ -4,11 +4,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/holiman/uint256"
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // outOfFunds is Error("out of funds") as contracts encode it.
@@ -79,6 +81,57 @@ func TestTrialsOfOneLiar(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// What a client has called may take nodes too long, break them, or end differently on each of
+// them: all endpoints stay in rotation, and when one wants a pause, broadcasts have none.
+func TestTrialsCountForNothing(t *testing.T) {
+	answer := func(w http.ResponseWriter, body []byte, text string) {
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, idOf(body), text)
+	}
+	for name, instead := range map[string]func(place int, w http.ResponseWriter, body []byte){
+		"too slow": func(_ int, w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusGatewayTimeout) },
+		"cut":      func(int, http.ResponseWriter, []byte) { panic(http.ErrAbortHandler) },
+		"broken": func(_ int, w http.ResponseWriter, body []byte) {
+			answer(w, body, `"error":{"code":-32603,"message":"internal error"}`)
+		},
+		"no gas": func(_ int, w http.ResponseWriter, body []byte) { answer(w, body, `"result":"0x0"`) },
+		"differs": func(place int, w http.ResponseWriter, body []byte) {
+			if place == 2 {
+				answer(w, body, `"error":{"code":3,"message":"execution reverted"}`)
+				return
+			}
+			answer(w, body, `"result":"0x5208"`)
+		},
+		"all differ": func(place int, w http.ResponseWriter, body []byte) {
+			answer(w, body, fmt.Sprintf(`"result":"0x%d0000"`, 2*place+1))
+		},
+		"wants a pause": func(_ int, w http.ResponseWriter, _ []byte) {
+			w.Header().Set("Retry-After", "300")
+			w.WriteHeader(http.StatusTooManyRequests)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, gates, _, _ := stalls(t, 3, nil)
+			for place, g := range gates {
+				g.misbehave("eth_estimateGas", func(w http.ResponseWriter, _ *http.Request, body []byte) { instead(place, w, body) })
+			}
+			for range 8 {
+				_, _ = p.Reader().EstimateGas(t.Context(), alice, wanted(2, bob))
+			}
+			for _, s := range p.Status() {
+				if s.State != Healthy || s.Failures != 0 || s.Lies != 0 || s.Differences != 0 || s.Budget.Pause != 0 {
+					t.Errorf("%+v", s)
+				}
+			}
+			raw, hash := plain(alice, chain.NonceKey{30: 1}, 0)
+			for _, a := range p.SendAll(t.Context(), raw, hash) {
+				if a.Cause == tx.RateLimited {
+					t.Errorf("broadcast: %+v", a)
+				}
+			}
+		})
 	}
 }
 
