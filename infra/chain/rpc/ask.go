@@ -79,7 +79,7 @@ func (p *Pool) enter(ctx context.Context, e *endpoint, use purpose, patience tim
 
 // meter waits until the endpoint's budget lets it be asked n calls.
 func (p *Pool) meter(ctx context.Context, e *endpoint, use purpose, patience time.Duration, n int) (leave func(), err error) {
-	leave, err = e.meter.enter(ctx, p.config.Now(), use, n, patience)
+	leave, err = e.meter.enter(ctx, p.config.Now, use, n, patience)
 	if err != nil && ctx.Err() != nil {
 		return nil, &unverified{err} // the caller gave up before it was asked
 	}

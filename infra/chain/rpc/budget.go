@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -71,7 +70,9 @@ type meter struct {
 	withheld atomic.Uint64 // calls that were not made
 
 	mu     sync.Mutex
-	tokens float64 // calls that may be made at once; below zero, they are promised already
+	tokens float64 // calls that may be made at once; below zero, broadcasts are promised them
+	owed   float64 // calls made beyond the burst, which what is no broadcast pays off
+	line   []*waiter
 	at     time.Time
 	day    int64               // since 1970, in UTC
 	spent  int                 // of Daily, on that day
@@ -88,7 +89,11 @@ func dayOf(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
 // turn brings the meter up to now. Its lock is held.
 func (m *meter) turn(now time.Time) {
 	if past := now.Sub(m.at); past > 0 {
-		m.tokens = min(m.tokens+m.Rate*past.Seconds(), float64(m.Burst))
+		m.tokens += m.Rate * past.Seconds()
+		if pay := min(m.owed, m.tokens-float64(int(reserved*float64(m.Burst)))); pay > 0 {
+			m.tokens, m.owed = m.tokens-pay, m.owed-pay
+		}
+		m.tokens = min(m.tokens, float64(m.Burst))
 	}
 	m.at = now
 	if day := dayOf(now); day != m.day {
@@ -96,39 +101,64 @@ func (m *meter) turn(now time.Time) {
 	}
 }
 
-// take takes n calls from the budget and says how long to wait before they are
-// made; it takes nothing when that is more than patience.
+// take takes n calls from the budget and says how long to wait before they are made; it
+// takes nothing when that is more than patience. Broadcasts are promised what is still to
+// come. All else takes nothing as long as it has to wait, and then waits in line: else
+// broadcasts would wait for what was promised to it.
 func (m *meter) take(now time.Time, use purpose, n int, patience time.Duration) (wait time.Duration, err error) {
+	return m.takeFor(now, &waiter{use: use, n: n}, patience)
+}
+
+// takeFor is take for somebody who may be in line.
+func (m *meter) takeFor(now time.Time, w *waiter, patience time.Duration) (wait time.Duration, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	keep := 0.0
-	switch use {
-	case read, trying:
-		keep = reserved
-	case onBehalf:
-		keep = reservedForUs
+	keep := w.use.leaves()
+	if pause := m.pauses[w.use].Sub(now); pause > 0 {
+		return 0, m.refuse(w.n, fmt.Sprintf("it asked for a pause of another %s", pause.Round(time.Millisecond)))
 	}
-	if pause := m.pauses[use].Sub(now); pause > 0 {
-		return 0, m.refuse(n, fmt.Sprintf("it asked for a pause of another %s", pause.Round(time.Millisecond)))
-	}
-	if m.Daily > 0 && float64(m.spent+n) > (1-keep)*float64(m.Daily) {
-		return 0, m.refuse(n, fmt.Sprintf("%d of %d calls of the day are spent", m.spent, m.Daily))
+	if m.Daily > 0 && float64(m.spent+w.n) > (1-keep)*float64(m.Daily) {
+		return 0, m.refuse(w.n, fmt.Sprintf("%d of %d calls of the day are spent", m.spent, m.Daily))
 	}
 	if m.Rate > 0 {
 		// A batch larger than the burst waits for a full one and is paid off after.
-		want := min(float64(n), float64(m.Burst)) + float64(int(keep*float64(m.Burst)))
-		want = min(want, float64(m.Burst))
-		if short := want - m.tokens; short > 0 {
-			wait = time.Duration(short / m.Rate * float64(time.Second))
+		want := min(float64(w.n), float64(m.Burst)) + float64(int(keep*float64(m.Burst)))
+		short := min(want, float64(m.Burst)) - m.tokens
+		behind := false
+		if w.use != broadcast {
+			var ahead int
+			ahead, behind = m.ahead(w)
+			short += m.owed + float64(ahead)
 		}
-		if wait > patience {
-			return 0, m.refuse(n, fmt.Sprintf("%g calls per second are spent", m.Rate))
+		wait = max(0, time.Duration(short/m.Rate*float64(time.Second)))
+		if behind {
+			wait = max(wait, time.Duration(float64(time.Second)/m.Rate))
 		}
-		m.tokens -= float64(n)
+		switch {
+		case wait > patience:
+			return 0, m.refuse(w.n, fmt.Sprintf("%g calls per second are spent", m.Rate))
+		case wait > 0 && w.use != broadcast:
+			return wait, nil
+		}
+		m.tokens -= float64(w.n)
+		if w.use != broadcast && m.tokens < 0 {
+			m.owed, m.tokens = m.owed-m.tokens, 0
+		}
 	}
-	m.spent += n
+	m.spent += w.n
 	return wait, nil
+}
+
+// leaves is the share of the budget that is left for what goes before.
+func (use purpose) leaves() float64 {
+	switch use {
+	case read, trying:
+		return reserved
+	case onBehalf:
+		return reservedForUs
+	}
+	return 0
 }
 
 func (m *meter) refuse(n int, reason string) error {
@@ -144,6 +174,7 @@ func (m *meter) giveBack(n int) {
 		m.tokens = min(m.tokens+float64(n), float64(m.Burst))
 	}
 	m.spent = max(m.spent-n, 0)
+	m.call()
 }
 
 // charge takes n calls that are made in any case.
@@ -210,42 +241,4 @@ func (m *meter) left(now time.Time) BudgetLeft {
 		Budget: m.Budget, Now: round(max(m.tokens, 0)), Today: max(m.Daily-m.spent, 0), InFlight: len(m.slots),
 		Pause: max(m.pauses[read].Sub(now), 0), Withheld: m.withheld.Load(),
 	}
-}
-
-// enter waits until n calls may be made in one request: until there is budget and
-// a free slot, for patience at most. leave frees the slot. The error is *Spent, or
-// ctx's own.
-func (m *meter) enter(ctx context.Context, now time.Time, use purpose, n int, patience time.Duration) (leave func(), err error) {
-	wait, err := m.take(now, use, n, patience)
-	if err != nil {
-		return nil, err
-	}
-	leave = func() { <-m.slots }
-	select {
-	case m.slots <- struct{}{}:
-		if wait == 0 {
-			return leave, nil
-		}
-		<-m.slots // not held while waiting for the other
-	default:
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		m.giveBack(n)
-		return nil, ctx.Err()
-	}
-	timer.Reset(max(patience-wait, 0))
-	select {
-	case m.slots <- struct{}{}:
-		return leave, nil
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-timer.C:
-		err = m.refuse(n, fmt.Sprintf("%d requests are under way", cap(m.slots)))
-	}
-	m.giveBack(n)
-	return nil, err
 }
