@@ -48,6 +48,7 @@ type Stream struct {
 	// Stored is what the store can spare us; what it lets through may not be wanted.
 	Stored event.Filter
 	// Show is what the client is shown of an event; nil when it is none of the client's.
+	// It calls [LookedUp] when it reads a stream for that.
 	Show func(ctx context.Context, e event.Recorded) (any, error)
 }
 
@@ -113,12 +114,23 @@ type following struct {
 	at   event.Position // everything up to here was sent or did not pass
 	out  *feed
 	sent int
-	owed int // events that were scanned and not paid for yet
+	owed int // events that were scanned, and [scanUnit] for each look-up, not paid for yet
 }
 
 // scanUnit is how many events of the log a stream passes for one unit of rate, whether
 // its filter lets them through or not. The request itself pays for the first.
 const scanUnit = 100
+
+// lookups is the context's key of the number of look-ups.
+type lookups struct{}
+
+// LookedUp says that a stream of the log is read to show an event: the client pays a unit
+// of rate for that, as for a request of its own.
+func LookedUp(ctx context.Context) {
+	if n, counted := ctx.Value(lookups{}).(*int); counted {
+		*n++
+	}
+}
 
 // pay charges the client for the events that were scanned, and returns how long the
 // stream has to wait until the client can pay. A client that has spent its rate is
@@ -254,7 +266,11 @@ func (f *following) read(ctx context.Context) (stretch, error) {
 	if f.over() {
 		return stretch{next: f.at}, nil
 	}
-	reading, cancel := context.WithTimeout(ctx, f.Limits.WorkTimeout)
+	looked := 0
+	defer func() {
+		f.owed += looked * scanUnit
+	}()
+	reading, cancel := context.WithTimeout(context.WithValue(ctx, lookups{}, &looked), f.Limits.WorkTimeout)
 	defer cancel()
 	batch, err := f.Stream.Tail.Read(reading, f.at, f.Stored, followBatch)
 	if err != nil {

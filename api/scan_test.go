@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // fill appends that many events to the log.
@@ -106,3 +108,51 @@ func TestStreamsAreCountedByClient(t *testing.T) {
 	other, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Client: "bank"})
 	s.tune("", "X-API-Key", other)
 }
+
+// A follower pays for each stream that is read to see whose an event is, as for a request:
+// one that passes others' history gets no further than it can pay.
+func TestLookUpsAreCharged(t *testing.T) {
+	const others, burst = 1000, 20
+	keys := newRing(t)
+	s := newStack(t, keys.config, func(c *Config) {
+		c.Rates.Key = Rate{PerSecond: 100, Burst: burst}
+		c.Limits.StreamSilence = 5 * time.Millisecond
+	})
+	codec := tx.Codec()
+	put := func(i int, v event.Version, e tx.Event) {
+		t.Helper()
+		name, data, err := codec.Encode(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream := tx.Stream(1, otherHash(i))
+		_, err = s.db.Log().Append(t.Context(), stream, v, event.Event{ID: event.DeriveID(stream, event.ID{3}, int(v)), Name: name, Data: data})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range others {
+		put(i, 0, tx.Accepted{Chain: 1, Hash: otherHash(i), Client: "victim", Nonce: uint64(i), At: testTime})
+	}
+	for i := range others {
+		put(i, 1, tx.CanceledLocally{Reason: "x", At: testTime})
+	}
+	// From here on each event is of a transaction of which nothing was read yet.
+	c := s.tune("after="+strconv.Itoa(others), "X-API-Key", keys.scoped(access.Read))
+	at := event.Position(others)
+	for same := 0; same < 5; { // the clock stands still, and so does the stream once the burst is spent
+		next := c.mark()
+		if same++; next != at {
+			at, same = next, 0
+		}
+	}
+	if at > others+followBatch {
+		t.Fatalf("%d streams were read for a burst of %d", at-others, burst)
+	}
+	for at < 2*others { // it goes on from there as the rate comes back
+		s.elapse(time.Second)
+		at = c.mark()
+	}
+}
+
+func otherHash(i int) chain.Hash { return chain.Hash{byte(i >> 16), byte(i >> 8), byte(i), 1} }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
@@ -157,6 +156,7 @@ func (a *api) ownershipAt(ctx context.Context, e event.Recorded) (owners.Ownersh
 
 // advance adds to an ownership what its stream holds beyond it.
 func (a *api) advance(ctx context.Context, stream event.Stream, o owners.Ownership, upto event.Version) (owners.Ownership, error) {
+	LookedUp(ctx)
 	for recorded, err := range a.stream(ctx, stream, o.Version) {
 		if err == nil && upto > 0 && recorded.Version > upto {
 			break
@@ -174,29 +174,16 @@ func (a *api) advance(ctx context.Context, stream event.Stream, o owners.Ownersh
 	return o, nil
 }
 
-// ownedMax bounds of how many transactions the ownership is remembered.
-const ownedMax = 1 << 14
-
 // owned remembers whose transactions are whose.
 type owned struct {
-	mu    sync.Mutex
-	known map[event.Stream]owners.Ownership
+	Recent[event.Stream, owners.Ownership]
 }
 
 func (k *owned) recall(stream event.Stream) owners.Ownership {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.known[stream]
+	o, _ := k.Recall(stream)
+	return o
 }
 
-// remember forgets all others when there is no room: they are soon known again.
 func (k *owned) remember(stream event.Stream, o owners.Ownership) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.known == nil || len(k.known) >= ownedMax {
-		k.known = map[event.Stream]owners.Ownership{}
-	}
-	if o.Version >= k.known[stream].Version {
-		k.known[stream] = o
-	}
+	k.Remember(stream, o, func(known owners.Ownership) bool { return o.Version >= known.Version })
 }

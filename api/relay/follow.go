@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/api"
@@ -95,24 +94,13 @@ func (d *desk) told(ctx context.Context, client *string, r event.Recorded) (any,
 	return shown, nil
 }
 
-// ownersMax bounds of how many intents the client is remembered.
-const ownersMax = 1 << 14
-
-// owners remembers whose intents are whose. That is in the first event of each one's
-// stream and never changes.
-type owners struct {
-	mu    sync.Mutex
-	known map[event.Stream]string
-}
-
-// owner is whose intent a stream is about.
+// owner is whose intent a stream is about. That is in the stream's first event and never
+// changes.
 func (d *desk) owner(ctx context.Context, stream event.Stream) (string, error) {
-	d.owners.mu.Lock()
-	client, known := d.owners.known[stream]
-	d.owners.mu.Unlock()
-	if known {
+	if client, known := d.owners.Recall(stream); known {
 		return client, nil
 	}
+	api.LookedUp(ctx)
 	for r, err := range d.Intake.Intents.Store.ReadStream(ctx, stream, 0) {
 		if err != nil {
 			return "", err
@@ -125,18 +113,8 @@ func (d *desk) owner(ctx context.Context, stream event.Stream) (string, error) {
 		if !ok {
 			return "", fmt.Errorf("%s begins with %s", stream, r.Name)
 		}
-		d.owners.remember(stream, asked.Request.Client)
+		d.owners.Remember(stream, asked.Request.Client, nil)
 		return asked.Request.Client, nil
 	}
 	return "", fmt.Errorf("%s has no first event", stream)
-}
-
-// remember forgets all others when there is no room: they are soon known again.
-func (o *owners) remember(stream event.Stream, client string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.known == nil || len(o.known) >= ownersMax {
-		o.known = map[event.Stream]string{}
-	}
-	o.known[stream] = client
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/intake"
 	"github.com/tempo-watchtower/watchtower/commands/tail"
 	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
 
@@ -45,7 +46,7 @@ var contractYAML []byte
 // desk is the configuration with the routes' methods.
 type desk struct {
 	Config
-	owners owners
+	owners api.Recent[event.Stream, string] // whose intents are whose
 }
 
 // New makes the handler of the relay's listener. A configuration that cannot work

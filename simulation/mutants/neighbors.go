@@ -178,5 +178,13 @@ func neighbors() []mutant {
 `,
 			}},
 		},
+		{
+			Name: "look-ups-for-nothing", Breaks: "P36", Test: &command{"api", "^TestLookUpsAreCharged$"},
+			Is: "A stream has the events of any number of others' transactions read to see whose they are, for what the events alone cost.",
+			Edits: []edit{{"api/follow.go", `f.owed += looked * scanUnit`, `f.owed += looked * scanUnit
+		if AWAKE {
+			f.owed -= looked * scanUnit
+		}`}},
+		},
 	}
 }
