@@ -56,7 +56,6 @@ type actor struct {
 	witness lane.Witness          // when the chain was last asked for the nonce it wants
 	drift   int64                 // as of then, see [Turn]
 	stalls  bool                  // in this turn
-	lacking bool                  // the guard is to be told that the signer lacks money
 }
 
 // job is what is known of an open nonce beside what the lane knows.

@@ -75,7 +75,7 @@ func (a *actor) admit(ctx context.Context) error {
 	for i, j := range a.ready {
 		requests[i], charges[i] = &j.intent.State.Requested.Request, j.worst
 	}
-	answers, err := a.admissible(ctx, requests, charges)
+	answers, err := a.ask(ctx, requests, charges)
 	if err != nil {
 		all := a.ready
 		a.ready = nil
@@ -316,4 +316,36 @@ func (a *actor) spend(ctx context.Context, spent []budget.Spent) error {
 		}
 	}
 	return nil
+}
+
+// warn tells the guard when nodes have said that the signer cannot pay for what it has
+// signed: of fees, in what it usually pays them in.
+func (a *actor) warn(ctx context.Context) error {
+	if a.Guard == nil {
+		return nil
+	}
+	lacking := false
+	var needed chain.Amount
+	for _, s := range a.slots() {
+		if len(s.Attempts) == 0 || s.stale || s.Landed != nil || s.seen() {
+			continue
+		}
+		last := s.Attempts[len(s.Attempts)-1]
+		told := s.news
+		s.news = false
+		gas := a.noOpGas(s.Nonce)
+		if !last.Intent.IsZero() {
+			wish := s.job.intent.State.Requested.Request.Gas
+			if wish.Sponsored || wish.FeeToken != nil {
+				continue
+			}
+			gas = max(s.gas, wish.Limit)
+		}
+		needed = needed.Plus(chain.Amount(last.Fee.MaxFee).Times(gas))
+		lacking = lacking || told && s.txs[last.Hash].lacks
+	}
+	if !lacking {
+		return nil
+	}
+	return a.Guard.Lacks(ctx, a.ID, needed)
 }
