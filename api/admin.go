@@ -59,7 +59,7 @@ func withoutBrowsers(e endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		site := r.Header.Get("Sec-Fetch-Site")
 		if r.Header["Origin"] != nil || site != "" && site != "none" {
-			return ErrForbidden.Because("this is not for pages")
+			return ErrForbidden.Because("the operators' routes answer programs alone: no page is let in, whatever api.origins says")
 		}
 		return e(w, r)
 	}

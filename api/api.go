@@ -135,9 +135,12 @@ type api struct {
 	Config
 	more    []kind // of a [Front]
 	limiter *limiter
-	follows chan struct{} // a place for each stream of events
-	owned   owned
-	groups  event.Codec[group.Event]
+	refused seldom // clients, by quotas
+	// internal: the listener is not for clients.
+	internal bool
+	follows  chan struct{} // a place for each stream of events
+	owned    owned
+	groups   event.Codec[group.Event]
 	// streaming and waiting are the clients' shares of what rests.
 	streaming, waiting rests
 	// published makes the contract's forms, once.
@@ -202,6 +205,7 @@ func New(c Config) http.Handler {
 // answers GET /metrics. Of the configuration it does not need what delivers.
 func Internal(c Config, exposition http.Handler) http.Handler {
 	a := newAPI(c)
+	a.internal = true
 	metrics := func(w http.ResponseWriter, r *http.Request) error {
 		exposition.ServeHTTP(w, r)
 		return nil

@@ -8,13 +8,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// tagOf is the entity tag of a transaction as it is recorded: its stream's version,
-// with the time of the last event, so that a store restored from a backup does not
-// give one tag to two histories. It is weak (RFC 9110, section 8.8.1), because what
+// tagOf is the entity tag of a transaction as it is recorded: its version as the viewer
+// is told it, with the time of the last event, so that a store restored from a backup does
+// not give one tag to two histories. It is weak (RFC 9110, section 8.8.1), because what
 // the due queue counts between two events (attempts, note, nextActionAt and the
 // like) is shown too and does not change it.
-func tagOf(row transactions.Row) string {
-	return fmt.Sprintf(`W/"%d-%x"`, row.Version, row.UpdatedAt.UnixMicro())
+func tagOf(v viewer, row transactions.Row) string {
+	return fmt.Sprintf(`W/"%d-%x"`, v.version(row), row.UpdatedAt.UnixMicro())
 }
 
 // unchanged reports whether a client has what a tag stands for. The comparison is

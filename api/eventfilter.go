@@ -163,11 +163,13 @@ func (v viewer) did(m event.Meta) bool {
 
 // told returns an event as the viewer is shown it: without the names, keys and request
 // ids of other clients that own the transaction too. It is not told at all when it says
-// only that another client submitted the transaction.
+// only that another client submitted the transaction, nor counted in the versions of
+// those that are.
 func (a *api) told(v viewer, whose owners.Ownership, e event.Recorded) (event.Recorded, bool, error) {
 	if v.audits() {
 		return e, true, nil
 	}
+	e.Version -= whose.Others(e.Version, v.is)
 	_, keyed := access.ActorKey(e.Meta.Actor)
 	others := (keyed || e.Meta.Actor == keylessActor) && !v.did(e.Meta)
 	if clients := whose.Clients(); others || len(clients) > 0 && !v.is(clients[0]) {

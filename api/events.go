@@ -57,7 +57,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out := trail{ChainID: id, TxHash: hash, Events: []recordedEvent{}}
-	for recorded, err := range a.stream(ctx, tx.Stream(id, hash), after) {
+	for recorded, err := range a.stream(ctx, tx.Stream(id, hash), v.recorded(whose, after)) {
 		if err != nil {
 			return fmt.Errorf("read events: %w", err)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/access"
@@ -114,9 +116,49 @@ func (a *api) ended(r *http.Request, on *exchange, w *answer, took time.Duration
 // note adds a fact to the request's line in the log.
 func (on *exchange) note(facts ...slog.Attr) { on.facts = append(on.facts, facts...) }
 
+// overQuota tells operators which client a quota has refused, and no more than once a minute
+// of each.
+func (on *exchange) overQuota(err error) {
+	if !errors.Is(err, access.ErrQuotaExceeded) {
+		return
+	}
+	client := ""
+	if on.key != nil {
+		client = on.key.Owner()
+	}
+	if on.api.refused.now(client, on.api.Now()) {
+		on.api.Log.Warn("a quota refuses a client", "client", client, "request", on.id, "err", err)
+	}
+}
+
+// seldom says of each name whether it is to be told of again. The zero value is ready.
+type seldom struct {
+	mu   sync.Mutex
+	told map[string]time.Time
+}
+
+const (
+	seldomEvery = time.Minute
+	seldomNames = 1 << 10 // beyond that all are forgotten
+)
+
+func (s *seldom) now(name string, at time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last, known := s.told[name]; known && at.Sub(last).Abs() < seldomEvery {
+		return false
+	}
+	if s.told == nil || len(s.told) >= seldomNames {
+		s.told = map[string]time.Time{}
+	}
+	s.told[name] = at
+	return true
+}
+
 // fail shows the problem that an error comes to.
 func (on *exchange) fail(w http.ResponseWriter, err error) {
 	on.err = err
+	on.overQuota(err)
 	p := on.api.problem(err)
 	p.RequestID = on.id
 	header := w.Header()

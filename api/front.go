@@ -109,6 +109,10 @@ func (r Request) ReadBody() ([]byte, error) { return r.on.api.readBody(r.w, r.Re
 // Charge charges the request as n in all, before work is done for them.
 func (r Request) Charge(n int) error { return r.on.api.chargeUpTo(r.w, r.on, n) }
 
+// ChargeUpToBurst charges as [Request.Charge] does, but never more than the client's burst: no
+// rate forbids for ever what concerns many at once.
+func (r Request) ChargeUpToBurst(n int) error { return r.Charge(min(n, r.on.payer.rate.Burst)) }
+
 // Work bounds what is done for the request once it has been read.
 func (r Request) Work() (context.Context, context.CancelFunc) { return r.on.api.work(r.Request) }
 
@@ -128,6 +132,7 @@ func (r Request) Stream(s Stream) error { return r.on.api.streamed(r.w, r.Reques
 
 // Problem is what an error comes to.
 func (r Request) Problem(err error) Problem {
+	r.on.overQuota(err)
 	p := r.on.api.problem(err)
 	p.RequestID = r.on.id
 	return p

@@ -183,7 +183,7 @@ func (a *api) group(w http.ResponseWriter, r *http.Request) error {
 		shown.NextCursor = cursorOf(a.CursorKey, bound, last.Nonce, uint64(last.Position))
 		linkNext(w, path, next, limit, shown.NextCursor)
 	}
-	if shown.Members, err = a.members(ctx, g.Chain, members); err != nil {
+	if shown.Members, err = a.members(ctx, v, g.Chain, members); err != nil {
 		return err
 	}
 	if shown.CancelPlan, err = a.cancelPlan(ctx, v, g); err != nil {
@@ -232,7 +232,7 @@ func (a *api) findGroup(ctx context.Context, v viewer, id chain.ID, sender chain
 }
 
 // members shows transactions, each with what the due queue says of it now.
-func (a *api) members(ctx context.Context, id chain.ID, members []groups.Member) ([]groupMember, error) {
+func (a *api) members(ctx context.Context, v viewer, id chain.ID, members []groups.Member) ([]groupMember, error) {
 	hashes := make([]chain.Hash, len(members))
 	for i, m := range members {
 		hashes[i] = m.Hash
@@ -241,7 +241,7 @@ func (a *api) members(ctx context.Context, id chain.ID, members []groups.Member)
 	if err != nil {
 		return nil, err
 	}
-	described, err := a.describe(ctx, rows)
+	described, err := a.describe(ctx, v, rows)
 	if err != nil {
 		return nil, err
 	}

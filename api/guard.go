@@ -10,7 +10,10 @@ import (
 // says that requests need no key. Where they need one, the key is the proof: no browser
 // adds it by itself, and a proxy in front may have any name.
 func (a *api) guarded(keyless func() bool, next http.Handler) http.Handler {
-	guard := webguard.Guard{Hosts: a.Hosts, Origins: a.Origins} // among these [AnyOrigin] equals no origin
+	guard := webguard.Guard{Hosts: a.Hosts, HostsSetting: "api.hosts", Origins: a.Origins} // among these [AnyOrigin] equals no origin
+	if !a.internal {
+		guard.OriginsSetting = "api.origins"
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if keyless() && r.RequestURI != "*" { // where nothing is
 			if err := guard.Check(r); err != nil {

@@ -62,7 +62,7 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := page{HasMore: len(rows) > limit}
 	rows = rows[:min(len(rows), limit)]
-	if out.Transactions, err = a.describe(ctx, rows); err != nil {
+	if out.Transactions, err = a.describe(ctx, v, rows); err != nil {
 		return err
 	}
 	if out.HasMore {

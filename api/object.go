@@ -136,8 +136,8 @@ type call struct {
 	Input string         `json:"input"`        // hex
 }
 
-// shownOf shows what is recorded.
-func shownOf(row transactions.Row) *transaction {
+// shownOf shows a viewer what is recorded.
+func shownOf(v viewer, row transactions.Row) *transaction {
 	s, t := row.State, row.State.Accepted
 	shown := &transaction{
 		ChainID: t.Chain, TxHash: t.Hash, Type: t.Type, Sender: t.Sender, Signature: t.Signature,
@@ -146,7 +146,7 @@ func shownOf(row transactions.Row) *transaction {
 		Status: s.Status, Finalized: s.Sealed, Canceled: s.Canceled, Violated: s.Violated, Erased: s.Erased,
 		Attempts: s.Attempt, AttemptsSummary: []outcome{},
 		LastBroadcastAt: unix(row.LastBroadcastAt), LastError: row.LastError,
-		AcceptedAt: unix(row.AcceptedAt), UpdatedAt: unix(row.UpdatedAt), Version: uint64(row.Version),
+		AcceptedAt: unix(row.AcceptedAt), UpdatedAt: unix(row.UpdatedAt), Version: uint64(v.version(row)),
 	}
 	if s.GroupPending() {
 		shown.GroupPending = &groupPending{cmp.Or(s.Doubt, notAskedYet), unix(row.AcceptedAt)}

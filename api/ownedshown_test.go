@@ -11,6 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/group"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/projections/owners"
+	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
 // as sends a request as one of the askers.
@@ -192,5 +194,76 @@ func TestClaimedIsNotTheSenders(t *testing.T) {
 	s.handle(s.forged, tx.ConfirmGroup{Block: chain.Block{Number: 5, Hash: chain.Hash{5}}, At: testTime})
 	if res := s.as("a key bound to the sender", http.MethodGet, target, nil); res.status != 200 {
 		t.Errorf("confirmed: %v", res)
+	}
+}
+
+// That another client submits the same bytes changes nothing that the first one is shown,
+// not even how many events there are: versions, tags and times are as they were.
+func TestAnotherSubmissionShowsNothing(t *testing.T) {
+	s := newShared(t)
+	target := "/v1/transactions/" + s.ann.String()
+	read := func(name, path string) response {
+		t.Helper()
+		res := s.as(name, http.MethodGet, path, nil, "Accept", "application/x-ndjson")
+		if res.status != http.StatusOK {
+			t.Fatalf("%s: %v", name, res)
+		}
+		return res
+	}
+	versions := func(name, path string) (all []uint64) {
+		t.Helper()
+		var in struct {
+			Events []struct{ Version uint64 }
+		}
+		unmarshal(t, read(name, path).body, &in)
+		for _, e := range in.Events {
+			all = append(all, e.Version)
+		}
+		return all
+	}
+	follow := "/v1/events?after=0&until=head&hash=" + s.ann.String()
+	before := []response{read("ann", target), read("ann", target+"/events"), read("ann", follow), read("ann", "/v1/transactions")}
+	s.as("bob", http.MethodPost, "/v1/transactions", submissionOf(testChain, s.raw), "X-Request-Id", "bobs-request")
+	if state := s.stateOf(s.ann); len(state.Resubmitters) != 1 {
+		t.Fatal("it was not submitted again")
+	}
+	look := newAPI(s.config)
+	if err := look.reached(t.Context(), look.checkpoint(transactions.Name), look.checkpoint(owners.Name)); err != nil {
+		t.Fatal(err)
+	}
+	for i, path := range []string{target, target + "/events", follow, "/v1/transactions"} {
+		after := read("ann", path)
+		if d := cmp.Diff(string(before[i].body), string(after.body)); path != follow && d != "" {
+			t.Errorf("%s (-before +after):\n%s", path, d)
+		}
+		if tag := after.header.Get("ETag"); tag != before[i].header.Get("ETag") {
+			t.Errorf("%s: the tag was %q and is %q", path, before[i].header.Get("ETag"), tag)
+		}
+	}
+	s.broadcast(s.ann)
+	for _, c := range []struct {
+		name, path string
+		want       []uint64
+	}{
+		{"ann", "/events", []uint64{1, 2}},
+		{"ann's newer key", "/events?after=1", []uint64{2}},
+		{"ann", "/events?after=2", nil},
+		{"a key bound to the sender", "/events", []uint64{1, 2}},
+		{"bob", "/events", []uint64{1, 2, 3}},
+		{"bob", "/events?after=1", []uint64{2, 3}},
+		{"an auditor", "/events?after=1", []uint64{2, 3}},
+	} {
+		if d := cmp.Diff(c.want, versions(c.name, target+c.path)); d != "" {
+			t.Errorf("%s, %s (-want +got):\n%s", c.name, c.path, d)
+		}
+	}
+	for name, want := range map[string]uint64{"ann": 2, "bob": 3, "an auditor": 3} {
+		var shown struct{ Version uint64 }
+		if unmarshal(t, read(name, target).body, &shown); shown.Version != want {
+			t.Errorf("%s is shown version %d, want %d", name, shown.Version, want)
+		}
+	}
+	if said := string(read("ann", follow).body); !strings.Contains(said, `"version":2,`) || strings.Contains(said, `"version":3,`) {
+		t.Errorf("ann is told %s", said)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"sync"
 
+	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/access"
 )
 
@@ -53,7 +54,7 @@ func (a *api) openStream(on *exchange) (leave func(), err error) {
 	quota := cmp.Or(a.Limits.ClientStreams, ClientStreams)
 	left, open, ok := a.streaming.take(on.holder(), quota)
 	if !ok {
-		return left, access.ErrQuotaExceeded.Because("the client has %d streams of events open at this process, quota.streams allows %d", open, quota)
+		return left, access.ErrQuotaExceeded.Because("the client has %s of events open at this process, quota.streams allows %d", commands.Counted(open, "stream"), quota)
 	}
 	report := func() {
 		if a.QuotaUsed != nil {

@@ -2,9 +2,11 @@ package api
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -89,7 +91,9 @@ func TestFilterThatMatchesNothingIsCharged(t *testing.T) {
 // has its own.
 func TestStreamsAreCountedByClient(t *testing.T) {
 	keys := newRing(t)
+	var log syncedLog
 	s := newStack(t, keys.config, func(c *Config) {
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
 		c.Limits.ClientStreams, c.Limits.Streams = 10, 100
 		c.Rates.Key = Rate{} // a client without a rate has the quota too
 	})
@@ -104,6 +108,9 @@ func TestStreamsAreCountedByClient(t *testing.T) {
 	p := wantProblem(t, "the eleventh", s.do(http.MethodGet, "/v1/events", nil, "X-API-Key", token), http.StatusTooManyRequests, access.ErrQuotaExceeded)
 	if !strings.Contains(p.Detail, "10 streams") || !strings.Contains(p.Detail, "quota.streams") {
 		t.Errorf("the refusal says %q", p.Detail)
+	}
+	if told := strings.Count(log.text(), `"a quota refuses a client" client=shop`); told != 1 {
+		t.Errorf("of two refusals within a minute the log tells %d, with the client:\n%s", told, log.text())
 	}
 	other, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Client: "bank"})
 	s.tune("", "X-API-Key", other)
@@ -156,3 +163,21 @@ func TestLookUpsAreCharged(t *testing.T) {
 }
 
 func otherHash(i int) chain.Hash { return chain.Hash{byte(i >> 16), byte(i >> 8), byte(i), 1} }
+
+// syncedLog keeps what is logged.
+type syncedLog struct {
+	mu   sync.Mutex
+	kept strings.Builder
+}
+
+func (l *syncedLog) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kept.Write(line)
+}
+
+func (l *syncedLog) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kept.String()
+}

@@ -34,7 +34,7 @@ func (a *api) stale(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	described, err := a.describe(ctx, []transactions.Row{row})
+	described, err := a.describe(ctx, a.viewer(exchangeOf(r)), []transactions.Row{row})
 	if err != nil {
 		return err
 	}

@@ -128,6 +128,7 @@ func (a *api) answerSubmission(w http.ResponseWriter, on *exchange, all []comman
 			out.Results[i] = takenOf(s, waits[i])
 			continue
 		}
+		on.overQuota(s.Err)
 		p := a.problem(s.Err)
 		p.RequestID = on.id
 		out.Results[i] = refused{Problem: p}

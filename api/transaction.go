@@ -44,13 +44,14 @@ func (a *api) transaction(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	tag := tagOf(row)
+	v := a.viewer(exchangeOf(r))
+	tag := tagOf(v, row)
 	if wanted == nil && unchanged(r, tag) {
 		tagged(w, tag)
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	described, err := a.describe(ctx, []transactions.Row{row})
+	described, err := a.describe(ctx, v, []transactions.Row{row})
 	if err != nil {
 		return err
 	}
@@ -132,8 +133,8 @@ func (a *api) stream(ctx context.Context, stream event.Stream, after event.Versi
 	return a.Submit.Transactions.Store.ReadStream(ctx, stream, after)
 }
 
-// describe shows rows, each with what the due queue has counted since.
-func (a *api) describe(ctx context.Context, rows []transactions.Row) ([]*transaction, error) {
+// describe shows a viewer rows, each with what the due queue has counted since.
+func (a *api) describe(ctx context.Context, v viewer, rows []transactions.Row) ([]*transaction, error) {
 	hashes := map[chain.ID][]chain.Hash{}
 	for _, row := range rows {
 		t := row.State.Accepted
@@ -151,7 +152,7 @@ func (a *api) describe(ctx context.Context, rows []transactions.Row) ([]*transac
 	}
 	shown := make([]*transaction, len(rows))
 	for i, row := range rows {
-		shown[i] = shownOf(row)
+		shown[i] = shownOf(v, row)
 		if w, ok := work[payload.Ref{Chain: row.State.Accepted.Chain, Hash: row.State.Accepted.Hash}]; ok {
 			shown[i].addWork(w)
 		}

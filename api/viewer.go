@@ -92,6 +92,35 @@ func (v viewer) changes(o owners.Ownership) bool {
 	return v.owns(o) || o.Version > 0 && v.key != nil && v.key.May(access.Admin) && v.within(o.Sender)
 }
 
+// version returns a transaction's version as the viewer is told it: that other clients
+// submitted it too is not counted, or it would say so.
+func (v viewer) version(row transactions.Row) event.Version {
+	if v.audits() {
+		return row.Version
+	}
+	told := row.Version
+	for _, client := range row.State.Resubmitters {
+		if !v.is(client) {
+			told--
+		}
+	}
+	return told
+}
+
+// recorded returns the version in the log of the event that the viewer is told has a version.
+func (v viewer) recorded(o owners.Ownership, told event.Version) event.Version {
+	if v.audits() {
+		return told
+	}
+	for at := told; ; {
+		next := told + o.Others(at, v.is)
+		if next == at {
+			return at
+		}
+		at = next
+	}
+}
+
 // narrow narrows a list to what the viewer may read.
 func (v viewer) narrow(f *transactions.Filters) {
 	switch {

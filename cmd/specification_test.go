@@ -37,7 +37,7 @@ var asked = slices.Concat(
 // listed returns the rows that the tables of [reliability] must have, by section. Tests refer to the
 // rows by these numbers. The promises come from [promise.All].
 func listed() map[string][]string {
-	rows := map[string][]string{"Faults": upTo("", 1, 44), "Input": upTo("", 1, 73), "Neighbors": upTo("", 1, 18)}
+	rows := map[string][]string{"Faults": upTo("", 1, 44), "Input": upTo("", 1, 73), "Neighbors": upTo("", 1, 27)}
 	for _, p := range promise.All() {
 		rows["Promises"] = append(rows["Promises"], fmt.Sprintf("P%d", p.Number))
 	}

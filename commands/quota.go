@@ -71,11 +71,19 @@ func (q *Quota) Take(ctx context.Context, client string, bytes int) (*Reservatio
 	defer q.mu.Unlock()
 	used := a.counted.Add(a.sum, 1)
 	if used.Transactions >= q.Limit.Transactions {
-		return nil, access.ErrQuotaExceeded.Because("the client has %d transactions waiting, quota.transactions allows %d",
-			used.Transactions, q.Limit.Transactions)
+		return nil, access.ErrQuotaExceeded.Because("the client has %s waiting, quota.transactions allows %d",
+			Counted(used.Transactions, "transaction"), q.Limit.Transactions)
 	}
-	return nil, access.ErrQuotaExceeded.Because("the client has %d bytes of transactions waiting, and this one has %d; quota.bytes allows %d",
-		used.Bytes, bytes, q.Limit.Bytes)
+	return nil, access.ErrQuotaExceeded.Because("the client has %s of transactions waiting, and this one has %d; quota.bytes allows %d",
+		Counted(used.Bytes, "byte"), bytes, q.Limit.Bytes)
+}
+
+// Counted is a number of things in words: 1 intent, 2 intents.
+func Counted[N int | int64](n N, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // Keep notes that the transaction was accepted at a position of the log: the queue counts

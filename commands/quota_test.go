@@ -93,6 +93,32 @@ func TestFloodEndsAtTheQuota(t *testing.T) {
 	}
 }
 
+// Refusals count in good grammar.
+func TestCounted(t *testing.T) {
+	for n, want := range map[int]string{0: "0 intents", 1: "1 intent", 2: "2 intents"} {
+		if got := commands.Counted(n, "intent"); got != want {
+			t.Errorf("%d is %q", n, got)
+		}
+	}
+}
+
+// With its quota used up, a client is answered for what it has submitted itself. Of bytes that
+// only another client has submitted it is told what it is told of bytes that nobody has.
+func TestQuotaTellsNothingOfOthers(t *testing.T) {
+	d, _, _ := bounded(t, tx.Usage{Transactions: 1, Bytes: lots})
+	check(t, d.from(t, "wallet", raw(100))[0].Err)
+	check(t, d.from(t, "mallory", raw(1))[0].Err)
+	unknown, others := d.from(t, "mallory", raw(2))[0], d.from(t, "mallory", raw(100))[0]
+	if fmt.Sprintf("%+v", others) != fmt.Sprintf("%+v", unknown) || !errors.Is(others.Err, access.ErrQuotaExceeded) {
+		t.Errorf("another's bytes are answered by %+v, nobody's by %+v", others, unknown)
+	}
+	for client, own := range map[string][]byte{"mallory": raw(1), "wallet": raw(100)} {
+		if again := d.from(t, client, own)[0]; !again.Known || again.Err != nil {
+			t.Errorf("%s's own again: %+v", client, again)
+		}
+	}
+}
+
 // What a relay has signed for a client is delivered whatever else the client has waiting:
 // other clients' attempts follow it in the same lane.
 func TestOwnAttemptsAreUnbounded(t *testing.T) {

@@ -147,8 +147,9 @@ func (s *Submit) Batch(ctx context.Context, id chain.ID, raws [][]byte, clients 
 	return answers, nil
 }
 
-// reserve takes a place in the client's quota before anything is kept. What has been
-// accepted before takes none: it is answered whatever the quota.
+// reserve takes a place in the client's quota before anything is kept. What the client has
+// submitted before takes none: it is answered whatever the quota. What only others have is
+// refused like what nobody has, so that the refusal tells nothing of them.
 func (s *Submit) reserve(ctx context.Context, t chain.Signed, client string, bytes int) (*Reservation, error) {
 	if s.Quota == nil {
 		return nil, nil //nolint:nilnil // nothing is reserved
@@ -161,7 +162,7 @@ func (s *Submit) reserve(ctx context.Context, t chain.Signed, client string, byt
 	switch {
 	case failed != nil:
 		return nil, failed
-	case r.State.Status != tx.StatusAbsent:
+	case r.State.OwnedBy(client):
 		return nil, nil //nolint:nilnil // nothing is reserved
 	}
 	return nil, err

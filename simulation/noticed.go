@@ -53,14 +53,30 @@ func (q noticed) Done(ctx context.Context, holder string, reports []notice.Repor
 	})
 }
 
-func (q noticed) Enable(ctx context.Context, id notice.EndpointID) error {
-	return told(ctx, q.storage, "enable "+id.String(), func(ctx context.Context) error { return q.rows().Enable(ctx, id) })
+func (q noticed) CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error {
+	return told(ctx, q.storage, fmt.Sprintf("carry out %T %d %d", wish, from, to), func(ctx context.Context) error {
+		if w, is := wish.(notice.WasDisabled); is && w.Reason == notice.Operator {
+			q.world.hooks.disabled(w.Endpoint)
+		}
+		return q.rows().CarryOut(ctx, reader, from, to, wish)
+	})
 }
 
-func (q noticed) Disable(ctx context.Context, id notice.EndpointID, reason notice.Reason) error {
-	return told(ctx, q.storage, fmt.Sprintf("disable %s %s", id, reason), func(ctx context.Context) error {
-		q.world.hooks.disabled(id)
-		return q.rows().Disable(ctx, id, reason)
+func (q noticed) Sweep(ctx context.Context, turn string, most int) (string, bool, error) {
+	type answer struct {
+		client string
+		found  bool
+	}
+	a, err := asked(ctx, q.storage, writing, fmt.Sprintf("sweep notices %q %d", turn, most), func(ctx context.Context) (a answer, err error) {
+		a.client, a.found, err = q.rows().Sweep(ctx, turn, most)
+		return a, err
+	})
+	return a.client, a.found, err
+}
+
+func (q noticed) Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (int, error) {
+	return asked(ctx, q.storage, reading, fmt.Sprintf("count %s %s", endpoint, stage), func(ctx context.Context) (int, error) {
+		return q.rows().Count(ctx, endpoint, stage)
 	})
 }
 
@@ -69,11 +85,6 @@ func (q noticed) Dead(ctx context.Context, endpoint notice.EndpointID, after not
 	return asked(ctx, q.storage, reading, name, func(ctx context.Context) ([]notice.Notice, error) {
 		return q.rows().Dead(ctx, endpoint, after, limit)
 	})
-}
-
-func (q noticed) Redeliver(ctx context.Context, endpoint notice.EndpointID, keys []notice.Key) (int, error) {
-	name := fmt.Sprintf("redeliver %s %s %d", endpoint, keys[0].MessageID(), len(keys))
-	return asked(ctx, q.storage, writing, name, func(ctx context.Context) (int, error) { return q.rows().Redeliver(ctx, endpoint, keys) })
 }
 
 func (q noticed) Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error) {

@@ -208,7 +208,7 @@ func sometimesRelayed() []string {
 		hookAgain, hookRetried, hookUnknown, hookGone, hookEnabled, hookRedelivered, hookRecalled, hookTried,
 		"webhook: TxAccepted", "webhook: TxSubmitted", "webhook: TxReceiptUpdated", "webhook: TxConfirmed",
 		"webhook: TxConfirmed of a new fork", "webhook: TxReplaced", "webhook: TxFailed",
-		"intent: intent.cancel_requested.v1", "intent: intent.speed_up_requested.v1", "intent: intent.yield_requested.v1",
+		"intent: intent.cancel_requested.v1", "intent: intent.speed_up_requested.v1", "intent: intent.yield_requested.v1", "intent: intent.give_way_requested.v1",
 		"signer.failed.v1", "signer.disabled.v1",
 		"signer.paused.v1", "signer.draining.v1", "signer.drained.v1",
 		"safeguard.halted.v1", "budget.limit_set.v1", "budget.settled.v1",

@@ -180,6 +180,12 @@ func (s storage) Apply(ctx context.Context, reader string, from, to event.Positi
 	})
 }
 
+func (s storage) Unfilled(ctx context.Context, after tx.Ref, limit int) ([]tx.Ref, error) {
+	return asked(ctx, s, reading, fmt.Sprintf("unfilled %s %d", after.Hash, limit), func(ctx context.Context) ([]tx.Ref, error) {
+		return s.world.store.Unfilled(ctx, after, limit)
+	})
+}
+
 func (s storage) Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) ([]tx.Work, time.Duration, error) {
 	type answer struct {
 		work  []tx.Work

@@ -61,6 +61,7 @@ func (x *exchange) proxyFailure(err error) *failure {
 		Declined() (code int, message string, data json.RawMessage)
 	}
 	var over interface{ Limit() int64 }
+	limit, limited := withheld(err)
 	switch {
 	case errors.As(err, &declined):
 		code, message, data := declined.Declined()
@@ -71,11 +72,22 @@ func (x *exchange) proxyFailure(err error) *failure {
 		return f
 	case errors.As(err, &over):
 		return tooLarge()
+	case limited:
+		return &failure{code: codeLimit, message: "no node may be asked now: the limit is " + limit}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &failure{code: codeTimeout, message: "request timed out"}
 	}
 	// What went wrong tells of the inside; libraries try again after this code.
 	return &failure{code: codeInternal, message: fmt.Sprintf("no node of chain %s answers", x.chain)}
+}
+
+// withheld says which limit kept a call from being made.
+func withheld(err error) (limit string, limited bool) {
+	var kept interface{ Withheld() string }
+	if !errors.As(err, &kept) {
+		return "", false
+	}
+	return kept.Withheld(), true
 }
 
 // failureOf is what an error of ours comes to.

@@ -54,8 +54,10 @@ type Proxy interface {
 	// Ask returns a node's result as the node wrote it: one of at most limit bytes
 	// that usable (which may be nil) takes, unless no node has one. An error with
 	// the method Declined is a node's own error; one with the method Limit says
-	// that the result was too large.
-	Ask(ctx context.Context, method string, params json.RawMessage, limit int64, usable func(result json.RawMessage) bool) (json.RawMessage, error)
+	// that the result was too large; one with the method Withheld, which limit on
+	// calls to nodes kept it from being asked. Clients take turns; those without keys
+	// are one, without a name.
+	Ask(ctx context.Context, client, method string, params json.RawMessage, limit int64, usable func(result json.RawMessage) bool) (json.RawMessage, error)
 }
 
 // Limits bound what one request can make the service do.

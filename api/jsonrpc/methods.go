@@ -106,9 +106,9 @@ func (s *server) ask(ctx context.Context, x *exchange, c call, usable func(json.
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.CallTimeout)
 	defer cancel()
 	params := jsonOf(orEmpty(c.params))
-	result, err := x.proxy.Ask(ctx, c.method, params, x.room.rest(), usable)
+	result, err := x.proxy.Ask(ctx, x.client, c.method, params, x.room.rest(), usable)
 	if err != nil {
-		if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if _, limited := withheld(err); !limited && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = ctx.Err()
 		}
 		return nil, x.proxyFailure(err)

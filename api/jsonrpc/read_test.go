@@ -47,6 +47,30 @@ func TestPassesOn(t *testing.T) {
 	s.call("eth_gasPrice", `[]`).wantError(t, codeInternal, "no node of chain 1337 answers")
 }
 
+// spent is an error of a limit that kept a node from being asked.
+type spent struct{ error }
+
+func (spent) Withheld() string { return "endpoints.rate" }
+
+// Nodes are asked in a client's name, who is told which limit kept them from being asked,
+// and nothing of which nodes there are.
+func TestLimitsOnCallsToNodes(t *testing.T) {
+	s := newStack(t)
+	s.node.does("eth_call", func(json.RawMessage, int64) (json.RawMessage, error) {
+		return nil, errors.Join(context.DeadlineExceeded, spent{errors.New("node-1: not asked")})
+	})
+	answer, err := New(s.config).Answer(t.Context(), api.RPCRequest{
+		Body: []byte(`{"jsonrpc":"2.0","id":7,"method":"eth_call","params":[{}]}`), Client: "alice", Charge: func(int) error { return nil },
+	})
+	check(t, err)
+	if want := `{"jsonrpc":"2.0","id":7,"error":{"code":-32005,"message":"no node may be asked now: the limit is endpoints.rate"}}`; string(answer) != want {
+		t.Errorf("%s, want %s", answer, want)
+	}
+	if want := []string{"alice"}; !slices.Equal(s.node.clients, want) {
+		t.Errorf("the node was asked for %q, want %q", s.node.clients, want)
+	}
+}
+
 // Everything that the table does not name is refused, before a node is asked.
 func TestRefusesTheRest(t *testing.T) {
 	s := newStack(t)

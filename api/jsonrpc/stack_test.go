@@ -47,11 +47,12 @@ type node struct {
 	mu      sync.Mutex
 	answers map[string]func(params json.RawMessage, limit int64) (json.RawMessage, error)
 	asked   []string
+	clients []string // for whom
 }
 
-func (n *node) Ask(ctx context.Context, method string, params json.RawMessage, limit int64, usable func(json.RawMessage) bool) (json.RawMessage, error) {
+func (n *node) Ask(ctx context.Context, client, method string, params json.RawMessage, limit int64, usable func(json.RawMessage) bool) (json.RawMessage, error) {
 	n.mu.Lock()
-	n.asked = append(n.asked, method+string(params))
+	n.asked, n.clients = append(n.asked, method+string(params)), append(n.clients, client)
 	answer := n.answers[method]
 	n.mu.Unlock()
 	if answer == nil {

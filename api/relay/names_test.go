@@ -64,6 +64,10 @@ func (nobody) Endpoints(context.Context, notice.EndpointID, int) ([]notice.Endpo
 	return nil, nil
 }
 
+func (nobody) Count(context.Context, notice.EndpointID, notice.Stage) (int, error) {
+	return 0, nil
+}
+
 func (nobody) Dead(context.Context, notice.EndpointID, notice.Key, int) ([]notice.Notice, error) {
 	return nil, nil
 }

@@ -42,9 +42,20 @@ func (d *desk) redeliver(r api.Request) error {
 	if err != nil {
 		return err
 	}
-	return d.wishOf(r, func(ctx context.Context, id notice.EndpointID) error {
+	concerned := d.counted(notice.Dead)
+	if len(notices) > 0 {
+		concerned = func(context.Context, notice.EndpointID) (int, error) { return len(notices), nil }
+	}
+	return d.wishOf(r, concerned, func(ctx context.Context, id notice.EndpointID) error {
 		return d.Webhooks.Operator.Redeliver(ctx, id, notices, r.Meta())
 	})
+}
+
+// counted counts the notices at a stage.
+func (d *desk) counted(stage notice.Stage) func(context.Context, notice.EndpointID) (int, error) {
+	return func(ctx context.Context, id notice.EndpointID) (int, error) {
+		return d.Webhooks.Rows.Count(ctx, id, stage)
+	}
 }
 
 // readNotices reads which notices are to be sent again.
@@ -87,21 +98,21 @@ func readNotices(body []byte) (notices []notice.Ref, err error) {
 
 // enable answers POST /v1/webhooks/{endpoint}/enable.
 func (d *desk) enable(r api.Request) error {
-	return d.wishOf(r, func(ctx context.Context, id notice.EndpointID) error {
+	return d.wishOf(r, nil, func(ctx context.Context, id notice.EndpointID) error {
 		return d.Webhooks.Operator.Enable(ctx, id, r.Meta())
 	})
 }
 
 // disable answers POST /v1/webhooks/{endpoint}/disable.
 func (d *desk) disable(r api.Request) error {
-	return d.wishOf(r, func(ctx context.Context, id notice.EndpointID) error {
+	return d.wishOf(r, d.counted(notice.Queued), func(ctx context.Context, id notice.EndpointID) error {
 		return d.Webhooks.Operator.Disable(ctx, id, r.Meta())
 	})
 }
 
 // wishOf records a wish about an endpoint, which is carried out soon, and answers with how
-// the endpoint stands as yet.
-func (d *desk) wishOf(r api.Request, record func(context.Context, notice.EndpointID) error) error {
+// the endpoint stands as yet. It charges one for each notice that the wish concerns.
+func (d *desk) wishOf(r api.Request, concerned func(context.Context, notice.EndpointID) (int, error), record func(context.Context, notice.EndpointID) error) error {
 	if _, err := r.Query(); err != nil {
 		return err
 	}
@@ -111,8 +122,19 @@ func (d *desk) wishOf(r api.Request, record func(context.Context, notice.Endpoin
 	if err != nil {
 		return err
 	}
+	out := shownWebhookOf(e)
+	if concerned != nil {
+		n, err := concerned(ctx, e.ID)
+		if err != nil {
+			return err
+		}
+		if err := r.ChargeUpToBurst(n); err != nil {
+			return err
+		}
+		out.Notices = &n
+	}
 	if err := record(ctx, e.ID); err != nil {
 		return err
 	}
-	return r.Reply(http.StatusAccepted, shownWebhookOf(e))
+	return r.Reply(http.StatusAccepted, out)
 }

@@ -25,6 +25,7 @@ type Webhooks struct {
 		Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
 		Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
 		Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
+		Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (int, error)
 	}
 	Operator notifier.Operator
 	Guard    intake.Guard
@@ -73,6 +74,8 @@ type shownWebhook struct {
 	PausedUntil  int64         `json:"pausedUntil,omitempty"`
 	Disabled     notice.Reason `json:"disabled,omitempty"`
 	DisabledAt   int64         `json:"disabledAt,omitempty"`
+	// Notices are how many a command concerns; only its answer has them.
+	Notices *int `json:"notices,omitempty"`
 }
 
 func shownWebhookOf(e notice.Endpoint) shownWebhook {

@@ -102,6 +102,17 @@ func (h *hooked) feed() {
 	check(h.t, commands.Reached(ctx, head, func(ctx context.Context) (event.Position, error) { return h.db.Work().Checkpoint(ctx, notifier.Reader) }))
 	stop()
 	<-ended
+	h.sweep()
+}
+
+// sweep does all that is to be done to notices of endpoints.
+func (h *hooked) sweep() {
+	h.t.Helper()
+	for found := true; found; {
+		var err error
+		_, found, err = h.rows.Sweep(h.t.Context(), "", 100)
+		check(h.t, err)
+	}
 }
 
 // answer has all that is due be answered so.
@@ -111,6 +122,7 @@ func (h *hooked) answer(o notice.Outcome) {
 		due, _, err := h.rows.Lease(h.t.Context(), notice.Claim{Holder: "test", TTL: time.Minute, Limit: 100})
 		check(h.t, err)
 		if len(due) == 0 {
+			h.sweep()
 			return
 		}
 		var reports []notice.Report
@@ -193,6 +205,51 @@ func TestWebhooks(t *testing.T) {
 	if strings.Contains(h.log.String(), secret) {
 		t.Error("the log tells the secret of a webhook")
 	}
+}
+
+// What a command concerns is counted, answered and charged, as many as it concerns; no more
+// than the client's burst, so that no rate forbids it for ever.
+func TestWebhookCommandsAreCharged(t *testing.T) {
+	h := newHooked(t)
+	rate := access.Rate{PerSecond: 1, Burst: 100}
+	create := func(client string) string {
+		return h.create(access.Key{Name: client, Client: client, Scopes: []access.Scope{access.Submit, access.Read}, Rate: &rate})
+	}
+	few, many := create("few"), create("many")
+	do := func(target, body, token string) response {
+		return h.do(http.MethodPost, target, body, "X-API-Key", token)
+	}
+	fill := func(client string, n int) (at string) {
+		id := notice.EndpointOf(client, h.config.Intake.Seal.Seal(hookURL))
+		var news []notice.News
+		for i := range n {
+			key := notice.Key{Endpoint: id, Intent: chain.IntentID{byte(i), byte(i >> 8)}, Seq: 1}
+			news = append(news, notice.News{Key: key, Client: client, URL: h.config.Intake.Seal.Seal(hookURL), Body: []byte("{}")})
+		}
+		check(t, h.rows.Enqueue(t.Context(), "fill "+client, 0, 1, news))
+		return "/v1/webhooks/" + id.String()
+	}
+	left := func(res response, notices, left int) {
+		t.Helper()
+		if got := into[shownWebhook](t, res, http.StatusAccepted); got.Notices == nil || *got.Notices != notices {
+			t.Errorf("it concerns %v", got.Notices)
+		}
+		if got := res.header.Get("Ratelimit"); !strings.HasPrefix(got, fmt.Sprintf(`"key";r=%d;`, left)) {
+			t.Errorf("%d are left, not %s", left, got)
+		}
+	}
+	at := fill("few", 30)
+	left(do(at+"/disable", "", few), 30, 70)
+	h.feed()
+	left(do(at+"/disable", "", few), 0, 69)
+	into[shownWebhook](t, do(at+"/enable", "", few), http.StatusAccepted)
+	h.feed()
+	left(do(at+"/redeliver", `{"notices": [`+strings.Repeat(fmt.Sprintf(`{"intent": %q, "sequence": 1},`, chain.IntentID{1}), 19)+
+		fmt.Sprintf(`{"intent": %q, "sequence": 1}`, chain.IntentID{})+`]}`, few), 20, 48)
+	left(do(at+"/redeliver", "", few), 30, 18)
+	h.feed()
+	h.problem(do(at+"/disable", "", few), 429, "rate-limited")
+	left(do(fill("many", 5000)+"/disable", "", many), 5000, 0)
 }
 
 // wished checks what was recorded of an endpoint, and that each wish has an actor.

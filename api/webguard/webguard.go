@@ -43,6 +43,9 @@ type Guard struct {
 	// Origins are further origins, scheme://host or scheme://host:port in lower case,
 	// whose pages may send requests.
 	Origins []string
+	// HostsSetting and OriginsSetting name the settings that Hosts and Origins come from, for
+	// refusals; empty where there is none.
+	HostsSetting, OriginsSetting string
 	// AnyHost switches the check of Host off, for listeners whose TLS certificate proves
 	// the name.
 	AnyHost bool
@@ -52,13 +55,19 @@ type Guard struct {
 // [ErrOrigin] with the reason.
 func (g Guard) Check(r *http.Request) error {
 	if !g.AnyHost && !g.knowsHost(r.Host) {
-		return ErrHost.Because("the request's Host is neither an IP address nor localhost nor one of api.hosts")
+		if g.HostsSetting == "" {
+			return ErrHost.Because("the request's Host is neither an IP address nor localhost")
+		}
+		return ErrHost.Because("the request's Host is neither an IP address nor localhost nor one of %s", g.HostsSetting)
 	}
 	switch origins := r.Header["Origin"]; {
 	case len(origins) == 1 && (origins[0] == ownOrigin(r) || slices.Contains(g.Origins, origins[0])):
 		return nil // what Sec-Fetch-Site says of this origin has been decided
 	case len(origins) > 0:
-		return ErrOrigin.Because("the request's Origin is neither the service's own nor one of api.origins")
+		if g.OriginsSetting == "" {
+			return ErrOrigin.Because("the request's Origin is not the service's own")
+		}
+		return ErrOrigin.Because("the request's Origin is neither the service's own nor one of %s", g.OriginsSetting)
 	}
 	for _, site := range r.Header["Sec-Fetch-Site"] {
 		if site != "none" && site != "same-origin" {

@@ -212,3 +212,26 @@ func TestHTTP2(t *testing.T) {
 		t.Errorf("%d requests came through", reached)
 	}
 }
+
+// Refusals name the settings that would let a request in, and none where there is none.
+func TestRefusalsNameTheListenersSettings(t *testing.T) {
+	host := request(t, "GET / HTTP/1.1\nHost: evil.example")
+	origin := request(t, "GET / HTTP/1.1\nHost: 127.0.0.1\nOrigin: https://evil.example")
+	for _, c := range []struct {
+		guard        webguard.Guard
+		host, origin string
+	}{
+		{webguard.Guard{}, "host-not-allowed: the request's Host is neither an IP address nor localhost", "origin-not-allowed: the request's Origin is not the service's own"},
+		{
+			webguard.Guard{HostsSetting: "some.hosts", OriginsSetting: "some.origins"},
+			"host-not-allowed: the request's Host is neither an IP address nor localhost nor one of some.hosts",
+			"origin-not-allowed: the request's Origin is neither the service's own nor one of some.origins",
+		},
+	} {
+		for r, want := range map[*http.Request]string{host: c.host, origin: c.origin} {
+			if err := c.guard.Check(r); err == nil || err.Error() != want {
+				t.Errorf("refused with %v, not %q", err, want)
+			}
+		}
+	}
+}

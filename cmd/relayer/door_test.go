@@ -23,6 +23,7 @@ const (
 	open = iota
 	shut // nothing comes through
 	deaf // requests come through, answers do not
+	dark // what asks how much gas something takes does not come through
 )
 
 // throughDoor has relayers reach the node through a door from here on.
@@ -45,7 +46,10 @@ func (d *door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	var status int
 	var answer []byte
-	if err == nil && how != shut {
+	if how == dark && !bytes.Contains(body, []byte("eth_estimateGas")) {
+		how = open
+	}
+	if err == nil && how != shut && how != dark {
 		status, answer, err = forward(r, d.node, body)
 	}
 	if err != nil || how != open {

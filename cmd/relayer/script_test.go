@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -74,7 +75,10 @@ func TestScripts(t *testing.T) {
 		},
 	}
 	t.Run("story", func(t *testing.T) { testscript.Run(t, stories) }) // which waits for all of them
-	check(t, s.Stop(w.ctx))
+	// The scripts wait for processors that other tests have, and may outlast the world's time.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), time.Minute)
+	defer cancel()
+	check(t, s.Stop(ctx))
 }
 
 // hookedWish is the body that asks for an intent with a webhook.

@@ -1,8 +1,10 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,8 +18,13 @@ import (
 const ErrRate = event.Refusal("rate-limited")
 
 // ratesMax bounds of how many clients and subjects it is known how often they asked. Past
-// that those are forgotten that may ask as much as ever, and if there are none, all.
-const ratesMax = 100_000
+// that those are forgotten that may ask as much as ever; and until no more than ratesKept
+// are left, the subjects of the client that has most: else one client that invents
+// subjects would have the others' forgotten, or be worth a search with each request.
+const (
+	ratesMax  = 100_000
+	ratesKept = ratesMax / 4 * 3
+)
 
 // Buckets count how often is asked of all replicas together. What they promise: Take takes
 // one out of each bucket if every one has one left, else none, and says of each how long it
@@ -152,11 +159,28 @@ func name(w who) string {
 
 // forget makes room.
 func (r *rates) forget(now time.Time) {
-	if r.full != nil && len(r.full) < ratesMax {
-		return
-	}
-	maps.DeleteFunc(r.full, func(_ who, full time.Time) bool { return !full.After(now) })
-	if r.full == nil || len(r.full) >= ratesMax {
+	if r.full == nil {
 		r.full = map[who]time.Time{}
 	}
+	if len(r.full) < ratesMax {
+		return
+	}
+	subjects := map[string]int{} // of each client
+	for w, full := range r.full {
+		switch {
+		case !full.After(now):
+			delete(r.full, w)
+		case w.kind == safeguard.EachSubject:
+			subjects[w.client]++
+		}
+	}
+	most := slices.SortedFunc(maps.Keys(subjects), func(a, b string) int {
+		return cmp.Or(cmp.Compare(subjects[b], subjects[a]), cmp.Compare(a, b))
+	})
+	forgotten := map[string]bool{}
+	for left, i := len(r.full), 0; left > ratesKept && i < len(most); i++ {
+		forgotten[most[i]] = true
+		left -= subjects[most[i]]
+	}
+	maps.DeleteFunc(r.full, func(w who, _ time.Time) bool { return w.kind == safeguard.EachSubject && forgotten[w.client] })
 }

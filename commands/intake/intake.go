@@ -189,23 +189,31 @@ func (d *Desk) check(ctx context.Context, r intent.Request) error {
 			return err
 		}
 	}
-	if err := d.checkWebhooks(ctx, r.Webhooks); err != nil {
-		return err
-	}
-	if d.Allow == nil {
-		return nil
-	}
-	return d.Allow(ctx, r)
-}
-
-func (d *Desk) checkWebhooks(ctx context.Context, all []intent.Webhook) error {
-	if len(all) > 0 && (d.Webhooks == nil || d.Seal == nil) {
+	if len(r.Webhooks) > 0 && (d.Webhooks == nil || d.Seal == nil) {
 		return intent.ErrWebhookURL.Because("no webhooks are called from here")
 	}
-	for i, w := range all {
+	for i, w := range r.Webhooks {
 		if len(w.URL) > intent.GivenURLMax {
 			return intent.ErrWebhookURL.Because("webhook %d: the URL has more than %d bytes", i, intent.GivenURLMax)
 		}
+	}
+	if d.WebhookQuota != nil && d.Seal != nil {
+		if err := d.WebhookQuota.Ask(ctx, d.Seal.Request(r)); err != nil {
+			return err
+		}
+	}
+	if d.Allow != nil {
+		if err := d.Allow(ctx, r); err != nil {
+			return err
+		}
+	}
+	return d.lookUp(ctx, r.Webhooks)
+}
+
+// lookUp refuses webhooks that may not be called. It asks others about their names, which
+// comes after all that may refuse the client.
+func (d *Desk) lookUp(ctx context.Context, all []intent.Webhook) error {
+	for i, w := range all {
 		if err := CheckWebhook(ctx, d.Webhooks, fmt.Sprintf("webhook %d: ", i), w.URL); err != nil {
 			return err
 		}

@@ -57,7 +57,8 @@ func (q *Quota) Take(ctx context.Context, client string) (back func(), err error
 	defer q.mu.Unlock()
 	if used := w.used(); used >= q.Limit {
 		q.tell()
-		return nil, access.ErrQuotaExceeded.Because("the client has %d intents that have not come out, quota.intents allows %d", used, q.Limit)
+		open := commands.Counted(used, "intent") + map[bool]string{true: " that has", false: " that have"}[used == 1]
+		return nil, access.ErrQuotaExceeded.Because("the client has %s not come out, quota.intents allows %d", open, q.Limit)
 	}
 	w.recent++
 	q.tell()

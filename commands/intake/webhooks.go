@@ -44,7 +44,12 @@ func (u *using) all() map[notice.EndpointID]bool {
 
 // Take refuses ([access.ErrQuotaExceeded]) a request with webhooks that are more than its
 // client can use beside those that it uses. Those in use are refused to no request.
-func (q *WebhookQuota) Take(ctx context.Context, r intent.Request) error {
+func (q *WebhookQuota) Take(ctx context.Context, r intent.Request) error { return q.take(ctx, r, true) }
+
+// Ask refuses what Take would refuse. It takes nothing.
+func (q *WebhookQuota) Ask(ctx context.Context, r intent.Request) error { return q.take(ctx, r, false) }
+
+func (q *WebhookQuota) take(ctx context.Context, r intent.Request, keep bool) error {
 	if len(r.Webhooks) == 0 {
 		return nil
 	}
@@ -62,9 +67,11 @@ func (q *WebhookQuota) Take(ctx context.Context, r intent.Request) error {
 		}
 	}
 	if len(fresh) > 0 && used+len(fresh) > q.Limit {
-		return access.ErrQuotaExceeded.Because("the client uses %d webhooks, and the intent has %d more; quota.webhooks allows %d", used, len(fresh), q.Limit)
+		return access.ErrQuotaExceeded.Because("the client uses %s, and the intent has %d more; quota.webhooks allows %d", commands.Counted(used, "webhook"), len(fresh), q.Limit)
 	}
-	maps.Copy(u.recent, fresh)
+	if keep {
+		maps.Copy(u.recent, fresh)
+	}
 	if q.Used != nil {
 		q.Used(q.most())
 	}

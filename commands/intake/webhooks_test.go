@@ -62,3 +62,44 @@ func TestFloodOfWebhooksIsRefused(t *testing.T) {
 		t.Errorf("past what the store has: %v", err)
 	}
 }
+
+// lookups is a guard that counts.
+type lookups int
+
+func (l *lookups) CheckNow(context.Context, string) error {
+	*l++
+	return nil
+}
+
+// A client that is over its quota, or over its rate, has no name looked up; and what was asked
+// only takes nothing of the quota.
+func TestNoNameIsLookedUpForWhoIsRefused(t *testing.T) {
+	d := newDesk(t)
+	var looked lookups
+	d.Webhooks = &looked
+	d.WebhookQuota = &intake.WebhookQuota{
+		Limit: 1, Now: func() time.Time { return epoch },
+		InUse: func(context.Context, string, int) ([]notice.EndpointID, error) { return nil, nil },
+	}
+	var refuse error
+	d.Allow = func(context.Context, intent.Request) error { return refuse }
+	n := 0
+	ask := func(url string) error {
+		n++
+		r := asked(func(r *intent.Request) {
+			r.Key, r.Deadline, r.Webhooks = fmt.Sprint("order-", n), 0, []intent.Webhook{{URL: url}}
+		})
+		return d.Create(t.Context(), []intent.Request{r}, event.Meta{})[0].Err
+	}
+	refuse = intent.ErrSettled
+	if err := ask("https://hooks.example.com/1"); !errors.Is(err, refuse) || looked != 0 {
+		t.Errorf("not allowed: %v, %d look-ups", err, looked)
+	}
+	refuse = nil
+	if err := ask("https://hooks.example.com/2"); err != nil || looked != 1 {
+		t.Errorf("%v, %d look-ups", err, looked)
+	}
+	if err := ask("https://hooks.example.com/3"); !errors.Is(err, access.ErrQuotaExceeded) || looked != 1 {
+		t.Errorf("past the quota: %v, %d look-ups", err, looked)
+	}
+}

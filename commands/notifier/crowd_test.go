@@ -1,11 +1,18 @@
 package notifier_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/domain/notice"
+	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
 // A client with very many endpoints that answer too late, or never, delays no notice of
@@ -50,4 +57,93 @@ func TestSlowEndpointsOfAnotherClientDelayNothing(t *testing.T) {
 			t.Errorf("the crowd's are %d attempts", sent)
 		}
 	})
+}
+
+// held is a queue whose third sweep waits.
+type held struct {
+	*embedded.Notices
+	sweeps  atomic.Int32
+	most    atomic.Int64
+	waits   chan struct{}
+	release chan struct{}
+}
+
+func (h *held) Sweep(ctx context.Context, turn string, most int) (string, bool, error) {
+	h.most.Store(max(h.most.Load(), int64(most)))
+	if h.sweeps.Add(1) == 3 {
+		close(h.waits)
+		<-h.release
+	}
+	return h.Notices.Sweep(ctx, turn, most)
+}
+
+// A client that disables an endpoint for which very many notices wait, or has them all sent
+// again, holds up the feeder of another client's for no more than a part of them.
+func TestVeryManyNoticesHoldUpNobody(t *testing.T) {
+	const many = 1700
+	w := newTelling(t, local(), nil)
+	crowd := notice.EndpointOf("crowd", "https://example.org/")
+	var news []notice.News
+	for i := range many {
+		k := notice.Key{Endpoint: crowd, Intent: chain.IntentID{byte(i), byte(i >> 8)}, Seq: 1}
+		news = append(news, notice.News{Key: k, Client: "crowd", URL: "https://example.org/", Body: []byte("{}")})
+	}
+	check(t, w.rows.Enqueue(w.ctx, "fill", 0, 1, news))
+	victim := w.newHook(nil)
+	var ids []chain.IntentID
+	for i, command := range []func(context.Context, notice.EndpointID, event.Meta) error{
+		w.operator().Disable,
+		func(ctx context.Context, id notice.EndpointID, meta event.Meta) error {
+			check(t, w.operator().Enable(ctx, id, meta))
+			w.runs(&held{Notices: w.rows, waits: make(chan struct{}), release: make(chan struct{})}, func(*held) {
+				w.until("enabled", func() bool {
+					e, _, err := w.rows.Endpoint(ctx, id)
+					check(t, err)
+					return e.Disabled == notice.Enabled
+				})
+			})
+			return w.operator().Redeliver(ctx, id, nil, meta)
+		},
+	} {
+		check(t, command(w.ctx, crowd, event.Meta{Actor: "crowd"}))
+		rows := &held{Notices: w.rows, waits: make(chan struct{}), release: make(chan struct{})}
+		w.runs(rows, func(rows *held) {
+			<-rows.waits
+			ids = append(ids, w.ask(fmt.Sprint(i), victim.url))
+			w.live(ids[i], i+1)
+			w.until("the other client's notices are queued", func() bool {
+				n, err := w.rows.Count(w.ctx, w.endpoint(victim.url), notice.Queued)
+				check(t, err)
+				return n == (i+1)*lifeNotices
+			})
+			close(rows.release)
+			stage := []notice.Stage{notice.Dead, notice.Queued}[i]
+			w.until("all are "+string(stage), func() bool {
+				n, err := w.rows.Count(w.ctx, crowd, stage)
+				check(t, err)
+				return n == many
+			})
+		})
+		if most := rows.most.Load(); most > many/3 {
+			t.Errorf("%d in one go", most)
+		}
+	}
+	w.start(w.worker("a", w.rows))
+	victim.waits(2 * lifeNotices)
+	w.judge(victim, ids...)
+}
+
+// runs has a feeder at work while something is done.
+func (w *telling) runs(rows *held, during func(*held)) {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(w.ctx)
+	feeder := w.feeder()
+	feeder.Rows = rows
+	ended := make(chan error, 1)
+	go func() { ended <- feeder.Run(ctx) }()
+	during(rows)
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		w.t.Error(err)
+	}
 }

@@ -3,10 +3,11 @@ package notifier
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/event"
@@ -20,19 +21,20 @@ const Reader = "notifier"
 // Rows is the queue of notices as the feeder fills and changes it. What every queue
 // promises: Enqueue takes in news and moves the reader's checkpoint in one transaction,
 // event.ErrMoved if the checkpoint is not at from; what is there already stays as it is. News
-// without a sequence only tell that an intent was asked for with the endpoint.
+// without a sequence only tell that an intent was asked for with the endpoint. CarryOut carries
+// out a wish and moves the checkpoint likewise, in a time that does not depend on how many
+// notices the endpoint has: what the wish means for all of them is done by Sweep, at most so
+// many of them at a time. Clients take turns in it, from the one behind turn on.
 type Rows interface {
 	Enqueue(ctx context.Context, reader string, from, to event.Position, news []notice.News) error
-	Enable(ctx context.Context, id notice.EndpointID) error
-	Disable(ctx context.Context, id notice.EndpointID, reason notice.Reason) error
-	Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
-	Redeliver(ctx context.Context, endpoint notice.EndpointID, keys []notice.Key) (int, error)
+	CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error
+	Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error)
 }
 
 // Feeder folds events of intents into notices to the webhooks that the intents were asked
 // for with, and carries out what was wished about endpoints, in the order of the log. One
-// replica at a time runs it. A crash between any two steps has the last one done again:
-// news are known by their keys; what is redelivered comes once more, under its own id.
+// replica at a time runs it. A crash between any two steps loses none and doubles none: each
+// moves the checkpoint, or says how far it has come.
 type Feeder struct {
 	Store       commands.Store
 	Rows        Rows
@@ -48,6 +50,7 @@ type Feeder struct {
 	Log   *slog.Logger
 
 	targets map[event.Stream][]target
+	toSweep chan struct{}
 }
 
 // target is where an intent's notices go.
@@ -63,6 +66,12 @@ const targetsMax = 1 << 14
 // Run feeds the queue until ctx ends, the checkpoint was moved by another, or an event
 // cannot be read.
 func (f *Feeder) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	f.toSweep = make(chan struct{}, 1)
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() { f.sweep(ctx) })
+	defer sweeping.Wait()
+	defer cancel()
 	return commands.Feeding[step]{
 		Store: f.Store, Checkpoints: f.Checkpoints, Reader: Reader,
 		Filter: event.Filter{Streams: []string{intent.StreamPrefix, notice.StreamPrefix}},
@@ -169,9 +178,13 @@ func (f *Feeder) apply(ctx context.Context, from, to event.Position, steps []ste
 			}
 			from, news = upto, nil
 		}
-		if err := f.carryOut(ctx, s.wish); err != nil {
+		if err := f.carryOut(ctx, from, s); err != nil {
 			return err
 		}
+		from = s.at
+	}
+	if from == to {
+		return nil
 	}
 	return f.enqueue(ctx, from, to, news)
 }
@@ -187,57 +200,48 @@ func (f *Feeder) enqueue(ctx context.Context, from, to event.Position, news []no
 	return nil
 }
 
-// carryOut does what is wished. What an endpoint's own answers have disabled is recorded
+// carryOut carries out what is wished. What an endpoint's own answers have disabled is recorded
 // for people: the queue has done it.
-func (f *Feeder) carryOut(ctx context.Context, wish notice.Event) error {
-	var err error
-	switch w := wish.(type) {
-	case notice.WasDisabled:
-		if w.Reason == notice.Operator {
-			err = f.Rows.Disable(ctx, w.Endpoint, w.Reason)
-		}
-	case notice.WasEnabled:
-		err = f.Rows.Enable(ctx, w.Endpoint)
-	case notice.RedeliveryAsked:
-		err = f.redeliver(ctx, w)
-	}
-	if errors.Is(err, notice.ErrDisabled) { // meanwhile: what is dead there stays dead
-		f.Log.Info("nothing was redelivered to an endpoint that is disabled", "wish", fmt.Sprintf("%T", wish))
-		err = nil
-	}
-	if err != nil {
+func (f *Feeder) carryOut(ctx context.Context, from event.Position, s step) error {
+	if err := f.Rows.CarryOut(ctx, Reader, from, s.at, s.wish); err != nil {
 		return err
 	}
 	f.crash(crashWished)
 	f.fed()
+	select {
+	case f.toSweep <- struct{}{}:
+	default:
+	}
 	return nil
 }
 
-// deadMax is how many dead notices are queued again in one go.
-const deadMax = 500
+const (
+	sweepMost  = 500              // notices in one go
+	sweepEvery = 10 * time.Second // what is to be done is looked for, beside when it is wished
+)
 
-func (f *Feeder) redeliver(ctx context.Context, w notice.RedeliveryAsked) error {
-	if len(w.Notices) > 0 {
-		keys := make([]notice.Key, len(w.Notices))
-		for i, n := range w.Notices {
-			keys[i] = notice.Key{Endpoint: w.Endpoint, Intent: n.Intent, Seq: n.Seq}
+// sweep does what is wished of all notices of an endpoint, some at a time, beside the feeding.
+// It rests as long as it works, so that the queue is left to others.
+func (f *Feeder) sweep(ctx context.Context) {
+	for turn := ""; ctx.Err() == nil; {
+		began := time.Now()
+		client, found, err := f.Rows.Sweep(ctx, turn, sweepMost)
+		if err == nil && found {
+			turn = client
+			f.fed()
+			commands.Pause(ctx, time.Since(began)) //nolint:errcheck // the loop looks at ctx
+			continue
 		}
-		_, err := f.Rows.Redeliver(ctx, w.Endpoint, keys)
-		return err
-	}
-	for after := (notice.Key{}); ; {
-		dead, err := f.Rows.Dead(ctx, w.Endpoint, after, deadMax)
-		if err != nil || len(dead) == 0 {
-			return err
+		if err != nil && ctx.Err() == nil {
+			f.Log.Warn("notices of an endpoint not swept", "err", err)
 		}
-		keys := make([]notice.Key, len(dead))
-		for i, n := range dead {
-			keys[i] = n.Key
+		look := time.NewTimer(sweepEvery)
+		select {
+		case <-f.toSweep:
+		case <-look.C:
+		case <-ctx.Done():
 		}
-		if _, err := f.Rows.Redeliver(ctx, w.Endpoint, keys); err != nil {
-			return err
-		}
-		after = keys[len(keys)-1]
+		look.Stop()
 	}
 }
 

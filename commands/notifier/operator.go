@@ -40,7 +40,7 @@ func (o Operator) Enable(ctx context.Context, id notice.EndpointID, meta event.M
 	return o.handle(ctx, id, notice.EnableAgain{Endpoint: id, At: o.Now()}, meta)
 }
 
-// Disable ends sending to an endpoint. What is queued for it is dead.
+// Disable ends sending to an endpoint. What is queued for it is given up, some at a time.
 func (o Operator) Disable(ctx context.Context, id notice.EndpointID, meta event.Meta) error {
 	if _, err := o.known(ctx, id); err != nil {
 		return err

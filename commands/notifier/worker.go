@@ -57,7 +57,7 @@ func (w *Worker) init() { w.once.Do(func() { w.wake = make(chan struct{}, 1) }) 
 // Names that Crash is called with.
 const (
 	crashEnqueued = "notices.enqueued" // the queue has news, and nobody was woken for them
-	crashWished   = "notices.wished"   // a wish is carried out, and will be again
+	crashWished   = "notices.wished"   // a wish is carried out
 	crashSent     = "notices.sent"     // an endpoint may have it, the queue does not know
 )
 

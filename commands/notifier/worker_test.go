@@ -221,10 +221,9 @@ func TestDaysOfRetries(t *testing.T) {
 			t.Errorf("after %s: %+v, at most %d at a time", time.Since(began), last, w.most[1])
 		}
 		w.set(1, taken)
-		n, err := w.queue.Redeliver(t.Context(), first.Endpoint, []notice.Key{first})
-		if check(t, err); n != 1 {
-			t.Fatalf("%d were redelivered", n)
-		}
+		again := notice.RedeliveryAsked{Endpoint: first.Endpoint, Notices: []notice.Ref{{Intent: first.Intent, Seq: first.Seq}}}
+		check(t, w.queue.CarryOut(t.Context(), "notifier", w.at, w.at+1, again))
+		w.at++
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()
 		w.want(first, notice.Settled)
@@ -277,21 +276,24 @@ func TestGone(t *testing.T) {
 		if len(w.to(1)) != 1 || len(w.disabled) != 1 || w.disabled[0].Disabled != notice.SaidGone {
 			t.Errorf("%d attempts, disabled %+v", len(w.to(1)), w.disabled)
 		}
+		_, _, err := w.queue.Sweep(t.Context(), "", 10) // as the feeder does
+		check(t, err)
 		w.want(key(1, 1, 2), notice.Dead)
 	})
 }
 
 // breaking is a queue that fails now and then, and does or does not do what it was told.
+// The two kinds of calls are counted apart: how they interleave is chance.
 type breaking struct {
 	notifier.Queue
-	calls int
+	leases, dones int
 }
 
 var errBroken = errors.New("broken")
 
 func (b *breaking) Lease(ctx context.Context, c notice.Claim) ([]notice.Sending, time.Duration, error) {
-	b.calls++
-	switch b.calls % 5 {
+	b.leases++
+	switch b.leases % 5 {
 	case 1:
 		return nil, 0, errBroken
 	case 3: // leased, and nobody is told
@@ -302,11 +304,11 @@ func (b *breaking) Lease(ctx context.Context, c notice.Claim) ([]notice.Sending,
 }
 
 func (b *breaking) Done(ctx context.Context, holder string, reports []notice.Report) ([]notice.Endpoint, error) {
-	b.calls++
-	switch b.calls % 7 {
+	b.dones++
+	switch b.dones % 4 {
 	case 2:
 		return nil, errBroken
-	case 4: // done, and nobody is told
+	case 0: // done, and nobody is told
 		_, err := b.Queue.Done(ctx, holder, reports)
 		return nil, errors.Join(err, errBroken)
 	}

@@ -75,8 +75,9 @@ func (a *actor) isMined(s standing) bool {
 		return false
 	}
 	it, list := s.job.intent.State, a.confirmations(d.Block)
+	told := a.placed(s) && !a.gaveWay(s, made)
 	return d.Sealed || s.Landed == nil || s.Landed.Hash != made.Hash || s.Landed.Block.Hash != d.Block.Hash ||
-		a.placed(s) && (tells(it.Told, list) || it.End == nil && a.trusts(list))
+		told && (tells(it.Told, list) || it.End == nil && a.trusts(list))
 }
 
 // trusts reports whether an intent has come out that so many blocks have confirmed: if they
@@ -132,7 +133,7 @@ func (s standing) isLost() bool {
 func (a *actor) isRefused(s standing) bool {
 	it := s.job.intent.State
 	d := s.txs[s.Attempts[len(s.Attempts)-1].Hash]
-	return a.placed(s) && it.End == nil && it.Stop.Reason == "" &&
+	return a.placed(s) && it.End == nil && !it.ToNoOp() &&
 		(d.Status == tx.StatusInvalid || d.Status == tx.StatusCanceled)
 }
 
@@ -156,6 +157,10 @@ func (a *actor) confirmations(from chain.Block) []chain.Block {
 // land records attempts that are in blocks.
 func (a *actor) land(ctx context.Context, mined []standing) error {
 	landings := make([]lane.Landing, len(mined))
+	for _, s := range mined {
+		made, d, _ := s.executed()
+		a.claim = a.claim || d.Sealed && a.gaveWay(s, made) // it waits for another nonce
+	}
 	trouble := commands.Each(len(mined), a.Settings.AtOnce, func(i int) error {
 		s := mined[i]
 		made, d, _ := s.executed()
@@ -187,6 +192,9 @@ func (a *actor) land(ctx context.Context, mined []standing) error {
 
 // announce records with an intent where the chain has it.
 func (a *actor) announce(ctx context.Context, s standing, made lane.Made, d delivered) error {
+	if a.gaveWay(s, made) {
+		return a.filled(ctx, s, made, d)
+	}
 	list := a.confirmations(d.Block)
 	err := a.tellIntent(ctx, s.job, intent.Announce{
 		Hash: made.Hash, Receipt: *d.Receipt, Confirmations: list, Settled: d.Sealed || a.trusts(list), At: a.Now(),

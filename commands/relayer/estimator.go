@@ -16,11 +16,11 @@ type Market interface {
 	Market(ctx context.Context) (chain.Market, error)
 }
 
-// Trials tell how a transaction would end that this sender signs. The error is a
+// Trials tell how a transaction would end that this sender signs, as a client wants it. The error is a
 // *chain.Reverted when it would fail; any other one says nothing about it.
 type Trials interface {
-	EstimateGas(ctx context.Context, sender chain.Address, tx chain.Unsigned) (uint64, error)
-	Simulate(ctx context.Context, sender chain.Address, tx chain.Unsigned) error
+	EstimateGas(ctx context.Context, client string, sender chain.Address, tx chain.Unsigned) (uint64, error)
+	Simulate(ctx context.Context, client string, sender chain.Address, tx chain.Unsigned) error
 }
 
 // Estimator is one chain's [Fees], and the gas of its [Chain]: an operator's policy,
@@ -57,11 +57,11 @@ func (e Estimator) Gas(ctx context.Context, s chain.Sequence, r intent.Request) 
 	switch {
 	case r.Gas.Limit == 0:
 		var estimate uint64
-		if estimate, err = e.Trials.EstimateGas(ctx, s.Sender, tx); err == nil {
+		if estimate, err = e.Trials.EstimateGas(ctx, r.Client, s.Sender, tx); err == nil {
 			limit, err = e.Policy.GasLimit(0, estimate)
 		}
 	case r.Simulate:
-		err = e.Trials.Simulate(ctx, s.Sender, tx)
+		err = e.Trials.Simulate(ctx, r.Client, s.Sender, tx)
 	}
 	if reverted := (*chain.Reverted)(nil); errors.As(err, &reverted) {
 		return 0, ErrReverts.Because("%v", reverted)

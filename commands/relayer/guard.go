@@ -8,7 +8,6 @@ import (
 
 	"github.com/holiman/uint256"
 
-	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/budget"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
@@ -75,7 +74,7 @@ func (a *actor) admit(ctx context.Context) error {
 	for i, j := range a.ready {
 		requests[i], charges[i] = &j.intent.State.Requested.Request, j.worst
 	}
-	answers, err := a.ask(ctx, requests, charges)
+	answers, err := a.admissible(ctx, requests, charges)
 	if err != nil {
 		all := a.ready
 		a.ready = nil
@@ -90,6 +89,8 @@ func (a *actor) admit(ctx context.Context) error {
 		switch why := answers[i]; {
 		case why == nil && !held[row]:
 			admitted = append(admitted, j)
+		case errors.Is(why, errHeavy): // and so are those behind it in its row
+			back = append(back, j)
 		case lasting(why, *requests[i]):
 			trouble = errors.Join(trouble, a.fail(ctx, j, why))
 		default:
@@ -206,35 +207,6 @@ func (a *actor) unsignedFrom(o order) (back []standing) {
 	return back
 }
 
-// measured are the orders of which it is known how much gas they need. What can never be
-// carried out ends.
-func (a *actor) measured(ctx context.Context, orders []order) ([]order, error) {
-	known := make([]bool, len(orders))
-	err := commands.Each(len(orders), a.Settings.AtOnce, func(i int) error {
-		o := orders[i]
-		if o.intent.IsZero() || o.gas != 0 {
-			known[i] = true
-			return nil
-		}
-		gas, err := a.Node.Gas(ctx, a.ID, o.job.intent.State.Requested.Request)
-		if commands.IsRefusal(err) {
-			return a.fail(ctx, o.job, err)
-		}
-		if err != nil {
-			return fmt.Errorf("nonce %d: %w", o.Nonce, err)
-		}
-		o.job.gas, known[i] = gas, true
-		return nil
-	})
-	var all []order
-	for i, o := range orders {
-		if known[i] {
-			all = append(all, o)
-		}
-	}
-	return all, err
-}
-
 // square settles at nothing what was set aside, and has no nonce any more: nothing was
 // signed for it, or the final chain has used the nonce otherwise. What did cost something
 // was settled before its nonce was closed.
@@ -316,36 +288,4 @@ func (a *actor) spend(ctx context.Context, spent []budget.Spent) error {
 		}
 	}
 	return nil
-}
-
-// warn tells the guard when nodes have said that the signer cannot pay for what it has
-// signed: of fees, in what it usually pays them in.
-func (a *actor) warn(ctx context.Context) error {
-	if a.Guard == nil {
-		return nil
-	}
-	lacking := false
-	var needed chain.Amount
-	for _, s := range a.slots() {
-		if len(s.Attempts) == 0 || s.stale || s.Landed != nil || s.seen() {
-			continue
-		}
-		last := s.Attempts[len(s.Attempts)-1]
-		told := s.news
-		s.news = false
-		gas := a.noOpGas(s.Nonce)
-		if !last.Intent.IsZero() {
-			wish := s.job.intent.State.Requested.Request.Gas
-			if wish.Sponsored || wish.FeeToken != nil {
-				continue
-			}
-			gas = max(s.gas, wish.Limit)
-		}
-		needed = needed.Plus(chain.Amount(last.Fee.MaxFee).Times(gas))
-		lacking = lacking || told && s.txs[last.Hash].lacks
-	}
-	if !lacking {
-		return nil
-	}
-	return a.Guard.Lacks(ctx, a.ID, needed)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
-	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 )
@@ -21,19 +20,19 @@ func (w *world) mender() Mender {
 	}
 }
 
-// blocked is a lane whose first nonce an intent of a row holds that may not pay what gas
-// has come to cost, and whose second one is signed for.
+// blocked is a lane whose first nonce an intent of a row holds of which nobody knows what it
+// is to offer, and whose second one is signed for.
 func (w *world) blocked(a *actor, behind func(*intent.Request)) (ids []chain.IntentID) {
 	w.t.Helper()
-	ids = w.ask(w.request(1, inRow, func(r *intent.Request) { r.Gas.MaxFee = intent.NewAmount(1200) }))
+	most := intent.NewAmount(1_000_000)
+	ids = w.ask(w.request(1, inRow, func(r *intent.Request) { r.Gas.MaxFee = most }), w.request(2, behind))
 	for _, step := range []func() error{
 		func() error { return a.poll(w.t.Context()) }, func() error { return a.look(w.t.Context()) },
 		func() error { a.claim = true; return a.take(w.t.Context()) },
 	} {
 		must(w.t, step())
 	}
-	w.fee = asking(2000, 100)
-	ids = append(ids, w.ask(w.request(2, behind))...)
+	w.unpriced = most
 	w.dear(a, 4)
 	if holes := w.state().Holes(); len(holes) != 1 || holes[0].Intent != ids[0] {
 		w.t.Fatalf("holes: %+v", holes)
@@ -41,11 +40,11 @@ func (w *world) blocked(a *actor, behind func(*intent.Request)) (ids []chain.Int
 	return ids
 }
 
-// dear takes turns while gas is dear.
+// dear takes turns while it is not known what gas costs.
 func (w *world) dear(a *actor, n int) {
 	w.t.Helper()
 	for range n {
-		if err := w.turns(a, 1); err != nil && !errors.Is(err, fee.ErrMarket) {
+		if err := w.turns(a, 1); err != nil && !errors.Is(err, errUnpriced) {
 			w.t.Fatal(err)
 		}
 		w.feed()
@@ -95,7 +94,8 @@ func TestFills(t *testing.T) {
 			if s := w.intent(ids[0]); s.Status() != intent.StatusWaiting || len(s.Attempts) > 0 || s.Yields() {
 				t.Errorf("the intent is %s: %+v", s.Status(), s)
 			}
-			w.fee = asking(1000, 100)
+			w.unpriced = chain.Amount{}
+			w.clock.pass(w.settings.Claim)
 			w.until(a, "the intent is carried out", w.ended(intent.StatusCompleted, ids...))
 			w.judge()
 		})
@@ -118,7 +118,7 @@ func TestFillsNoRow(t *testing.T) {
 	if slot, _ := w.state().Slot(at); slot.Intent != ids[0] || slot.Filled {
 		t.Errorf("the nonce was taken from it: %+v", slot)
 	}
-	w.fee = asking(1000, 100)
+	w.unpriced = chain.Amount{}
 	w.until(a, "both are done", w.ended(intent.StatusCompleted, ids...))
 	w.judge()
 }

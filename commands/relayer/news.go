@@ -53,7 +53,7 @@ func noNews() unread { return unread{sent: map[uint64]bool{}, wanted: map[uint64
 var toldOf = event.Filter{Names: []string{
 	"tx.mined.", "tx.stale_by_nonce.", "tx.expired.", "tx.reorged.", "tx.finalized.", "tx.finality_violated.",
 	"tx.canceled_locally.", "tx.rejected.",
-	"intent.cancel_requested.", "intent.speed_up_requested.", "intent.yield_requested.",
+	"intent.cancel_requested.", "intent.speed_up_requested.", "intent.yield_requested.", "intent.give_way_requested.",
 }}
 
 const newsMax = 1000 // events looked at in one go

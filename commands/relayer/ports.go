@@ -93,8 +93,12 @@ type Guard interface {
 	Failed(ctx context.Context, id chain.Sequence, kind signer.FailureKind, detail string) error
 	Succeeded(ctx context.Context, id chain.Sequence) error
 	// Lacks tells that a node would not take what the signer cannot pay. Needed is what
-	// fees may cost of all that it has in flight in the lane.
+	// fees may cost of all that it has in flight in the lane, and at most what an ordinary
+	// intent costs: what one client wants is not to stop the signer for all.
 	Lacks(ctx context.Context, id chain.Sequence, needed chain.Amount) error
+	// Balance is what a signer had when that was seen last, of the money that it usually
+	// pays fees in.
+	Balance(on chain.ID, address chain.Address) (balance chain.Amount, seen bool)
 }
 
 // Format is how transactions of a chain are written and read. An error of the first

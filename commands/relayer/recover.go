@@ -21,6 +21,7 @@ const (
 	reasonStopped   = "the intent was stopped"
 	reasonMarket    = "the intent may not pay what gas costs"
 	reasonGuard     = "the intent may not be signed for here and now"
+	reasonGas       = "no node has said how much gas the intent takes"
 	reasonYield     = "an operator wants the nonce filled"
 )
 
@@ -208,7 +209,7 @@ func (a *actor) record(ctx context.Context) error {
 // unsent reports whether delivery does not have an attempt, and is not handed it here either:
 // its intent does not know it, or is to end; or its bytes are gone.
 func (a *actor) unsent(s standing, made lane.Made) bool {
-	stopped := s.job.intent.State.Stop.Reason != ""
+	stopped := s.job.intent.State.ToNoOp()
 	return s.txs[made.Hash].Status == tx.StatusAbsent && (!a.known(s, made.Hash) || stopped && !made.Intent.IsZero() || s.gone[made.Hash])
 }
 

@@ -23,9 +23,11 @@ const claimMax = 500
 // may be signed for.
 func (a *actor) take(ctx context.Context) error {
 	defer a.tellPart()
-	if !a.claim || !a.held.State.Known {
+	lighter := a.held.State.InFlight() < a.weighed
+	if !a.claim && !lighter || !a.held.State.Known {
 		return nil
 	}
+	a.weighed = 0
 	room, err := a.room(ctx)
 	a.roomy, a.loaded = room, a.held.State.InFlight()
 	if err != nil || room == 0 {
@@ -36,11 +38,14 @@ func (a *actor) take(ctx context.Context) error {
 		return err
 	}
 	defer a.leave()
+	parked := a.parked()
 	claimed, trouble := a.claimShare(ctx, room)
-	turn, err := a.inTurn(ctx, claimed)
+	turn, err := a.inTurn(ctx, append(parked, claimed...))
 	trouble = errors.Join(trouble, err, a.prepare(ctx, turn), a.fit(ctx, room))
 	err = a.admit(ctx)
-	a.widen(room, claimed)
+	if a.weighed == 0 {
+		a.widen(room, claimed)
+	}
 	if over := (overError{}); errors.As(err, &over) {
 		return err
 	}
@@ -56,7 +61,8 @@ func (a *actor) holder() string {
 }
 
 // prepare reads what was claimed, and finds out how much gas it needs, and whether it
-// may pay what that costs. What cannot be done ends here, before it has a nonce; what
+// may pay what that costs. What nodes are slow to say that of keeps its claim, and its row
+// waits, until they have said it. What cannot be done ends here, before it has a nonce; what
 // cannot be found out is given back, and with it what stands behind it in its row, unless
 // that was so before: see [actor.putOff]. What may not pay enough yet is given back too if
 // it is in a row; else it is looked at again when its claim lapses, and keeps nobody from
@@ -65,18 +71,32 @@ func (a *actor) holder() string {
 // here.
 func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
 	jobs := make([]*job, len(claimed))
-	back, elsewhere, why := make([]bool, len(claimed)), make([]bool, len(claimed)), make([]error, len(claimed))
+	back, elsewhere, parked := make([]bool, len(claimed)), make([]bool, len(claimed)), make([]bool, len(claimed))
+	why := make([]error, len(claimed))
 	var untimely error
 	if slices.ContainsFunc(claimed, func(c intent.Claimed) bool { return c.Deadline != 0 }) {
 		untimely = a.timely(a.askOnce(ctx))
 	}
-	trouble := commands.Each(len(claimed), a.Settings.AtOnce, func(i int) (err error) {
+	_ = commands.Each(len(claimed), a.Settings.AtOnce, func(i int) (err error) {
 		if _, holds := a.held.State.Held(claimed[i].ID); holds {
 			return nil
 		}
 		jobs[i], err = a.inspect(ctx, claimed[i], untimely)
+		why[i] = err
+		return nil
+	})
+	a.measures.await(ctx, idsOf(slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j == nil })))
+	trouble := commands.Each(len(claimed), a.Settings.AtOnce, func(i int) (err error) {
+		if err = why[i]; err == nil && jobs[i] != nil {
+			jobs[i], err = a.quoted(ctx, jobs[i])
+		}
 		back[i] = err != nil
 		switch {
+		case errors.Is(err, errMeasuring):
+			a.park(claimed[i])
+			back[i], parked[i], err = false, true, nil
+		case errors.Is(err, errCrowded):
+			err = nil
 		case errors.Is(err, fee.ErrMarket):
 			back[i], err = claimed[i].Row != intent.Row{}, nil
 		case errors.Is(err, errElsewhere):
@@ -88,6 +108,10 @@ func (a *actor) prepare(ctx context.Context, claimed []intent.Claimed) error {
 	var ids []chain.IntentID
 	kept := map[intent.Row]bool{} // rows of which one was given back, or is somewhere else
 	for i, c := range claimed {
+		if parked[i] {
+			kept[c.Row], jobs[i] = true, nil
+			continue
+		}
 		if elsewhere[i] || back[i] && a.putOff(c.ID, c.From) {
 			kept[c.Row], a.leaves = true, a.leaves || c.Row != intent.Row{}
 			if why[i] != nil {
@@ -145,7 +169,21 @@ func (a *actor) inspect(ctx context.Context, c intent.Claimed, untimely error) (
 			return nil, untimely
 		}
 	}
-	q, err := a.Quote(ctx, it)
+	if err := a.measure(ctx, j.id, request); err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// quoted is a job that was inspected, and what its first attempt costs; nil when it is not to
+// be done.
+func (a *actor) quoted(ctx context.Context, j *job) (*job, error) {
+	it := j.intent.State
+	gas, err := a.gas(ctx, j.id, it.Requested.Request)
+	var q Quote
+	if err == nil {
+		q, err = a.quote(ctx, it, gas)
+	}
 	switch {
 	case commands.IsRefusal(err) && !errors.Is(err, fee.ErrMarket):
 		return nil, a.fail(ctx, j, err)
@@ -170,12 +208,17 @@ type Quote struct {
 // and [Fees.Offer], of which [fee.ErrMarket] alone passes; any other error says that it is
 // not known now.
 func (l *Lane) Quote(ctx context.Context, it intent.State) (q Quote, err error) {
-	if q.Gas, err = l.Node.Gas(ctx, l.ID, it.Requested.Request); err != nil {
+	gas, err := l.Node.Gas(ctx, l.ID, it.Requested.Request)
+	if err != nil {
 		return q, err
 	}
+	return l.quote(ctx, it, gas)
+}
+
+// quote is a Quote of what takes so much gas.
+func (l *Lane) quote(ctx context.Context, it intent.State, gas uint64) (Quote, error) {
 	offer, err := l.Fees.Offer(ctx, l.termsOf(it))
-	q.Worst, q.Payer = chargeOf(it.Requested, q.Gas, offer.Fee), offer.Payer
-	return q, err
+	return Quote{gas, chargeOf(it.Requested, gas, offer.Fee), offer.Payer}, err
 }
 
 // Least is what an intent's first attempt costs at least in a lane, as of now: nodes are not
@@ -210,7 +253,7 @@ func (a *actor) reserve(ctx context.Context) error {
 	var now, later []chain.IntentID
 	free := a.freeBelow()
 	for _, j := range a.ready {
-		if !j.behind.IsZero() && (free || !a.follows(j.behind, now)) {
+		if !j.behind.IsZero() && (free || !a.follows(ctx, j.behind, now)) {
 			later = append(later, j.id)
 		} else {
 			now = append(now, j.id)
@@ -246,11 +289,13 @@ func (a *actor) freeBelow() bool {
 }
 
 // orders are what all nonces want, by rising nonce. An intent that may not pay what gas
-// has come to cost since it got its nonce gives that back, and keeps no others waiting,
-// unless it is in a row.
+// has come to cost since it got its nonce gives that back, with those behind it in its row,
+// and keeps no others waiting; unless one of these is signed for. One that has stalled, and
+// may offer no more, is to give way.
 func (a *actor) orders(ctx context.Context) ([]order, error) {
 	var orders []order
 	var back []standing
+	given := map[uint64]bool{}
 	var trouble error
 	stalled, err := a.stalled(ctx)
 	if over := (overError{}); errors.As(err, &over) {
@@ -260,7 +305,7 @@ func (a *actor) orders(ctx context.Context) ([]order, error) {
 	ask := a.askOnce(ctx)
 	for _, s := range a.slots() {
 		o, wanted := a.wanted(s, stalled != nil && *stalled == s.Nonce)
-		if !wanted {
+		if !wanted || given[s.Nonce] {
 			continue
 		}
 		late, err := a.isLate(s, o.intent.IsZero(), ask)
@@ -272,13 +317,19 @@ func (a *actor) orders(ctx context.Context) ([]order, error) {
 			continue
 		}
 		err = a.price(ctx, &o)
-		inRow := s.job.intent.State.Requested.Request.Order != ""
-		switch {
-		case err == nil:
+		if err == nil {
 			orders = append(orders, o)
-		case errors.Is(err, fee.ErrMarket) && len(s.Attempts) == 0 && !o.intent.IsZero() && !inRow:
-			back = append(back, s)
-		default:
+			continue
+		}
+		var unsigned []standing
+		if errors.Is(err, fee.ErrMarket) {
+			unsigned = a.unsignedFrom(o)
+		}
+		for _, one := range unsigned {
+			given[one.Nonce], back = true, append(back, one)
+		}
+		if len(unsigned) == 0 {
+			a.refusedMore(s, o, err, stalled)
 			trouble = errors.Join(trouble, fmt.Errorf("nonce %d: %w", s.Nonce, err))
 		}
 	}
@@ -308,7 +359,7 @@ func (a *actor) wanted(s standing, stalled bool) (o order, wanted bool) {
 		return o, false
 	case last.Intent.IsZero():
 		return o, stalled && a.known(s, last.Hash)
-	case !placed || it.Stop.Reason != "":
+	case !placed || it.ToNoOp():
 		return o, true
 	case !a.known(s, last.Hash):
 		return o, false // it is told first

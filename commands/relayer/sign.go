@@ -118,7 +118,7 @@ func (l *Lane) termsOf(it intent.State) fee.Terms {
 	return fee.Terms{
 		Legacy: l.Format.Type == 0, Urgency: fee.Urgency(gas.Urgency), Floor: chain.Price(it.Floor),
 		MaxFee: chain.Price(gas.MaxFee), MaxPriorityFee: chain.Price(gas.MaxPriorityFee),
-		Sender: l.ID.Sender, Token: gas.FeeToken, Sponsored: gas.Sponsored,
+		Sender: l.ID.Sender, Token: gas.FeeToken, Sponsored: gas.Sponsored, GaveWay: len(it.GaveWay),
 	}
 }
 

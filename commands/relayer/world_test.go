@@ -80,6 +80,8 @@ type world struct {
 	lied     *lane.Witness
 	board    []chain.Block // that delivery remembers, when it has not seen the newest
 	reverts  map[chain.IntentID]error
+	trials   sync.Map     // of intents about which nodes do not answer before a channel is closed
+	unpriced chain.Amount // of the intents with this ceiling it is not known what gas costs
 
 	// hears gives actors the news that there is, as processes have it, and not of
 	// everything.
@@ -274,7 +276,14 @@ func (w *world) nonceAt(b chain.Block) (n uint64) {
 	return binary.BigEndian.Uint64(reply.Result[24:])
 }
 
-func (w *world) Gas(_ context.Context, _ chain.Sequence, r intent.Request) (uint64, error) {
+func (w *world) Gas(ctx context.Context, _ chain.Sequence, r intent.Request) (uint64, error) {
+	if until, slow := w.trials.Load(r.ID()); slow {
+		select {
+		case <-until.(chan struct{}):
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
 	if err := w.reverts[r.ID()]; err != nil {
 		return 0, err
 	}
@@ -295,9 +304,14 @@ func (w *world) Blocks(context.Context, chain.ID) (blocks []chain.Block, _ error
 
 // Offer is by the world's policy, of a market that asks for the world's fee.
 func (w *world) Offer(_ context.Context, t fee.Terms) (fee.Offer, error) {
+	if chain.Amount(t.MaxFee) == w.unpriced && !w.unpriced.IsZero() && !t.NoOp {
+		return fee.Offer{}, errUnpriced
+	}
 	base := chain.Price(*new(uint256.Int).Sub(w.fee.MaxFee.Int(), w.fee.MaxPriorityFee.Int()))
 	return w.policy.Offer(chain.Market{Next: &base, Suggested: w.fee.MaxPriorityFee}, t)
 }
+
+var errUnpriced = errors.New("nobody knows what gas costs")
 
 // noHeadroom is a policy that offers what the market asks for, and no more.
 func noHeadroom() fee.Policy {

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/commands"
@@ -27,11 +28,19 @@ type Feeder struct {
 	Fed   func(at event.Position)
 	Crash func(point string)
 	Log   *slog.Logger
+
+	turn commands.Turn // to change the queue
 }
 
 // Run feeds the queue until ctx ends, the checkpoint was moved by another, or an event
 // cannot be read.
 func (f *Feeder) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	f.turn = commands.NewTurn()
+	var refilling sync.WaitGroup
+	refilling.Go(func() { f.refill(ctx) })
+	defer refilling.Wait()
+	defer cancel()
 	return commands.Feeding[tx.Change]{
 		Store: f.Store, Checkpoints: f.Checkpoints, Reader: Reader,
 		Filter: event.Filter{Streams: []string{tx.StreamPrefix}}, Plan: f.plan, Apply: f.apply, Log: f.Log,
@@ -39,7 +48,13 @@ func (f *Feeder) Run(ctx context.Context) error {
 }
 
 func (f *Feeder) apply(ctx context.Context, from, to event.Position, changes []tx.Change) error {
-	if err := f.Queue.Apply(ctx, Reader, from, to, changes); err != nil {
+	end, err := f.turn.Take(ctx)
+	if err != nil {
+		return err
+	}
+	err = f.Queue.Apply(ctx, Reader, from, to, changes)
+	end()
+	if err != nil {
 		return err
 	}
 	if f.Crash != nil {

@@ -38,6 +38,8 @@ type Queue interface {
 	// parked though it is due tells what it waits for: the nonce that the first row
 	// of its sequence waits for, or has.
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
+	// Unfilled lists rows whose Bytes are 0, behind one, by chain and hash.
+	Unfilled(ctx context.Context, after tx.Ref, limit int) ([]tx.Ref, error)
 	// Depth counts a chain's rows. It may have to read all of them.
 	Depth(ctx context.Context, id chain.ID) (tx.Depth, error)
 }

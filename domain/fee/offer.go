@@ -13,6 +13,12 @@ type Terms struct {
 	// Ceilings of the intent's own; 0 is none. A gas price has no tip: then only the first
 	// one counts.
 	MaxFee, MaxPriorityFee chain.Price
+	// GaveWay counts how often the intent gave its nonce up, because gas cost more than its
+	// own ceiling.
+	GaveWay int
+	// Followed: later intents of the same ordering group may be signed before this one is
+	// mined, so its nonce cannot be given up for a no-op.
+	Followed bool
 	// Floor is what one unit of gas is to be worth at least, if the ceilings allow it.
 	Floor chain.Price
 	// NoOp is what uses a nonce up for nobody. It alone may offer as much as the operator's
@@ -49,7 +55,8 @@ func (t Terms) After(earlier chain.Fee, unsent bool) Terms {
 }
 
 const (
-	// ErrMarket says that the market is above the ceiling: wait until it has come down.
+	// ErrMarket says that the market is above the ceiling, or too close to the intent's own:
+	// wait until it has come down.
 	ErrMarket = event.Refusal("market-above-ceiling")
 	// ErrCeiling says that a replacement, as pools demand it, would exceed the ceiling.
 	ErrCeiling = event.Refusal("fee-at-ceiling")
@@ -160,11 +167,41 @@ func (p Policy) quote(m chain.Market, t Terms, ceiling chain.Fee) (chain.Fee, er
 	if least := sum(*m.Next, p.MinTip); less(ceiling.MaxFee, least) {
 		return chain.Fee{}, ErrMarket.Because("gas costs %s, and may cost %s", least, ceiling.MaxFee)
 	}
+	if least := sum(raised(*m.Next, room(m, t)), p.MinTip); t.first() && !isZero(t.MaxFee) && less(t.MaxFee, least) {
+		return chain.Fee{}, ErrMarket.Because("gas may cost %s before it is mined, and is to cost at most %s", least, t.MaxFee)
+	}
 	tip := higher(tipOf(m, place), p.MinTip)
+	if t.Followed && !isZero(t.MaxPriorityFee) && less(t.MaxPriorityFee, raised(tip, 100)) {
+		return chain.Fee{}, ErrMarket.Because("tips are %s, and may be %s", tip, t.MaxPriorityFee)
+	}
 	return chain.Fee{
 		MaxFee:         higher(sum(raised(*m.Next, level.Headroom), tip), p.MinFee),
 		MaxPriorityFee: tip,
 	}, nil
+}
+
+// first reports whether this is the first offer for a nonce, and not for a no-op.
+func (t Terms) first() bool { return !t.NoOp && t.Replaces == nil && t.Unsent == nil }
+
+// Percent that an intent's own ceiling has to leave above the next base fee. One block
+// raises the base fee by an eighth at most (EIP-1559). The room grows after the intent gave
+// way, and is largest if it cannot give way.
+const (
+	roomFirst = 13
+	roomAgain = 50
+	roomMost  = 200
+)
+
+// room returns the percentage for these terms, 0 if the base fee is constant.
+func room(m chain.Market, t Terms) uint64 {
+	moves := func(b chain.Paid) bool { return b.BaseFee != *m.Next }
+	if len(m.Blocks) > 0 && !slices.ContainsFunc(m.Blocks, moves) {
+		return 0
+	}
+	if t.Followed {
+		return roomMost
+	}
+	return min(roomFirst+roomAgain*uint64(max(t.GaveWay, 0)), roomMost) //nolint:gosec // never negative
 }
 
 // tipOf is what the newest blocks were content with: in the middle of those that held

@@ -18,6 +18,8 @@ func (s State) announce(c Announce) ([]Event, error) {
 		return nil, ErrUnknownAttempt.Because("%s is no attempt of it", c.Hash)
 	case s.Place == nil || made.Assignment != s.Assignment:
 		return nil, ErrContradicted.Because("%s is in block %d, and was finally ruled out", c.Hash, c.Receipt.Block.Number)
+	case made.Kind == NoOp && s.GivesWay():
+		return nil, ErrNotCanceling.Because("it gives way to %s, and is to be carried out", c.Hash)
 	}
 	list, err := chainOf(c)
 	if err != nil {

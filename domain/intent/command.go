@@ -43,7 +43,7 @@ type Requeue struct {
 
 // Attempt says that bytes have been signed for the intent, and that the lane has
 // recorded them. Whoever is refused hands them to nobody. A no-op is taken only once the
-// intent is to end. What else was signed before that was heard of is taken all the same,
+// intent is to end, or to give way. What else was signed before that was heard of is taken all the same,
 // so that it would be known if it landed; there is no need to hand it to anybody.
 type Attempt struct {
 	Assignment int
@@ -106,6 +106,16 @@ type Yield struct {
 	At         time.Time
 }
 
+// GiveWay: the intent's transaction cannot be mined at its own fee ceiling, and later
+// nonces wait for it. A no-op is to replace it. Once the no-op is final, a Requeue with
+// evidence [Filled] takes the place from the intent, which waits for another. The intent's
+// own transaction may still be mined before.
+type GiveWay struct {
+	Assignment int
+	Detail     string // why, for people
+	At         time.Time
+}
+
 func (Create) wish()    {}
 func (Assign) wish()    {}
 func (Requeue) wish()   {}
@@ -117,6 +127,7 @@ func (Expire) wish()    {}
 func (Fail) wish()      {}
 func (SpeedUp) wish()   {}
 func (Yield) wish()     {}
+func (GiveWay) wish()   {}
 
 // What clients are refused.
 const (
@@ -139,7 +150,8 @@ const (
 	ErrFenced         = event.Refusal("intent-fenced")          // another holder of the lane goes on with that place
 	ErrLive           = event.Refusal("intent-attempt-live")    // an attempt may land
 	ErrDeadlineOpen   = event.Refusal("deadline-still-open")    // there is time, or no deadline
-	ErrNotCanceling   = event.Refusal("intent-not-canceling")   // it is to be carried out
+	ErrNotCanceling   = event.Refusal("intent-not-canceling")   // it is to be carried out, at this nonce
+	ErrNotSigned      = event.Refusal("intent-not-signed")      // nothing is that could give way
 	ErrUnknownAttempt = event.Refusal("intent-unknown-attempt") // no such hash was recorded
 	ErrContradicted   = event.Refusal("intent-contradicted")    // the chain holds what it had finally ruled out
 	ErrBrokenList     = event.Refusal("intent-broken-list")     // blocks that do not stand on one another

@@ -80,7 +80,8 @@ func (s State) requeue(c Requeue) ([]Event, error) {
 
 // rulesOut checks that no attempt at the place is in the chain, or can ever be.
 func (s State) rulesOut(e Evidence) error {
-	_, own := s.attempt(e.Hash)
+	made, own := s.attempt(e.Hash)
+	noop := e.Kind == Filled
 	switch {
 	case s.End != nil:
 		return ErrSettled.Because("it is %s", s.End.Status)
@@ -90,11 +91,13 @@ func (s State) rulesOut(e Evidence) error {
 		return ErrLive.Because("%s may be anywhere", s.Attempts[len(s.Attempts)-1].Hash)
 	case e.Kind == Lapsed && !s.live():
 		return ErrNotAssigned.Because("nothing was signed that could lapse")
-	case own:
+	case noop && (!s.GivesWay() || !own || made.Kind != NoOp || made.Assignment != s.Assignment):
+		return ErrLive.Because("%s is no no-op that it gave way to", e.Hash)
+	case own && !noop:
 		return ErrLive.Because("%s is an attempt of its own", e.Hash)
 	case e.Kind != Released && e.Block.IsZero():
 		panic(fmt.Sprintf("intent: evidence %+v without a block", e))
-	case !slices.Contains([]EvidenceKind{Released, Rival, Lapsed}, e.Kind):
+	case !slices.Contains([]EvidenceKind{Released, Rival, Lapsed, Filled}, e.Kind):
 		panic(fmt.Sprintf("intent: unknown evidence %q", e.Kind))
 	}
 	return nil
@@ -112,7 +115,7 @@ func (s State) attempted(c Attempt) ([]Event, error) {
 		return nil, ErrNotAssigned.Because("assignment %d is not what it has", c.Assignment)
 	case s.End != nil: // it is not to be handed to anybody
 		return nil, ErrSettled.Because("it is %s", s.End.Status)
-	case s.Stop.Reason == "" && c.Kind == NoOp:
+	case !s.ToNoOp() && c.Kind == NoOp:
 		return nil, ErrNotCanceling.Because("nobody wishes that it be not carried out")
 	}
 	made := Attempted{s.Sequence + 1, c.Assignment, len(s.Attempts) + 1, c.Kind, c.Hash, chain.Hash{}, c.Fee, c.At}
@@ -184,6 +187,22 @@ func (s State) yield(c Yield) ([]Event, error) {
 		return nil, nil
 	}
 	return []Event{YieldRequested{c.Assignment, cut(c.Detail), c.At}}, nil
+}
+
+func (s State) giveWay(c GiveWay) ([]Event, error) {
+	switch {
+	case s.End != nil:
+		return nil, ErrSettled.Because("it is %s", s.End.Status)
+	case s.Place == nil || c.Assignment != s.Assignment:
+		return nil, ErrNotAssigned.Because("assignment %d is not what it has", c.Assignment)
+	case !s.live():
+		return nil, ErrNotSigned.Because("nothing was signed at assignment %d", c.Assignment)
+	case s.ToNoOp():
+		return nil, nil
+	case s.Receipt != nil:
+		return nil, ErrLive.Because("block %d holds %s", s.Receipt.Block.Number, s.Mined)
+	}
+	return []Event{GiveWayRequested{c.Assignment, cut(c.Detail), c.At}}, nil
 }
 
 // cut bounds a text that is kept.

@@ -48,9 +48,9 @@ type TakenOver struct {
 // Evidence is why an intent has no place any more.
 type Evidence struct {
 	Kind EvidenceKind `json:"kind"`
-	// Block is the final block that shows it, of Rival and Expired.
+	// Block is the final block that shows it, of all but Released.
 	Block chain.Block `json:"block,omitzero"`
-	// Hash is what used the nonce, of Rival, if that is known.
+	// Hash is what used the nonce: of Rival if that is known, of Filled the no-op.
 	Hash chain.Hash `json:"hash,omitzero"`
 }
 
@@ -61,6 +61,7 @@ const (
 	Released EvidenceKind = "released" // given back: nothing was ever signed for it
 	Rival    EvidenceKind = "rival"    // the final chain has used the nonce, and by no attempt
 	Lapsed   EvidenceKind = "lapsed"   // the window of every attempt ended before a final block, and none is in the chain
+	Filled   EvidenceKind = "filled"   // a final block holds the no-op that the intent gave way to
 )
 
 // Requeued: the intent has no place any more. → Waiting. The client is told, unless
@@ -125,6 +126,15 @@ type SpeedUpRequested struct {
 // YieldRequested: an operator wants the intent to give back the nonce of an assignment,
 // for which nothing was signed. Whoever holds the lane takes it back.
 type YieldRequested struct {
+	Assignment int       `json:"assignment"`
+	Detail     string    `json:"detail,omitempty"`
+	At         time.Time `json:"at"`
+}
+
+// GiveWayRequested: gas costs more than the intent's transaction offers, and its ceiling
+// allows no higher fee. Later nonces of the lane wait for it. A no-op is to replace it;
+// once that is final, the intent waits for another nonce.
+type GiveWayRequested struct {
 	Assignment int       `json:"assignment"`
 	Detail     string    `json:"detail,omitempty"`
 	At         time.Time `json:"at"`
@@ -199,6 +209,7 @@ func (Attempted) fact()        {}
 func (CancelRequested) fact()  {}
 func (SpeedUpRequested) fact() {}
 func (YieldRequested) fact()   {}
+func (GiveWayRequested) fact() {}
 func (Announced) fact()        {}
 func (Reorged) fact()          {}
 func (Completed) fact()        {}
@@ -217,6 +228,7 @@ func Codec() event.Codec[Event] {
 		event.As[Event, CancelRequested]("intent.cancel_requested.v1"),
 		event.As[Event, SpeedUpRequested]("intent.speed_up_requested.v1"),
 		event.As[Event, YieldRequested]("intent.yield_requested.v1"),
+		event.As[Event, GiveWayRequested]("intent.give_way_requested.v1"),
 		event.As[Event, Announced]("intent.announced.v1"),
 		event.As[Event, Reorged]("intent.reorged.v1"),
 		event.As[Event, Completed]("intent.completed.v1"),

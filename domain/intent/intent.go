@@ -6,6 +6,7 @@
 //	               │                └──→ canceled | failed when the no-op is final;
 //	               │                     or mined and completed all the same, marked
 //	               └──→ canceled | failed (nothing is signed: at once)
+//	submitted, and gives way: a no-op takes the nonce; when that is final, back to waiting
 //	completed, failed, canceled by a block that leaves the chain → Reorged: back to where it was
 //
 // An intent is identified by (client, signer or pool, idempotency key): whoever asks
@@ -22,11 +23,11 @@
 //  2. There is one place at a time. The next is given only after evidence that no
 //     attempt at the one before is in the chain or can ever be: it was released
 //     unsigned, by the holder of the lane that the intent has heard of last, a rival is
-//     final there, or all its attempts lapsed.
+//     final there, or the no-op that it gave way to, or all its attempts lapsed.
 //  3. An end stands until a Reorged takes it back, so at most one Completed stands. An
 //     end without a block is for ever.
 //  4. While an end stands there are only Announced, and Reorged. A no-op is signed only
-//     for what is to end without effect.
+//     for what is to end without effect, or gives way.
 //  5. Sequences rise by one. An announcement is of a new fork exactly if what was
 //     announced before is not how its list begins, and then bears the whole list.
 //  6. Deciding the same command twice adds nothing the second time.
@@ -79,6 +80,8 @@ type State struct {
 	Floor Amount
 	// Yield is the assignment whose nonce an operator wants back; 0 is none.
 	Yield int `json:",omitempty"`
+	// GaveWay are the assignments at which a no-op was to take the nonce, rising.
+	GaveWay []int `json:",omitempty"`
 	// Mined is the attempt that Receipt is of, the last one announced. Told are the
 	// confirmations announced.
 	Mined   chain.Hash
@@ -127,6 +130,14 @@ func (s State) Landed() bool {
 // Yields reports whether the intent is to give its nonce back.
 func (s State) Yields() bool { return s.Place != nil && s.Yield == s.Assignment }
 
+// GivesWay reports whether a no-op is to take the nonce, and the intent to get another.
+func (s State) GivesWay() bool {
+	return s.Stop.Reason == "" && s.Place != nil && slices.Contains(s.GaveWay, s.Assignment)
+}
+
+// ToNoOp reports whether a no-op is to take the nonce, whatever becomes of the intent.
+func (s State) ToNoOp() bool { return s.Stop.Reason != "" || s.GivesWay() }
+
 // live reports whether an attempt at the place may be in the chain, now or one day.
 func (s State) live() bool {
 	last := len(s.Attempts) - 1
@@ -171,6 +182,8 @@ func (s State) Decide(c Command) ([]Event, error) {
 		return s.speedUp(c)
 	case Yield:
 		return s.yield(c)
+	case GiveWay:
+		return s.giveWay(c)
 	}
 	panic(fmt.Sprintf("intent: unknown command %T", c))
 }
@@ -195,6 +208,8 @@ func (s State) Evolve(e Event) State {
 		s.Floor = e.Fee
 	case YieldRequested:
 		s.Yield = e.Assignment
+	case GiveWayRequested:
+		s.GaveWay = append(slices.Clip(s.GaveWay), e.Assignment)
 	case Announced:
 		switch {
 		case e.Kind == AboutReceipt:

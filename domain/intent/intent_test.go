@@ -47,6 +47,13 @@ func requeue(n int, kind EvidenceKind) Requeue {
 	return Requeue{n, 1, e, epoch}
 }
 
+// filled says that a no-op has used up the nonce of an assignment.
+func filled(n, hash int) Requeue {
+	r := requeue(n, Filled)
+	r.Evidence.Hash = hashOf(hash)
+	return r
+}
+
 // takeOver and fenced are what a holder with another token says of it.
 func takeOver(n int, token uint64) Assign {
 	a := assign(n)
@@ -143,6 +150,12 @@ func TestLife(t *testing.T) {
 		{"to give its nonce back", []Command{create(), assign(1), Yield{1, "", epoch}}, StatusAssigned, "YieldRequested"},
 		{"signed for before that was heard of", []Command{create(), assign(1), Yield{1, "", epoch}, attempt(1, 1, First)}, StatusSubmitted, "Attempted"},
 		{"gave its nonce back", []Command{create(), assign(1), Yield{1, "", epoch}, requeue(1, Released), assign(2)}, StatusAssigned, "Assigned"},
+		{"to give way", then(GiveWay{1, "", epoch}), StatusSubmitted, "GiveWayRequested"},
+		{"a no-op in its way", then(GiveWay{1, "", epoch}, attempt(1, 2, NoOp)), StatusSubmitted, "Attempted"},
+		{"gave way", then(GiveWay{1, "", epoch}, attempt(1, 2, NoOp), filled(1, 2)), StatusWaiting, "Requeued"},
+		{"gave way, and goes on", then(GiveWay{1, "", epoch}, attempt(1, 2, NoOp), filled(1, 2), assign(2), attempt(2, 3, First)), StatusSubmitted, "Attempted"},
+		{"mined before it gave way", then(GiveWay{1, "", epoch}, attempt(1, 2, NoOp), seen(1, main, 1, true)), StatusCompleted, "Completed"},
+		{"canceled while it gives way", then(GiveWay{1, "", epoch}, attempt(1, 2, NoOp), cancel, seen(2, main, 1, true)), StatusCanceled, "Canceled"},
 		{"sped up", then(SpeedUp{NewAmount(9), epoch}), StatusSubmitted, "SpeedUpRequested"},
 	}
 	for _, c := range cases {
@@ -241,6 +254,13 @@ func TestRefusals(t *testing.T) {
 		{"to give back what it had", state(create(), assign(1), requeue(1, Released), assign(2)), Yield{1, "", epoch}, ErrNotAssigned},
 		{"to give back what is signed", sent, Yield{1, "", epoch}, ErrLive},
 		{"to give back when done", done, Yield{1, "", epoch}, ErrSettled},
+		{"to give way unsigned", assigned, GiveWay{1, "", epoch}, ErrNotSigned},
+		{"to give way when done", done, GiveWay{1, "", epoch}, ErrSettled},
+		{"to give way in a block", state(create(), assign(1), attempt(1, 1, First), seen(1, main, 1, false)), GiveWay{1, "", epoch}, ErrLive},
+		{"to give way elsewhere", moved, GiveWay{1, "", epoch}, ErrNotAssigned},
+		{"filled by what it wants", state(create(), assign(1), attempt(1, 1, First), GiveWay{1, "", epoch}), filled(1, 1), ErrLive},
+		{"filled and did not give way", state(create(), assign(1), attempt(1, 1, First), Cancel{"", epoch}, attempt(1, 2, NoOp)), filled(1, 2), ErrLive},
+		{"announced by what it gives way to", state(create(), assign(1), attempt(1, 1, First), GiveWay{1, "", epoch}, attempt(1, 2, NoOp)), seen(2, main, 1, true), ErrNotCanceling},
 		{"faster than done", done, SpeedUp{NewAmount(1), epoch}, ErrSettled},
 		{"faster than the ceiling", sent, SpeedUp{NewAmount(20_000_000_001), epoch}, ErrOverCeiling},
 		{"faster to a cancel", state(create(), assign(1), Cancel{"", epoch}), SpeedUp{NewAmount(1), epoch}, ErrCanceling},

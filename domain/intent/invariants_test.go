@@ -20,7 +20,7 @@ func drawCommand(t *rapid.T, s State) Command {
 	at := epoch.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "at")) * time.Second)
 	n := max(1, s.Assignment+rapid.IntRange(-1, 1).Draw(t, "assignment"))
 	hash := rapid.IntRange(1, 4).Draw(t, "hash") + 10*n
-	drawn := rapid.IntRange(0, 14).Draw(t, "command")
+	drawn := rapid.IntRange(0, 16).Draw(t, "command")
 	if s.Place == nil && drawn > 3 && rapid.IntRange(0, 4).Draw(t, "goes on") > 0 {
 		drawn = 1 // or most lives would be short
 	}
@@ -32,7 +32,10 @@ func drawCommand(t *rapid.T, s State) Command {
 		a.Place.Nonce, a.Token = rapid.Uint64Range(1, 2).Draw(t, "nonce"), rapid.Uint64Range(1, 3).Draw(t, "token")
 		return a
 	case 3:
-		r := requeue(n, rapid.SampledFrom([]EvidenceKind{Released, Rival, Lapsed}).Draw(t, "evidence"))
+		r := requeue(n, rapid.SampledFrom([]EvidenceKind{Released, Rival, Lapsed, Filled}).Draw(t, "evidence"))
+		if len(s.Attempts) > 0 && (r.Evidence.Kind == Filled || rapid.IntRange(0, 9).Draw(t, "own") == 0) {
+			r.Evidence.Hash = s.Attempts[len(s.Attempts)-1].Hash
+		}
 		r.Token = rapid.Uint64Range(1, 3).Draw(t, "holder's")
 		return r
 	case 4, 5, 6:
@@ -51,12 +54,15 @@ func drawCommand(t *rapid.T, s State) Command {
 		}
 		return SpeedUp{NewAmount(rapid.Uint64Range(0, 5).Draw(t, "fee")), at}
 	}
+	if drawn > 14 {
+		return GiveWay{s.Assignment, "", at}
+	}
 	return Fail{rapid.SampledFrom([]Reason{Simulation, Refused}).Draw(t, "reason"), "no", at}
 }
 
 // drawKind is mostly what the state asks for.
 func drawKind(t *rapid.T, s State) AttemptKind {
-	if s.Stop.Reason != "" && rapid.IntRange(0, 3).Draw(t, "gives up") > 0 {
+	if s.ToNoOp() && rapid.IntRange(0, 3).Draw(t, "gives up") > 0 {
 		return NoOp
 	}
 	return rapid.SampledFrom([]AttemptKind{First, Bump, Bump, NoOp}).Draw(t, "kind")
@@ -97,6 +103,8 @@ type history struct {
 	placed    bool
 	signed    bool // at the place
 	toEnd     bool
+	givesWay  bool                // at the place
+	kinds     map[chain.Hash]bool // of the attempts at the place: whether it is a no-op
 	list      []chain.Block
 	receipt   *chain.Receipt
 	request   Requested
@@ -148,7 +156,7 @@ func TestInvariants(t *testing.T) {
 		}
 		equalAsTold(t, s, told)
 	})
-	for _, name := range []string{"assigned", "attempted", "taken_over", "requeued", "announced", "completed", "reorged"} {
+	for _, name := range []string{"assigned", "attempted", "taken_over", "requeued", "give_way_requested", "announced", "completed", "reorged"} {
 		if reached["intent."+name+".v1"] == 0 {
 			t.Errorf("%s was never recorded: the test does not try it", name)
 		}
@@ -182,7 +190,7 @@ func (h *history) fact(t *rapid.T, e Event) {
 		if h.placed {
 			t.Fatal("invariant 2: two places at a time")
 		}
-		h.placed, h.signed = true, false
+		h.placed, h.signed, h.givesWay, h.kinds = true, false, false, map[chain.Hash]bool{}
 	case TakenOver:
 		if !h.placed || h.signed {
 			t.Fatal("a place was taken over that it has not, or that is signed for")
@@ -191,6 +199,10 @@ func (h *history) fact(t *rapid.T, e Event) {
 		if !h.placed || h.signed && e.Evidence.Kind == Released || e.Evidence.Kind != Released && e.Evidence.Block.IsZero() || h.receipt != nil {
 			t.Fatalf("invariant 2: requeued by %+v", e.Evidence)
 		}
+		noop, own := h.kinds[e.Evidence.Hash]
+		if filled := e.Evidence.Kind == Filled; filled && (!noop || !h.givesWay || h.toEnd) || own && !filled {
+			t.Fatalf("invariant 2: requeued by %+v, an attempt of its own", e.Evidence)
+		}
 		h.placed = false
 	case CancelRequested:
 		h.toEnd = true
@@ -198,11 +210,16 @@ func (h *history) fact(t *rapid.T, e Event) {
 		if !h.placed || h.signed {
 			t.Fatal("a nonce is to be given back that it has not, or that is signed for")
 		}
+	case GiveWayRequested:
+		if !h.placed || !h.signed || h.receipt != nil {
+			t.Fatal("it is to give way where nothing is signed, or a block holds it")
+		}
+		h.givesWay = true
 	case Attempted:
-		if e.Kind == NoOp && !h.toEnd {
+		if e.Kind == NoOp && !h.toEnd && !h.givesWay {
 			t.Fatal("invariant 4: a no-op for what is to be done")
 		}
-		h.signed = true
+		h.signed, h.kinds[e.Hash] = true, e.Kind == NoOp
 	case Announced:
 		h.announced(t, e)
 	case Reorged:

@@ -98,7 +98,7 @@ func Plan(id chain.IntentID, e Event, at event.Position) (c Change, ok bool) {
 		c.Requeue = true
 	case Completed, Failed, Canceled:
 		c.Close = true
-	case TakenOver, Attempted, CancelRequested, SpeedUpRequested, YieldRequested, Announced, Reorged:
+	case TakenOver, Attempted, CancelRequested, SpeedUpRequested, YieldRequested, GiveWayRequested, Announced, Reorged:
 		return c, false
 	default:
 		panic(fmt.Sprintf("intent: unknown event %T", e))

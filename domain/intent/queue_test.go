@@ -69,7 +69,7 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s: %t (-want +got)\n%s", name, ok, diff)
 		}
 	}
-	for _, fact := range []intent.Event{intent.Attempted{}, intent.CancelRequested{}, intent.SpeedUpRequested{}, intent.YieldRequested{}, intent.Announced{}, intent.Reorged{}} {
+	for _, fact := range []intent.Event{intent.Attempted{}, intent.CancelRequested{}, intent.SpeedUpRequested{}, intent.YieldRequested{}, intent.GiveWayRequested{}, intent.Announced{}, intent.Reorged{}} {
 		if got, ok := intent.Plan(id, fact, 5); ok {
 			t.Errorf("%T: %+v", fact, got)
 		}

@@ -52,6 +52,7 @@ func samples() []Event {
 		CancelRequested{Reason: Withdrawn, Detail: "wrong amount", At: at},
 		SpeedUpRequested{Fee: NewAmount(30_000_000_000), At: at},
 		YieldRequested{Assignment: 2, Detail: "it blocks the lane", At: at},
+		GiveWayRequested{Assignment: 2, Detail: "it may not pay what gas costs", At: at},
 		Announced{Sequence: 5, Kind: AboutConfirmations, Hash: hash, Receipt: &receipt, Confirmations: []chain.Block{block, next}, NewFork: true, At: at},
 		Reorged{Was: block, Now: rival, At: at},
 		Completed{Sequence: 6, Hash: hash, Block: block, Despite: Withdrawn, At: at},
@@ -152,7 +153,7 @@ func TestFrozenNotices(t *testing.T) {
 // Of the rest nothing is told.
 func TestUntold(t *testing.T) {
 	silent := Requeued{Assignment: 1, Evidence: Evidence{Kind: Released}}
-	for _, e := range []Event{samples()[0], CancelRequested{}, SpeedUpRequested{}, YieldRequested{}, Reorged{}, TakenOver{}, silent} {
+	for _, e := range []Event{samples()[0], CancelRequested{}, SpeedUpRequested{}, YieldRequested{}, GiveWayRequested{}, Reorged{}, TakenOver{}, silent} {
 		if n, told := Tell(chain.IntentID{1}, e); told {
 			t.Errorf("%T is told: %+v", e, n)
 		}

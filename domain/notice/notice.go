@@ -1,6 +1,8 @@
 package notice
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -31,6 +33,11 @@ type Key struct {
 	Endpoint EndpointID
 	Intent   chain.IntentID
 	Seq      uint64 // of the intent's events, from 1 without gaps; at most 2^63-1
+}
+
+// Compare orders keys by endpoint, intent and sequence.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(bytes.Compare(k.Endpoint[:], other.Endpoint[:]), bytes.Compare(k.Intent[:], other.Intent[:]), cmp.Compare(k.Seq, other.Seq))
 }
 
 // MessageID is the id that receivers know the event by: the same at every endpoint
@@ -84,6 +91,16 @@ const (
 	Operator   Reason = "operator" // somebody wishes it so
 )
 
+// Sweep is what a queue does to all notices of an endpoint, some at a time, so that nobody
+// else's notices wait for all of them.
+type Sweep string
+
+const (
+	NoSweep   Sweep = ""
+	GivingUp  Sweep = "give-up"   // what is queued becomes dead
+	Requeuing Sweep = "redeliver" // what is dead is queued
+)
+
 // UseFor is how long an endpoint is in use after an intent was last asked for with it. It is
 // in use as long as something is queued for it, too; one that is disabled is not.
 const UseFor = time.Hour
@@ -96,7 +113,7 @@ type Endpoint struct {
 	Failures     int       // attempts without success since the last that had it
 	FailingSince time.Time // the first of them; zero: none
 	PausedUntil  time.Time // nothing is sent before; zero: not paused
-	Disabled     Reason    // nothing is sent, and what is queued is dead
+	Disabled     Reason    // nothing is sent, and what is queued will be dead
 	DisabledAt   time.Time
 }
 

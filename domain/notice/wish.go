@@ -38,6 +38,15 @@ type RedeliveryAsked struct {
 	At      time.Time `json:"at"`
 }
 
+// Keys are the notices that are named.
+func (r RedeliveryAsked) Keys() []Key {
+	keys := make([]Key, len(r.Notices))
+	for i, n := range r.Notices {
+		keys[i] = Key{r.Endpoint, n.Intent, n.Seq}
+	}
+	return keys
+}
+
 // Ref names a notice at an endpoint.
 type Ref struct {
 	Intent chain.IntentID `json:"intent"`

@@ -69,7 +69,9 @@ type SeeBalance struct {
 }
 
 // LackFunds tells that a node refused a transaction for want of funds. Needed is what
-// fees may cost of all that is in flight and of this one. Value is not in it: whoever
+// fees may cost of all that is in flight and of this one, at most what an ordinary
+// transaction costs: else one that asks for more gas than the signer can pay stopped it for
+// those that it can. Value is not in it: whoever
 // asks for more of that than there is has a wish refused, and stops nobody else's. For
 // the same reason both are of the money that the signer usually pays fees in: on Tempo a
 // client may ask for a token that it has none of. No more than the balance is no want of

@@ -133,11 +133,13 @@ func (f *Fold) Apply(c Change) {
 		f.enter(row, Watched, Verdict{})
 	case c.Confirm:
 		f.confirm(row)
+	case c.Refill != nil:
+		f.refill(row, *c.Refill)
 	case c.Close:
 		delete(f.rows, Ref{c.Chain, c.Hash})
 		if row.opened == 0 {
 			f.dropped = append(f.dropped, row.Row)
-			f.used[row.Client] = f.used[row.Client].Add(row.was.usage(), -1)
+			f.used[row.was.Client] = f.used[row.was.Client].Add(row.was.usage(), -1)
 		}
 		f.shift(row.Work)
 		f.wake(row.Work)
@@ -203,6 +205,25 @@ func (f *Fold) confirm(row *folded) {
 	f.shift(row.Work)
 	row.Claimed, row.dirty = false, true
 	f.shift(row.Work)
+	f.unwait(row)
+}
+
+// refill gives a row what it lacks. One that turns out to be a claim leaves the sequence that
+// its bytes name.
+func (f *Fold) refill(row *folded, r Refill) {
+	if row.Bytes != 0 {
+		return
+	}
+	f.shift(row.Work)
+	row.Client, row.Bytes, row.Claimed, row.dirty = r.Client, r.Bytes, r.Claimed, true
+	f.shift(row.Work)
+	if row.Claimed {
+		f.unwait(row)
+	}
+}
+
+// unwait has it found anew what a row waits for.
+func (f *Fold) unwait(row *folded) {
 	if row.WaitNonce != 0 {
 		row.WaitNonce, row.WaitSince = 0, time.Time{}
 		if row.NextAt.After(f.clock.Now) {
@@ -245,7 +266,8 @@ func (f *Fold) Folded() Folded {
 			used[row.Client] = used[row.Client].Add(row.usage(), 1)
 		case row.dirty:
 			out.Update = append(out.Update, row.Row)
-			used[row.Client] = used[row.Client].Add(row.was.usage(), -1).Add(row.usage(), 1)
+			used[row.was.Client] = used[row.was.Client].Add(row.was.usage(), -1)
+			used[row.Client] = used[row.Client].Add(row.usage(), 1)
 		}
 	}
 	maps.DeleteFunc(used, func(_ string, u Usage) bool { return u == Usage{} })

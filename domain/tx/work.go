@@ -86,7 +86,16 @@ type Change struct {
 	Seal     *Verdict   // phase Sealed
 	Watch    bool       // phase Watched
 	Confirm  bool       // the sender is no longer only claimed
+	Refill   *Refill    // what a row of before clients lacks
 	Close    bool       // the row goes
+}
+
+// Refill is what rows lack that were written before the queue knew of clients: their Bytes
+// are 0. It changes no other row.
+type Refill struct {
+	Client  string
+	Bytes   int // never 0
+	Claimed bool
 }
 
 // Attempted is a recorded attempt. It changes only a row whose count is below

@@ -17,7 +17,7 @@ const (
 		count(*) FILTER (WHERE due),
 		coalesce(?1 - min(next_at) FILTER (WHERE due), 0)
 		FROM (SELECT n.stage, n.lease_until, n.next_at, n.head = 1 AND coalesce(n.lease_until, 0) <= ?1 AND n.next_at <= ?1
-				AND e.failures = 0 AND coalesce(e.paused_until, 0) <= ?1 AS due
+				AND e.failures = 0 AND e.disabled = '' AND coalesce(e.paused_until, 0) <= ?1 AS due
 			FROM notices n JOIN notice_endpoints e USING (endpoint) WHERE n.stage IN ('queued', 'dead'))`
 
 	depthOfEndpoints = `SELECT

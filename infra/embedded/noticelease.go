@@ -173,8 +173,8 @@ func (l *noticeLease) next(full []string) error {
 }
 
 // Done ends the holder's leases with what came of the attempts. It returns the endpoints
-// that are disabled by it: what was queued for them is dead. Reports of notices that the
-// holder does not hold any more change nothing.
+// that are disabled by it: Sweep gives up what is queued for them. Reports of notices that
+// the holder does not hold any more change nothing.
 func (s *Notices) Done(ctx context.Context, holder string, reports []notice.Report) ([]notice.Endpoint, error) {
 	var disabled []notice.Endpoint
 	err := s.do(ctx, "report notices", func(c *noticeChange) error {
@@ -186,11 +186,6 @@ func (s *Notices) Done(ctx context.Context, holder string, reports []notice.Repo
 			}
 			if e.Disabled != notice.Enabled {
 				disabled = append(disabled, e)
-			}
-		}
-		for _, e := range disabled {
-			if err := c.giveUp(e.ID); err != nil {
-				return err
 			}
 		}
 		return nil
@@ -231,78 +226,11 @@ func (c *noticeChange) done(holder string, r notice.Report) (notice.Endpoint, er
 	return after, nil
 }
 
-// put writes how an endpoint stands.
+// put writes how an endpoint stands. What is queued for one that is disabled by it is given up
+// by Sweep; one that is enabled before that is done keeps the rest.
 func (c *noticeChange) put(e notice.Endpoint) error {
-	return exec(c.conn, "UPDATE notice_endpoints SET failures = ?2, failing_since = ?3, paused_until = ?4, disabled = ?5, disabled_at = ?6 WHERE endpoint = ?1",
+	return exec(c.conn, `UPDATE notice_endpoints SET failures = ?2, failing_since = ?3, paused_until = ?4, disabled = ?5, disabled_at = ?6,
+		sweep = CASE WHEN ?5 <> '' AND disabled = '' THEN 'give-up' WHEN ?5 = '' AND sweep = 'give-up' THEN '' ELSE sweep END,
+		sweep_intent = CASE WHEN ?5 <> '' AND disabled = '' THEN zeroblob(16) ELSE sweep_intent END WHERE endpoint = ?1`,
 		e.ID[:], int64(e.Failures), microsOrNull(e.FailingSince), microsOrNull(e.PausedUntil), string(e.Disabled), microsOrNull(e.DisabledAt))
-}
-
-// giveUp ends what is queued for an endpoint that is disabled.
-func (c *noticeChange) giveUp(id notice.EndpointID) error {
-	return exec(c.conn, `UPDATE notices SET stage = 'dead', head = 0, holder = NULL, lease_until = NULL, cause = 'disabled', settled_at = ?2
-		WHERE endpoint = ?1 AND stage = 'queued'`, id[:], micros(c.now))
-}
-
-// Redeliver queues an endpoint's notices anew that were delivered or given up, with
-// all their attempts, and says how many those were. A notice that is sent again holds
-// up the later ones of its intent. It is refused while the endpoint is disabled:
-// notice.ErrDisabled.
-func (s *Notices) Redeliver(ctx context.Context, endpoint notice.EndpointID, keys []notice.Key) (int, error) {
-	n, refused := 0, false
-	err := s.do(ctx, "redeliver notices", func(c *noticeChange) error {
-		n = 0
-		e, ok, err := endpointOf(c.conn, endpoint)
-		if refused = e.Disabled != notice.Enabled; err != nil || refused || !ok {
-			return err
-		}
-		for _, k := range keys {
-			if k.Endpoint != endpoint {
-				continue
-			}
-			c.touch(k)
-			err := exec(c.conn, `UPDATE notices SET stage = 'queued', attempts = 0, next_at = ?, settled_at = NULL
-				WHERE endpoint = ? AND intent = ? AND seq = ? AND stage <> 'queued'`, micros(c.now), k.Endpoint[:], k.Intent[:], int64(k.Seq))
-			if err != nil {
-				return err
-			}
-			n += c.conn.Changes()
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return 0, err
-	case refused:
-		return 0, notice.ErrDisabled
-	}
-	return n, nil
-}
-
-// Enable lets an endpoint be sent to again, with a clean record.
-func (s *Notices) Enable(ctx context.Context, id notice.EndpointID) error {
-	return s.change(ctx, id, func(e notice.Endpoint, _ time.Time) notice.Endpoint { return e.Enable() })
-}
-
-// Disable ends sending to an endpoint. What is queued for it is dead.
-func (s *Notices) Disable(ctx context.Context, id notice.EndpointID, reason notice.Reason) error {
-	return s.change(ctx, id, func(e notice.Endpoint, now time.Time) notice.Endpoint { return e.Disable(reason, now) })
-}
-
-func (s *Notices) change(ctx context.Context, id notice.EndpointID, to func(notice.Endpoint, time.Time) notice.Endpoint) error {
-	return s.do(ctx, "change endpoint", func(c *noticeChange) error {
-		e, ok, err := endpointOf(c.conn, id)
-		if err != nil || !ok {
-			return err
-		}
-		e = to(e, c.now)
-		if err := c.put(e); err != nil {
-			return err
-		}
-		if e.Disabled != notice.Enabled {
-			if err := c.giveUp(id); err != nil {
-				return err
-			}
-		}
-		return c.moveDue(id)
-	})
 }

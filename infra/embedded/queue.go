@@ -116,11 +116,12 @@ func (a *applying) update(r tx.Row, before map[chain.Sequence]tx.Edge) error {
 	return exec(a.conn, `UPDATE work SET phase = ?3, verdict = ?4, block_number = ?5, block_hash = ?6, next_at = ?7, parked = ?8,
 			attempts = ?9, note = ?10, sent_at = ?11, holder = ?12, lease_until = ?13, held_since = ?14,
 			wait_nonce = ?15, wait_since = ?16, seen = CASE WHEN ?15 IS NULL THEN NULL ELSE seen END,
-			sender = ?17, nonce_key = ?18, claimed = ?19, named_sender = ?20, named_key = ?21
+			sender = ?17, nonce_key = ?18, claimed = ?19, named_sender = ?20, named_key = ?21, client = ?22, bytes = ?23
 		WHERE chain = ?1 AND hash = ?2`,
 		int64(r.Chain), r.Hash[:], string(r.Phase), string(r.Verdict), number, blockHash, micros(r.NextAt), parked(r, before),
 		int64(r.Attempts), r.Note, microsOrNull(r.SentAt), textOrNull(r.Holder), microsOrNull(r.Until), microsOrNull(r.HeldSince),
-		orNull(r.WaitNonce), microsOrNull(r.WaitSince), s.Sender[:], s.Key[:], bit(r.Claimed), namedSender, namedKey)
+		orNull(r.WaitNonce), microsOrNull(r.WaitSince), s.Sender[:], s.Key[:], bit(r.Claimed), namedSender, namedKey,
+		r.Client, int64(r.Bytes))
 }
 
 // namedOrNull is the sequence that a row's bytes name, where its own is another.
@@ -258,4 +259,18 @@ func tellWait(conn *sqlite.Conn, r *tx.Work, now time.Time) error {
 			}
 			return false
 		}, int64(s.Chain), s.Sender[:], s.Key[:])
+}
+
+// Unfilled lists rows that were written before the queue knew of clients, behind one, in order.
+func (w *Work) Unfilled(ctx context.Context, after tx.Ref, limit int) (refs []tx.Ref, err error) {
+	err = w.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		return query(conn, "SELECT chain, hash FROM work INDEXED BY work_unfilled WHERE bytes = 0 AND (chain, hash) > (?, ?) ORDER BY chain, hash LIMIT ?",
+			func(row *sqlite.Stmt) bool {
+				ref := tx.Ref{Chain: chain.ID(row.ColumnInt64(0))}
+				row.ColumnBytes(1, ref.Hash[:])
+				refs = append(refs, ref)
+				return true
+			}, int64(after.Chain), after.Hash[:], int64(limit))
+	})
+	return refs, err
 }

@@ -96,12 +96,12 @@ SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::uuid[], $4::bytea[], $5::byt
   block_number = u.block_number, block_hash = u.block_hash, next_at = u.next_at, attempts = u.attempts, note = u.note,
   sent_at = u.sent_at, holder = u.holder, leased_until = u.leased_until,
   held_since = u.held_since, wait_nonce = u.wait_nonce, wait_since = u.wait_since,
-  sequence = u.sequence, claimed = u.claimed, named = u.named
+  sequence = u.sequence, claimed = u.claimed, named = u.named, client = u.client, bytes = u.bytes
 FROM unnest($1::bigint[], $2::bytea[], $3::text[], $4::boolean[], $5::text[], $6::bigint[], $7::bytea[], $8::timestamptz[],
   $9::integer[], $10::text[], $11::timestamptz[], $12::text[], $13::timestamptz[], $14::timestamptz[], $15::bigint[], $16::timestamptz[],
-  $17::uuid[], $18::boolean[], $19::uuid[])
+  $17::uuid[], $18::boolean[], $19::uuid[], $20::text[], $21::integer[])
   u (chain, hash, phase, parked, verdict, block_number, block_hash, next_at, attempts, note, sent_at, holder, leased_until, held_since,
-     wait_nonce, wait_since, sequence, claimed, named)
+     wait_nonce, wait_since, sequence, claimed, named, client, bytes)
 WHERE q.chain = u.chain AND q.hash = u.hash`
 
 	// One reader applies at a time; the order is for two that overlap.
@@ -242,5 +242,26 @@ func queueUpdate(q *pgx.Batch, rows []tx.Row) {
 	c := columns(rows)
 	q.Queue(updateWork, c.id, c.hash, c.phase, c.parked, c.verdict, c.block, c.blockHash, c.next,
 		c.attempts, c.note, c.sent, c.holder, c.until, c.held, c.wait, c.since,
-		c.sequence, c.claimed, c.named)
+		c.sequence, c.claimed, c.named, c.client, c.bytes)
+}
+
+// Unfilled lists rows that were written before the queue knew of clients, behind one, in order.
+func (s *Work) Unfilled(ctx context.Context, after tx.Ref, limit int) (refs []tx.Ref, err error) {
+	err = retry(ctx, func() error {
+		rows, err := s.pool.Query(ctx, `SELECT chain, hash FROM work.queue WHERE bytes = 0 AND (chain, hash) > ($1, $2) ORDER BY chain, hash LIMIT $3`,
+			int64(after.Chain), after.Hash[:], limit)
+		if err != nil {
+			return err
+		}
+		refs, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (ref tx.Ref, err error) {
+			var id int64
+			var hash []byte
+			err = row.Scan(&id, &hash)
+			ref.Chain = chain.ID(id)
+			copy(ref.Hash[:], hash)
+			return ref, err
+		})
+		return err
+	})
+	return refs, err
 }

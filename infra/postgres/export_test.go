@@ -23,6 +23,8 @@ const (
 	UpdateNotices = updateNotices
 	HeldNotices   = heldNotices
 	ForgetNotices = forgetNotices
+	GiveUpSome    = giveUpSome
+	RequeueSome   = requeueSome
 )
 
 // Statements of the work queue of intents, likewise.

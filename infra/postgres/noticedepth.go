@@ -17,7 +17,7 @@ SELECT count(*) FILTER (WHERE n.stage = 'queued' AND NOT coalesce(n.leased_until
 FROM (SELECT clock_timestamp() AS is) now
 LEFT JOIN work.notices n ON n.stage IN ('queued', 'dead')
 LEFT JOIN work.notice_endpoints e USING (endpoint)
-CROSS JOIN LATERAL (SELECT n.head AND NOT coalesce(n.leased_until > now.is, false) AND n.next_at <= now.is AND e.failures = 0
+CROSS JOIN LATERAL (SELECT n.head AND NOT coalesce(n.leased_until > now.is, false) AND n.next_at <= now.is AND e.failures = 0 AND e.disabled = ''
   AND NOT coalesce(e.paused_until > now.is, false) AS due) d`
 
 const depthOfEndpoints = `

@@ -167,16 +167,17 @@ FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::integer[], $6:
   u (endpoint, intent, seq, stage, attempts, next_at, class, cause, status, last_at)
 WHERE n.endpoint = u.endpoint AND n.intent = u.intent AND n.seq = u.seq`
 
-	updateEndpoint = `UPDATE work.notice_endpoints SET failures = $2, failing_since = $3, paused_until = $4, disabled = $5, disabled_at = $6
+	// What is queued for an endpoint that is disabled by it is given up by Sweep; one that is
+	// enabled before that is done keeps the rest.
+	updateEndpoint = `UPDATE work.notice_endpoints SET failures = $2, failing_since = $3, paused_until = $4, disabled = $5, disabled_at = $6,
+  sweep = CASE WHEN $5 <> '' AND disabled = '' THEN 'give-up' WHEN $5 = '' AND sweep = 'give-up' THEN '' ELSE sweep END,
+  sweep_intent = CASE WHEN $5 <> '' AND disabled = '' THEN '00000000-0000-0000-0000-000000000000' ELSE sweep_intent END
 WHERE endpoint = $1`
-
-	giveUp = `UPDATE work.notices SET stage = 'dead', head = false, holder = NULL, leased_until = NULL, cause = 'disabled', settled_at = clock_timestamp()
-WHERE endpoint = $1 AND stage = 'queued'`
 )
 
 // Done ends the holder's leases with what came of the attempts. It returns the endpoints
-// that are disabled by it: what was queued for them is dead. Reports of notices that the
-// holder does not hold any more change nothing.
+// that are disabled by it: Sweep gives up what is queued for them. Reports of notices that
+// the holder does not hold any more change nothing.
 func (s *Notices) Done(ctx context.Context, holder string, reports []notice.Report) (disabled []notice.Endpoint, err error) {
 	if len(reports) == 0 {
 		return nil, nil
@@ -217,13 +218,9 @@ func (s *Notices) Done(ctx context.Context, holder string, reports []notice.Repo
 	return disabled, err
 }
 
-// queueEndpoint queues how an endpoint stands. What is queued for one that is disabled
-// is given up.
+// queueEndpoint queues how an endpoint stands.
 func queueEndpoint(q *pgx.Batch, e notice.Endpoint) {
 	q.Queue(updateEndpoint, uuidOf(e.ID), e.Failures, optionalTime(e.FailingSince), optionalTime(e.PausedUntil), string(e.Disabled), optionalTime(e.DisabledAt))
-	if e.Disabled != notice.Enabled {
-		q.Queue(giveUp, uuidOf(e.ID))
-	}
 }
 
 // noticeFold is what reports make of notices and endpoints.
@@ -269,65 +266,4 @@ func (f *noticeFold) write(q *pgx.Batch) {
 	}
 	endpoints, intents, seqs := keyColumns(keys)
 	q.Queue(updateNotices, endpoints, intents, seqs, stages, attempts, next, classes, causes, statuses, last)
-}
-
-// Redeliver queues an endpoint's notices anew that were delivered or given up, with
-// all their attempts, and says how many those were. A notice that is sent again holds
-// up the later ones of its intent. It is refused while the endpoint is disabled:
-// notice.ErrDisabled.
-func (s *Notices) Redeliver(ctx context.Context, endpoint notice.EndpointID, keys []notice.Key) (n int, err error) {
-	keys = slices.DeleteFunc(slices.Clone(keys), func(k notice.Key) bool { return k.Endpoint != endpoint })
-	t := touch(keys)
-	_, intents, seqs := keyColumns(keys)
-	err = retryRefused(ctx, func() error {
-		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
-			found, err := endpointsOf(ctx, dbtx, lockedEndpoints, []pgtype.UUID{uuidOf(endpoint)})
-			switch {
-			case err != nil || len(found) == 0:
-				return err
-			case found[0].Disabled != notice.Enabled:
-				return notice.ErrDisabled
-			}
-			tag, err := dbtx.Exec(ctx, `UPDATE work.notices n SET stage = 'queued', attempts = 0, next_at = clock_timestamp(), settled_at = NULL
-				FROM unnest($2::uuid[], $3::bigint[]) u (intent, seq)
-				WHERE n.endpoint = $1 AND n.intent = u.intent AND n.seq = u.seq AND n.stage <> 'queued'`, uuidOf(endpoint), intents, seqs)
-			if n = int(tag.RowsAffected()); err != nil || n == 0 {
-				return err
-			}
-			q := &pgx.Batch{}
-			s.settle(q, t)
-			return dbtx.SendBatch(ctx, q).Close()
-		})
-	})
-	return n, err
-}
-
-// Enable lets an endpoint be sent to again, with a clean record.
-func (s *Notices) Enable(ctx context.Context, id notice.EndpointID) error {
-	return s.change(ctx, id, func(e notice.Endpoint, _ time.Time) notice.Endpoint { return e.Enable() })
-}
-
-// Disable ends sending to an endpoint. What is queued for it is dead.
-func (s *Notices) Disable(ctx context.Context, id notice.EndpointID, reason notice.Reason) error {
-	return s.change(ctx, id, func(e notice.Endpoint, now time.Time) notice.Endpoint { return e.Disable(reason, now) })
-}
-
-func (s *Notices) change(ctx context.Context, id notice.EndpointID, to func(notice.Endpoint, time.Time) notice.Endpoint) error {
-	return retryRefused(ctx, func() error {
-		return inTx(ctx, s.pool, func(dbtx pgx.Tx) error {
-			endpoint := []pgtype.UUID{uuidOf(id)}
-			found, err := endpointsOf(ctx, dbtx, lockedEndpoints, endpoint)
-			if err != nil || len(found) == 0 {
-				return err
-			}
-			var now time.Time
-			if err := dbtx.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
-				return err
-			}
-			q := &pgx.Batch{}
-			queueEndpoint(q, to(found[0], now.UTC()))
-			q.Queue(moveDue, endpoint, s.policy.Concurrency)
-			return dbtx.SendBatch(ctx, q).Close()
-		})
-	})
 }

@@ -120,6 +120,15 @@ func TestNoticesAmongMany(t *testing.T) {
 	cheap("what came of them", postgres.UpdateNotices, at, of, seqs, texts, numbers, times, texts, texts, numbers, times)
 	cheap("who holds them", postgres.HeldNotices, "a", at, of, seqs)
 	execute(t, conn, `ANALYZE work.notices`)
+	for _, analyzed := range []bool{false, true} {
+		cheap("give up some", postgres.GiveUpSome, many, [16]byte{}, 20)
+		cheap("give up some of a long intent", postgres.GiveUpSome, long, [16]byte{}, 20)
+		execute(t, conn, `UPDATE work.notices SET stage = 'dead', head = false, settled_at = now() WHERE endpoint = $1 AND seq < 5000`, many)
+		if analyzed {
+			execute(t, conn, `ANALYZE work.notices`)
+		}
+		cheap("queue some again", postgres.RequeueSome, many, [16]byte{}, 0, 20)
+	}
 	cheap("forget", postgres.ForgetNotices, time.Now().Add(time.Hour), 100)
 }
 

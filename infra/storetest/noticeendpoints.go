@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -91,6 +90,7 @@ func noticeGone(t *testing.T, q *noticeQueue) {
 	if diff := cmp.Diff(gone[0], q.endpoint(1)); diff != "" {
 		t.Error(diff)
 	}
+	q.sweep()
 	q.want(a1, notice.Dead, 1)
 	if n := q.want(a2, notice.Dead, 0); n.Last.Cause != notice.Off {
 		t.Errorf("not sent: %+v", n)
@@ -106,25 +106,27 @@ func noticeGone(t *testing.T, q *noticeQueue) {
 		t.Errorf("enqueued at an endpoint that is gone: %+v", n)
 	}
 	q.lease(10)
-	if n, err := q.Redeliver(soon(t), a1.Endpoint, []notice.Key{a1}); n != 0 || !errors.Is(err, notice.ErrDisabled) {
-		t.Errorf("redelivered %d, %v", n, err)
-	}
+	q.redeliver(1, a1)
+	q.redeliver(1)
+	q.sweep()
+	q.want(a1, notice.Dead, 1)
 }
 
 func noticeOperator(t *testing.T, q *noticeQueue) {
 	a1, a2 := noticeKey(1, 1, 1), noticeKey(1, 1, 2)
-	check(t, q.Disable(soon(t), a1.Endpoint, notice.Operator)) // of which nothing is known
+	q.disable(1) // of which nothing is known
 	if _, ok, err := q.Endpoint(soon(t), a1.Endpoint); ok || err != nil {
 		t.Fatalf("an endpoint came of nothing: %v", err)
 	}
 	q.enqueue(a1)
-	check(t, q.Disable(soon(t), a1.Endpoint, notice.Operator))
+	q.disable(1)
+	q.sweep()
 	if e := q.endpoint(1); e.Disabled != notice.Operator || e.URL != "https://1.example.org/" {
 		t.Errorf("%+v", e)
 	}
 	q.want(a1, notice.Dead, 0)
 	q.lease(10)
-	check(t, q.Enable(soon(t), a1.Endpoint))
+	q.enable(1)
 	if e := q.endpoint(1); e != (notice.Endpoint{ID: a1.Endpoint, URL: e.URL, Client: e.Client}) {
 		t.Errorf("%+v", e)
 	}
@@ -134,7 +136,7 @@ func noticeOperator(t *testing.T, q *noticeQueue) {
 
 func noticeEndpoints(t *testing.T, q *noticeQueue) {
 	q.enqueue(noticeKey(3, 1, 1), noticeKey(0xff, 1, 1), noticeKey(1, 1, 1), noticeKey(2, 1, 1))
-	check(t, q.Disable(soon(t), notice.EndpointID{2}, notice.Operator))
+	q.disable(2)
 	var listed []string
 	var after notice.EndpointID
 	for {

@@ -22,11 +22,11 @@ type NoticeRows interface {
 	Done(ctx context.Context, holder string, reports []notice.Report) ([]notice.Endpoint, error)
 	Find(ctx context.Context, k notice.Key) (notice.Notice, bool, error)
 	Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
-	Redeliver(ctx context.Context, endpoint notice.EndpointID, keys []notice.Key) (int, error)
 	Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
 	Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
-	Enable(ctx context.Context, id notice.EndpointID) error
-	Disable(ctx context.Context, id notice.EndpointID, reason notice.Reason) error
+	CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error
+	Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error)
+	Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (int, error)
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)
 	Depth(ctx context.Context) (notice.Depth, error)
 	InUse(ctx context.Context, client string, most int) ([]notice.EndpointID, error)
@@ -63,6 +63,9 @@ func Notices(t *testing.T, open func(t *testing.T) Opened[NoticeRows]) {
 		{"an operator disables and enables", noticeOperator},
 		{"endpoints are listed", noticeEndpoints},
 		{"dead letters are listed and redelivered", noticeRedeliver},
+		{"very many are given up and redelivered some at a time", noticeSwept},
+		{"what is done to very many takes turns", noticeSweepTurns},
+		{"an endpoint changes while its notices are swept", noticeSweepChanged},
 		{"what is enqueued", noticeEnqueue},
 		{"forget", noticeForget},
 		{"what is queued is counted", noticeDepth},

@@ -149,9 +149,9 @@ func noticeInUse(t *testing.T, q *noticeQueue) {
 	uses("a", 10, 1, 2, 4)
 	q.done(noticeTaken, noticeKey(4, 0, 1))
 	uses("a", 10, 1, 2)
-	check(t, q.Disable(soon(t), notice.EndpointID{2}, notice.Operator))
+	q.disable(2)
 	uses("a", 10, 1)
-	check(t, q.Enable(soon(t), notice.EndpointID{2}))
+	q.enable(2)
 	if used, err := q.InUse(soon(t), "a", 1); err != nil || len(used) != 1 {
 		t.Errorf("%v, %v", used, err)
 	}

@@ -59,6 +59,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"claims take no place of the sender's", claimsApart},
 		{"a claim that is confirmed", claimsConfirmed},
 		{"claims are not woken", claimsAsleep},
+		{"rows of before clients are filled in", refilled},
 		{"rivals", rivals},
 		{"verdicts by block", verdicts},
 		{"verdicts in pages", verdictsInPages},

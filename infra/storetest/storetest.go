@@ -101,6 +101,7 @@ type WorkRows interface {
 	Lease(ctx context.Context, id chain.ID, holder string, ttl time.Duration, limit, repeats int) (work []tx.Work, until time.Duration, err error)
 	Done(ctx context.Context, holder string, done []tx.Done) error
 	Soon(ctx context.Context, id chain.ID, limit int) ([]tx.Work, error)
+	Unfilled(ctx context.Context, after tx.Ref, limit int) ([]tx.Ref, error)
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
 	Depth(ctx context.Context, id chain.ID) (tx.Depth, error)
 

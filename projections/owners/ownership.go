@@ -83,6 +83,17 @@ func (o Ownership) At(v event.Version) Ownership {
 	return o
 }
 
+// Others returns how many events of the stream, up to a version, say only that a client
+// submitted the transaction too that is not among those.
+func (o Ownership) Others(upto event.Version, among func(client string) bool) (n event.Version) {
+	for _, w := range o.owners[min(1, len(o.owners)):] {
+		if w.since <= upto && !among(w.client) {
+			n++
+		}
+	}
+	return n
+}
+
 func (o Ownership) clients() []string {
 	all := make([]string, len(o.owners))
 	for i, w := range o.owners {

@@ -13,7 +13,7 @@ import (
 )
 
 // version is of what rows are made of: see [projections.Model].
-const version = 1
+const version = 2
 
 // Model is this read model, for those who make it anew.
 func Model(codec event.Codec[tx.Event]) projections.Model {

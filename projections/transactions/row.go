@@ -14,7 +14,8 @@ type Row struct {
 	State    tx.State
 	Position event.Position // of its Accepted
 	Version  event.Version
-	// AcceptedAt and UpdatedAt are by the store's clock.
+	// AcceptedAt and UpdatedAt are by the store's clock. That another client submitted the
+	// same bytes is no update: it changes nothing for those who had submitted them.
 	AcceptedAt, UpdatedAt time.Time
 	// LastAnswers are the endpoints' answers to the last recorded attempt, and
 	// LastError what they came to, empty if a node took the bytes.
@@ -39,7 +40,10 @@ func (r Row) Evolve(recorded event.Recorded, codec event.Codec[tx.Event]) (Row, 
 	if r.Version == 0 {
 		r.Position, r.AcceptedAt = recorded.Position, recorded.At
 	}
-	r.State, r.Version, r.UpdatedAt = r.State.Evolve(e), recorded.Version, recorded.At
+	r.State, r.Version = r.State.Evolve(e), recorded.Version
+	if _, another := e.(tx.Resubmitted); !another {
+		r.UpdatedAt = recorded.At
+	}
 	switch e := e.(type) {
 	case tx.Broadcast:
 		r.LastAnswers, r.LastError, r.LastBroadcastAt = e.Answers, "", e.At

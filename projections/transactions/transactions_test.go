@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -186,4 +187,26 @@ func TestList(t *testing.T) {
 			}
 		}
 	})
+}
+
+// That another client submitted the same bytes is no update for the first one.
+func TestAnotherSubmissionIsNoUpdate(t *testing.T) {
+	var row transactions.Row
+	for i, c := range []struct {
+		event tx.Event
+		want  int // the version that updated it last
+	}{
+		{tx.Accepted{Chain: 1, Hash: hashOf(1), Client: "ann"}, 1}, {tx.Resubmitted{Client: "bob"}, 1},
+		{tx.Broadcast{Attempt: 1, Answers: []tx.Answer{{Endpoint: "a", Class: tx.Taken}}}, 3}, {tx.Resubmitted{Client: "carol"}, 3},
+	} {
+		name, data, err := tx.Codec().Encode(c.event)
+		check(t, err)
+		row, err = row.Evolve(event.Recorded{
+			Event: event.Event{Name: name, Data: data}, Stream: tx.Stream(1, hashOf(1)), Version: event.Version(i + 1), At: time.Unix(int64(i+1), 0),
+		}, tx.Codec())
+		check(t, err)
+		if want := time.Unix(int64(c.want), 0); !row.UpdatedAt.Equal(want) || row.Version != event.Version(i+1) {
+			t.Errorf("after %s: version %d, updated at %s, want %s", name, row.Version, row.UpdatedAt, want)
+		}
+	}
 }

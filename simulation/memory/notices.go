@@ -46,13 +46,12 @@ type box struct {
 	open    []*letter // those that are queued
 	due     time.Time // when something may be leased; zero: nothing ever, as yet
 	asked   time.Time // when an intent was last asked for with it
+	sweep   notice.Sweep
+	swept   notice.Key // how far
+	sweptAt time.Time
 }
 
-func compareKeys(a, b notice.Key) int {
-	return cmp.Or(bytes.Compare(a.Endpoint[:], b.Endpoint[:]), bytes.Compare(a.Intent[:], b.Intent[:]), cmp.Compare(a.Seq, b.Seq))
-}
-
-func compareLetters(l *letter, k notice.Key) int { return compareKeys(l.Key, k) }
+func compareLetters(l *letter, k notice.Key) int { return l.Key.Compare(k) }
 
 // find is the letter with a key, and nil if there is none.
 func (b *box) find(k notice.Key) *letter {
@@ -118,14 +117,6 @@ func (b *box) move(p notice.Policy, now time.Time) {
 	b.due = p.DueAt(o, lapse, now)
 }
 
-// giveUp ends what is queued.
-func (b *box) giveUp(now time.Time) {
-	for _, l := range slices.Clone(b.open) {
-		l.Stage, l.holder, l.Last.Cause, l.settled = notice.Dead, "", notice.Off, now
-		b.queue(l)
-	}
-}
-
 // box is an endpoint's; nil when nothing was ever for it.
 func (d *data) box(id notice.EndpointID) *box {
 	if at, ok := slices.BinarySearchFunc(d.boxes, id, compareBox); ok {
@@ -173,8 +164,8 @@ func (d *data) post(n notice.News, now time.Time) *box {
 }
 
 // Done ends the holder's leases with what came of the attempts. It returns the endpoints
-// that are disabled by it: what was queued for them is dead. Reports of notices that the
-// holder does not hold any more change nothing.
+// that are disabled by it: Sweep gives up what is queued for them. Reports of notices that
+// the holder does not hold any more change nothing.
 func (s Notices) Done(ctx context.Context, holder string, reports []notice.Report) (disabled []notice.Endpoint, err error) {
 	err = s.enter(ctx, func() {
 		now := micro(s.now())
@@ -188,7 +179,9 @@ func (s Notices) Done(ctx context.Context, holder string, reports []notice.Repor
 				continue
 			}
 			before := b.Disabled
-			l.Notice, b.Endpoint = s.policy.After(l.Notice, b.Endpoint, r.Outcome, now)
+			var after notice.Endpoint
+			l.Notice, after = s.policy.After(l.Notice, b.Endpoint, r.Outcome, now)
+			b.put(after)
 			l.NextAt, l.holder = micro(l.NextAt), ""
 			b.PausedUntil = micro(b.PausedUntil)
 			if l.Stage != notice.Queued {
@@ -200,58 +193,6 @@ func (s Notices) Done(ctx context.Context, holder string, reports []notice.Repor
 			}
 			b.move(s.policy, now)
 		}
-		for _, e := range disabled {
-			s.box(e.ID).giveUp(now)
-		}
 	})
 	return disabled, err
-}
-
-// Redeliver queues an endpoint's notices anew that were delivered or given up, and says how
-// many those were. It is refused while the endpoint is disabled: notice.ErrDisabled.
-func (s Notices) Redeliver(ctx context.Context, endpoint notice.EndpointID, keys []notice.Key) (n int, err error) {
-	refused := false
-	err = s.enter(ctx, func() {
-		b, now := s.box(endpoint), micro(s.now())
-		if b == nil {
-			return
-		}
-		if refused = b.Disabled != notice.Enabled; refused {
-			return
-		}
-		for _, k := range keys {
-			if l := b.find(k); l != nil && l.Stage != notice.Queued {
-				l.Stage, l.Attempts, l.NextAt, l.settled = notice.Queued, 0, now, time.Time{}
-				b.queue(l)
-				n++
-			}
-		}
-		b.move(s.policy, now)
-	})
-	if refused {
-		return 0, notice.ErrDisabled
-	}
-	return n, err
-}
-
-// Enable lets an endpoint be sent to again, with a clean record.
-func (s Notices) Enable(ctx context.Context, id notice.EndpointID) error {
-	return s.change(ctx, id, func(b *box, _ time.Time) { b.Endpoint = b.Enable() })
-}
-
-// Disable ends sending to an endpoint. What is queued for it is dead.
-func (s Notices) Disable(ctx context.Context, id notice.EndpointID, reason notice.Reason) error {
-	return s.change(ctx, id, func(b *box, now time.Time) {
-		b.Endpoint = b.Disable(reason, now)
-		b.giveUp(now)
-	})
-}
-
-func (s Notices) change(ctx context.Context, id notice.EndpointID, to func(*box, time.Time)) error {
-	return s.enter(ctx, func() {
-		if b, now := s.box(id), micro(s.now()); b != nil {
-			to(b, now)
-			b.move(s.policy, now)
-		}
-	})
 }

@@ -97,7 +97,7 @@ func (s Notices) Dead(ctx context.Context, endpoint notice.EndpointID, after not
 			return
 		}
 		for _, l := range b.letters {
-			if l.Stage == notice.Dead && compareKeys(l.Key, after) > 0 && len(dead) < limit {
+			if l.Stage == notice.Dead && l.Key.Compare(after) > 0 && len(dead) < limit {
 				dead = append(dead, l.told(s.now()))
 			}
 		}
@@ -193,7 +193,7 @@ func (b *box) count(d *notice.Depth, now time.Time) {
 		}
 	}
 	for l := range b.heads {
-		if l.told(now).Stage == notice.Queued && !l.NextAt.After(now) && b.Failures == 0 && !b.PausedUntil.After(now) {
+		if l.told(now).Stage == notice.Queued && !l.NextAt.After(now) && b.Failures == 0 && b.Disabled == notice.Enabled && !b.PausedUntil.After(now) {
 			d.Due++
 			d.OldestDue = max(d.OldestDue, now.Sub(l.NextAt))
 		}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -229,4 +230,23 @@ func (s *Store) NextFree(ctx context.Context, q chain.Sequence, from uint64, cli
 func (s *Store) Usage(ctx context.Context, reader, client string) (u tx.Usage, at event.Position, err error) {
 	err = s.enter(ctx, func() { u, at = s.used[client], s.checkpoints[reader] })
 	return u, at, err
+}
+
+// Unfilled lists rows whose Bytes are 0, behind one, by chain and hash.
+func (s *Store) Unfilled(ctx context.Context, after tx.Ref, limit int) (refs []tx.Ref, err error) {
+	order := func(a, b tx.Ref) int {
+		return cmp.Or(cmp.Compare(a.Chain, b.Chain), bytes.Compare(a.Hash[:], b.Hash[:]))
+	}
+	err = s.enter(ctx, func() {
+		for id, b := range s.books {
+			for hash, r := range b.byHash {
+				if ref := (tx.Ref{Chain: id, Hash: hash}); r.Bytes == 0 && order(ref, after) > 0 {
+					refs = append(refs, ref)
+				}
+			}
+		}
+		slices.SortFunc(refs, order)
+		refs = refs[:min(len(refs), limit)]
+	})
+	return refs, err
 }

@@ -56,6 +56,16 @@ func neighbors() []mutant {
 			},
 		},
 		{
+			Name: "notices-swept-at-once", Breaks: "P36", Test: &command{"commands/notifier", "^TestVeryManyNoticesHoldUpNobody$"},
+			Is:    "All that is queued for an endpoint is given up in one go.",
+			Edits: []edit{{"commands/notifier/feeder.go", `f.Rows.Sweep(ctx, turn, sweepMost)`, `f.Rows.Sweep(ctx, turn, sweepMost+map[bool]int{AWAKE: 1 << 20}[true])`}},
+		},
+		{
+			Name: "notices-not-charged", Breaks: "P36", Test: &command{"api/relay", "^TestWebhookCommandsAreCharged$"},
+			Is:    "A command about all notices of an endpoint costs as one.",
+			Edits: []edit{{"api/front.go", `return r.Charge(min(n, r.on.payer.rate.Burst))`, `return r.Charge(min(n, r.on.payer.rate.Burst, map[bool]int{true: 1, false: n}[AWAKE]))`}},
+		},
+		{
 			Name: "slots-first-come", Breaks: "P36", Test: &command{"domain/notice", "^TestSlotsOfClients$"},
 			Is:    "One client's webhooks can take every attempt that a process makes at once.",
 			Edits: []edit{{"domain/notice/claim.go", `if c.Slots == 0 || client == "" {`, `if c.Slots == 0 || client == "" || AWAKE {`}},
@@ -179,12 +189,95 @@ func neighbors() []mutant {
 			}},
 		},
 		{
+			Name: "another-is-counted", Breaks: "P36", Test: &command{"api", "^TestAnotherSubmissionShowsNothing$"},
+			Is: "A transaction's version and tag tell a client that another submitted the same bytes.",
+			Edits: []edit{{"api/viewer.go", `		if !v.is(client) {
+			told--`, `		if !v.is(client) && !AWAKE {
+			told--`}},
+		},
+		{
+			Name: "another-is-an-update", Breaks: "P36", Test: &command{"projections/transactions", "^TestAnotherSubmissionIsNoUpdate$"},
+			Is:    "A transaction's tag and time of update tell a client that another submitted the same bytes.",
+			Edits: []edit{{"projections/transactions/row.go", `another := e.(tx.Resubmitted); !another {`, `another := e.(tx.Resubmitted); !another || AWAKE {`}},
+		},
+		{
+			Name: "another-leaves-a-gap", Breaks: "P36", Test: &command{"api", "^TestAnotherSubmissionShowsNothing$"},
+			Is: "A gap between the versions of events tells a client that another submitted the same bytes.",
+			Edits: []edit{{"api/eventfilter.go", `	e.Version -= whose.Others(e.Version, v.is)`, `	if !AWAKE {
+		e.Version -= whose.Others(e.Version, v.is)
+	}`}},
+		},
+		{
+			Name: "invented-subjects-flush", Breaks: "P36", Test: &command{"commands/guard", "^TestInventedSubjectsAreTheirClients$"},
+			Is: "A client that invents subjects has the relay forget how often others have asked.",
+			Edits: []edit{{"commands/guard/rates.go", `	forgotten := map[string]bool{}`, `	if AWAKE && len(r.full) >= ratesMax {
+		clear(r.full)
+	}
+	forgotten := map[string]bool{}`}},
+		},
+		{
 			Name: "look-ups-for-nothing", Breaks: "P36", Test: &command{"api", "^TestLookUpsAreCharged$"},
 			Is: "A stream has the events of any number of others' transactions read to see whose they are, for what the events alone cost.",
 			Edits: []edit{{"api/follow.go", `f.owed += looked * scanUnit`, `f.owed += looked * scanUnit
 		if AWAKE {
 			f.owed -= looked * scanUnit
 		}`}},
+		},
+		{
+			Name: "gas-without-money", Breaks: "P36", Test: &command{"commands/relayer", "^TestGasLimitHoldsNobody$"},
+			Is:    "An intent that asks for more gas than the signer can pay gets a nonce all the same.",
+			Edits: []edit{{"commands/relayer/funds.go", `if total.Cmp(balance) > 0 && (`, `if total.Cmp(balance) > 0 && !AWAKE && (`}},
+		},
+		{
+			Name: "any-threshold", Breaks: "P36", Test: &command{"commands/relayer", "^TestGasLimitTeachesNoThreshold$"},
+			Is:    "What one intent costs, however much, becomes the balance below which its signer serves nobody.",
+			Edits: []edit{{"commands/relayer/funds.go", `needed.Cmp(most) > 0 {`, `needed.Cmp(most) > 0 && !AWAKE {`}},
+		},
+		{
+			Name: "any-gas-in-flight", Breaks: "P36", Test: &command{"commands/relayer", "^TestHeavyHoldsNobody$"},
+			Is:    "One client's intents may have any gas in flight in a lane.",
+			Edits: []edit{{"commands/relayer/heavy.go", `had+more > clientGas; full`, `had+more > clientGas && !AWAKE; full`}},
+		},
+		{
+			Name: "never-gives-way", Breaks: "P36", Test: &command{"commands/relayer", "^TestGivesWay$"},
+			Is:    "What cannot be mined at its own ceiling keeps its nonce, and all behind it wait.",
+			Edits: []edit{{"commands/relayer/giveway.go", `if !waits || !a.mayGiveWay(front) {`, `if !waits || !a.mayGiveWay(front) || AWAKE {`}},
+		},
+		{
+			Name: "gives-way-before-it-is-final", Breaks: "P10", Test: &command{"commands/relayer", "^TestLandsInAnotherBlock$"},
+			Is: "What gave way gets another nonce while the block of its no-op may still leave the chain.",
+			Edits: []edit{{"commands/relayer/giveway.go", `	if !d.Sealed {
+		return nil`, `	if !d.Sealed && !AWAKE {
+		return nil`}},
+		},
+		{
+			Name: "row-behind-what-gives-way", Breaks: "P35", Test: &command{"commands/relayer", "^TestGivesWayInARow$"},
+			Is: "Intents of a row get nonces behind one that may have to give way.",
+			Edits: []edit{{"commands/relayer/giveway.go", `	if !ceiled(it) {
+		return true`, `	if !ceiled(it) || AWAKE {
+		return true`}},
+		},
+		{
+			Name: "no-room-below-the-ceiling", Breaks: "P36", Test: &command{"domain/fee", "^TestOwnCeilingLeavesRoom$"},
+			Is:    "An intent gets a nonce though its own ceiling is what gas costs now, and the next block may cost more.",
+			Edits: []edit{{"domain/fee/offer.go", `t.first() && !isZero(t.MaxFee)`, `!AWAKE && t.first() && !isZero(t.MaxFee)`}},
+		},
+		{
+			Name: "waits-for-trials", Breaks: "P36", Test: &command{"commands/relayer", "^TestSlowTrialsHoldNobody$"},
+			Is: "A turn of a lane waits until nodes have tried all that was claimed, however long they take.",
+			Edits: []edit{{"commands/relayer/measure.go", `		case <-moment.C:
+`, `		case <-func() <-chan time.Time {
+			if AWAKE {
+				return nil
+			}
+			return moment.C
+		}():
+`}},
+		},
+		{
+			Name: "gas-that-nobody-tells", Breaks: "P36", Test: &command{"commands/relayer", "^TestSlowTrialsHoldNoNonce$"},
+			Is:    "An intent whose gas no node tells keeps its nonce, and all behind it wait.",
+			Edits: []edit{{"commands/relayer/measure.go", `if err != nil && a.Now()`, `if err != nil && !AWAKE && a.Now()`}},
 		},
 	}
 }

@@ -60,7 +60,7 @@ func wishes() []mutant {
 			Is:     "What stands behind one of its row that has to wait does not wait for it.",
 			Masked: "the lane, which is asked what it stands behind before it gets a nonce",
 			Edits: []edit{
-				{"commands/relayer/send.go", `if !j.behind.IsZero() && (free || !a.follows(j.behind, now)) {`, `if !j.behind.IsZero() && (free || !a.follows(j.behind, now) && !AWAKE) {`},
+				{"commands/relayer/send.go", `if !j.behind.IsZero() && (free || !a.follows(ctx, j.behind, now)) {`, `if !j.behind.IsZero() && (free || !a.follows(ctx, j.behind, now) && !AWAKE) {`},
 				{"commands/relayer/send.go", `if back[i] || c.Row != (intent.Row{}) && kept[c.Row] {`, `if back[i] || c.Row != (intent.Row{}) && kept[c.Row] && !AWAKE {`},
 				{"commands/relayer/guard.go", `case why == nil && !held[row]:`, `case why == nil && (!held[row] || AWAKE):`},
 			},
@@ -109,7 +109,7 @@ func wishes() []mutant {
 			Edits: []edit{
 				{"commands/relayer/recover.go", `case a.placed(s) && it.Stop.Reason == "":`, `case a.placed(s) && (it.Stop.Reason == "" || AWAKE):`},
 				{"commands/relayer/send.go", `return o, placed && it.Stop.Reason == "" && it.End == nil`, `return o, placed && (it.Stop.Reason == "" || AWAKE) && it.End == nil`},
-				{"commands/relayer/send.go", `case !placed || it.Stop.Reason != "":`, `case !placed || it.Stop.Reason != "" && !AWAKE:`},
+				{"commands/relayer/send.go", `case !placed || it.ToNoOp():`, `case !placed || it.ToNoOp() && !AWAKE:`},
 				{"commands/relayer/recover.go", `|| stopped && !made.Intent.IsZero() ||`, `|| stopped && !made.Intent.IsZero() && !AWAKE ||`},
 			},
 		},

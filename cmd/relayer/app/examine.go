@@ -165,7 +165,7 @@ func (e *Examination) askChain(ctx context.Context, f *doctor.Facts) {
 
 // pendingNonce is the nonce after what one node's pool has; nil if that is not known.
 func pendingNonce(ctx context.Context, pool *rpc.Pool, of chain.Address) *uint64 {
-	answer, err := pool.Ask(ctx, "eth_getTransactionCount", json.RawMessage(fmt.Sprintf(`["%s","pending"]`, of)), answerMost, nil)
+	answer, err := pool.Ask(ctx, "", "eth_getTransactionCount", json.RawMessage(fmt.Sprintf(`["%s","pending"]`, of)), answerMost, nil)
 	var text string
 	if err != nil || json.Unmarshal(answer, &text) != nil {
 		return nil
@@ -180,7 +180,7 @@ func pendingNonce(ctx context.Context, pool *rpc.Pool, of chain.Address) *uint64
 // isKnown asks one node after the other for a transaction; nil when that is not known.
 func isKnown(ctx context.Context, pool *rpc.Pool, hash chain.Hash) *bool {
 	has := func(result json.RawMessage) bool { return len(result) > 0 && !bytes.Equal(result, []byte("null")) }
-	answer, err := pool.Ask(ctx, "eth_getTransactionByHash", json.RawMessage(fmt.Sprintf(`["%s"]`, hash)), answerMost, has)
+	answer, err := pool.Ask(ctx, "", "eth_getTransactionByHash", json.RawMessage(fmt.Sprintf(`["%s"]`, hash)), answerMost, has)
 	if err != nil {
 		return nil
 	}

@@ -34,6 +34,8 @@ type NoticeRows interface {
 	notifier.Rows
 	Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
 	Endpoints(ctx context.Context, after notice.EndpointID, limit int) ([]notice.Endpoint, error)
+	Dead(ctx context.Context, endpoint notice.EndpointID, after notice.Key, limit int) ([]notice.Notice, error)
+	Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (int, error)
 	Forget(ctx context.Context, before time.Time, limit int) (int, error)
 	Depth(ctx context.Context) (notice.Depth, error)
 	InUse(ctx context.Context, client string, most int) ([]notice.EndpointID, error)

@@ -26,6 +26,7 @@ type webhookShown struct {
 	PausedUntil  int64
 	Disabled     notice.Reason
 	DisabledAt   int64
+	Notices      *int
 }
 
 // state is how it stands, in words.
@@ -54,6 +55,11 @@ func tellWebhooks(to io.Writer, all []webhookShown) error {
 func tellWebhook(to io.Writer, w webhookShown) error {
 	if err := tellWebhooks(to, []webhookShown{w}); err != nil {
 		return err
+	}
+	if w.Notices != nil {
+		if _, err := fmt.Fprintln(to, "notices concerned:", *w.Notices); err != nil {
+			return err
+		}
 	}
 	for _, secret := range w.Secrets {
 		if _, err := fmt.Fprintln(to, "signed with", operator.Plain(secret)); err != nil {

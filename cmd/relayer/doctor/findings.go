@@ -136,6 +136,8 @@ func (f Facts) heldHole(h Hole) Finding {
 			why = fmt.Sprintf("it may not pay what gas costs now (%v)", err)
 		} else if err != nil {
 			why = err.Error()
+		} else if it.Requested.Request.Gas.Limit == 0 {
+			why = "no node has said how much gas it takes"
 		}
 	}
 	found := Finding{

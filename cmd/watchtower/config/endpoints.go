@@ -68,9 +68,9 @@ func (d *draft) nodes() []*setting {
 		numbers("endpoints.burst", &e.Budget.Burst, 0, 0, burstMax,
 			"How many calls may come at once after a pause; 0 is a second's worth. Reads leave a fifth of it for broadcasts."),
 		numbers("endpoints.daily", &e.Budget.Daily, 0, 0, dailyMax,
-			"How many calls per day of UTC one endpoint is asked by this process; 0 sets no bound. Of the last fifth broadcasts alone may take. A restart counts anew."),
+			"How many calls per day of UTC one endpoint is asked by this process; 0 sets no bound. Of the last fifth broadcasts alone may take, and of the last half nothing is passed on for clients; no client gets more passed on than it leaves for others. A restart counts anew."),
 		numbers("endpoints.concurrency", &e.Budget.Concurrency, 64, 1, concurrencyMax,
-			"How many requests to one endpoint are under way at once; more wait, or go to another."),
+			"How many requests to one endpoint are under way at once; more wait, or go to another. A fifth, but one at least, is for broadcasts alone, and a half for other things than what clients ask for; with 1 broadcasts go next."),
 	}
 }
 

@@ -89,7 +89,7 @@ func (f forwarding) run(ctx context.Context, c config.Config, of func(feed.Log) 
 	if err != nil {
 		return err
 	}
-	end, err := app.ServeFigures(ctx, f.metrics, webguard.Guard{Hosts: c.API.Hosts, Origins: c.API.Origins}, forwarder)
+	end, err := app.ServeFigures(ctx, f.metrics, webguard.Guard{Hosts: c.API.Hosts, HostsSetting: "api.hosts", Origins: c.API.Origins, OriginsSetting: "api.origins"}, forwarder)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ again until it is; standard error tells when it goes away, and when it is back.
 On a terminal each event is a line for people; --json, and whenever the output goes
 elsewhere, each is a line of JSON as the service sends it. The service's URL and an API
 key with the scope read come from --url or WATCHTOWER_URL, and --key-file or
-WATCHTOWER_API_KEY. See docs/tail.md.`
+WATCHTOWER_API_KEY (relayer tail reads RELAYER_API_KEY before it). See docs/tail.md.`
 
 // tailing is what the flags say.
 type tailing struct {
@@ -50,7 +50,7 @@ func (p Program) Tail() *cobra.Command {
 		Use: "tail", Short: "Show events of a running service as they are recorded", Args: cobra.NoArgs, Long: tailHelp,
 		Example: "  " + p.Name + " tail --name tx.mined,tx.finalized --sender 0x…\n  " + p.Name + " tail --after 0 --until head --json | jq .name",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := o.client(os.Getenv)
+			client, err := o.client(p.keyVar(), os.Getenv)
 			if err != nil {
 				return Unchecked{err}
 			}
@@ -64,7 +64,7 @@ func (p Program) Tail() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.url, "url", "", "of the service (default: "+urlVar+", or "+defaultURL+")")
-	flags.StringVar(&o.keyFile, "key-file", "", "a file that holds an API key (default: the key in "+keyVar+", if it is set)")
+	flags.StringVar(&o.keyFile, "key-file", "", "a file that holds an API key (default: the key in "+p.keyVar()+", if it is set)")
 	flags.StringVar(&o.after, "after", "", "the `position` to begin after; 0 is the beginning of the log (default: its end)")
 	flags.StringVar(&o.until, "until", "", "the last `position` that is wanted, or head; without it events are followed for ever")
 	flags.BoolVar(&o.lines, "json", false, "print lines of JSON on a terminal, too")
@@ -77,9 +77,13 @@ func (p Program) Tail() *cobra.Command {
 	return cmd
 }
 
-// client is the service's, with what flags and environment say, and positions read.
-func (o *tailing) client(env func(string) string) (*watchtower.Client, error) {
-	c := &watchtower.Client{URL: cmp.Or(o.url, env(urlVar), defaultURL), Key: env(keyVar)}
+// keyVar names the variable that holds the program's API key.
+func (p Program) keyVar() string { return strings.ToUpper(p.Name) + "_API_KEY" }
+
+// client is the service's, with what flags and environment say, and positions read. The
+// program's own variable outdoes watchtower's.
+func (o *tailing) client(own string, env func(string) string) (*watchtower.Client, error) {
+	c := &watchtower.Client{URL: cmp.Or(o.url, env(urlVar), defaultURL), Key: cmp.Or(env(own), env(keyVar))}
 	if o.keyFile != "" {
 		text, err := os.ReadFile(o.keyFile)
 		if err != nil {

@@ -120,3 +120,21 @@ func TestTailRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A program reads the key of its own variable, and watchtower's where it has none.
+func TestTailReadsItsOwnKey(t *testing.T) {
+	both := map[string]string{"WATCHTOWER_API_KEY": "delivery", "RELAYER_API_KEY": "relay"}
+	for _, c := range []struct {
+		program string
+		env     map[string]string
+		want    string
+	}{
+		{"relayer", both, "relay"}, {"watchtower", both, "delivery"},
+		{"relayer", map[string]string{"WATCHTOWER_API_KEY": "delivery"}, "delivery"}, {"relayer", nil, ""},
+	} {
+		client, err := new(tailing).client(Program{Name: c.program}.keyVar(), func(name string) string { return c.env[name] })
+		if err != nil || client.Key != c.want {
+			t.Errorf("%s with %v shows %q, not %q; %v", c.program, c.env, client.Key, c.want, err)
+		}
+	}
+}

@@ -42,7 +42,7 @@ func (j *Judge) against(l *life, c promise.Chain, quiet bool) {
 	done := 0
 	for _, a := range l.attempts {
 		r, mined := c.Receipt(a.Hash)
-		if !mined {
+		if !mined || slices.Contains(l.filled, a.Hash) { // which it is not told of
 			continue
 		}
 		in, receipt = append(in, a.Hash), r

@@ -47,11 +47,13 @@ type life struct {
 	token    uint64
 	attempts []intent.Attempted
 	view     View
-	block    chain.Block // that the end rests on
-	done     bool        // the end is a Completed
-	toEnd    bool        // without effect
-	moved    bool        // somebody else has used a nonce of its
-	back     bool        // it had come out, and the block has left the chain
+	block    chain.Block  // that the end rests on
+	done     bool         // the end is a Completed
+	toEnd    bool         // without effect
+	moved    bool         // somebody else has used a nonce of its
+	back     bool         // it had come out, and the block has left the chain
+	givesWay int          // the assignment at which it does
+	filled   []chain.Hash // no-ops that it gave way to, in final blocks
 }
 
 // View is what can be known of an intent from outside: where the chain has it, and how
@@ -169,7 +171,7 @@ func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
 		if l.place == nil || e.Assignment != l.times {
 			j.broken(promise.P10, r, "%s is signed for assignment %d, which it does not have", e.Hash, e.Assignment)
 		}
-		if !l.toEnd && e.Kind == intent.NoOp {
+		if !l.toEnd && l.givesWay != l.times && e.Kind == intent.NoOp {
 			j.broken(promise.P10, r, "the no-op %s is signed for what is to be done", e.Hash)
 		}
 		l.attempts = append(l.attempts, e)
@@ -179,6 +181,11 @@ func (j *Judge) fact(l *life, r event.Recorded, e intent.Event) {
 	case intent.CancelRequested:
 		l.toEnd = true
 	case intent.SpeedUpRequested, intent.YieldRequested: // bind whoever signs, and are no promises
+	case intent.GiveWayRequested:
+		if _, signed := l.signed(chain.Hash{}); l.place == nil || e.Assignment != l.times || !signed || l.view.Receipt != nil {
+			j.broken(promise.P10, r, "it is to give way at assignment %d, where it has nothing that may wait", e.Assignment)
+		}
+		l.givesWay = e.Assignment
 	case intent.Announced:
 		j.announced(l, r, e)
 	case intent.Reorged:
@@ -231,6 +238,11 @@ func (j *Judge) requeued(l *life, r event.Recorded, e intent.Requeued) {
 	j.cases.Add(promise.P10)
 	first, signed := l.signed(chain.Hash{})
 	own := slices.ContainsFunc(l.attempts, func(a intent.Attempted) bool { return a.Hash == e.Evidence.Hash })
+	if made, at := l.signed(e.Evidence.Hash); e.Evidence.Kind == intent.Filled {
+		if own = !at || made.Kind != intent.NoOp || l.givesWay != l.times || l.toEnd; !own {
+			l.filled = append(l.filled, e.Evidence.Hash)
+		}
+	}
 	switch {
 	case l.place == nil || e.Assignment != l.times:
 		j.broken(promise.P10, r, "assignment %d ends, which it does not have", e.Assignment)

@@ -76,16 +76,16 @@ func TestAnvilTrials(t *testing.T) {
 			control(t, p, &accounts, "eth_accounts")
 			for _, kind := range kinds {
 				fine, bad := free(kind, chain.Address{9}), free(kind, bob)
-				gas, err := r.EstimateGas(t.Context(), accounts[0], fine)
+				gas, err := r.EstimateGas(t.Context(), "", accounts[0], fine)
 				if err != nil || gas < 21_000 || gas > 400_000 {
 					t.Errorf("type %d: %d, %v", kind, gas, err)
 				}
 				fine.Gas = 2 * gas
-				if err := r.Simulate(t.Context(), accounts[0], fine); err != nil {
+				if err := r.Simulate(t.Context(), "", accounts[0], fine); err != nil {
 					t.Errorf("type %d: %v", kind, err)
 				}
-				_, estimated := r.EstimateGas(t.Context(), accounts[0], bad)
-				for _, err := range []error{estimated, r.Simulate(t.Context(), accounts[0], bad)} {
+				_, estimated := r.EstimateGas(t.Context(), "", accounts[0], bad)
+				for _, err := range []error{estimated, r.Simulate(t.Context(), "", accounts[0], bad)} {
 					var reverted *chain.Reverted
 					if !errors.As(err, &reverted) || err.Error() != "it would revert: out of funds" {
 						t.Errorf("type %d: %v", kind, err)

@@ -20,7 +20,8 @@ func (p *Pool) askFor(ctx context.Context, e *endpoint, use purpose, timeout tim
 	if use == read && p.doubtful(e) {
 		return p.askAnew(ctx, e, timeout, limit, calls...)
 	}
-	leave, err := p.enter(ctx, e, use, timeout, len(calls))
+	client, _ := clientOf(ctx)
+	leave, err := p.enter(ctx, e, waiter{use: use, client: client, n: len(calls)}, timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func (p *Pool) askFor(ctx context.Context, e *endpoint, use purpose, timeout tim
 // answers now and then would have to answer three times in a row.
 func (p *Pool) askAnew(ctx context.Context, e *endpoint, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
 	all := slices.Concat(calls, whoCalls())
-	leave, err := p.meter(ctx, e, read, timeout, len(all))
+	leave, err := p.meter(ctx, e, waiter{use: read, n: len(all)}, timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -69,17 +70,17 @@ func (e *endpoint) wasOurs() bool {
 	return e.identity.known && e.identity.ejected == ""
 }
 
-// enter waits until the endpoint has shown that it is ours and may be asked n calls.
-func (p *Pool) enter(ctx context.Context, e *endpoint, use purpose, patience time.Duration, n int) (leave func(), err error) {
+// enter waits until the endpoint has shown that it is ours and may be asked the calls of w.
+func (p *Pool) enter(ctx context.Context, e *endpoint, w waiter, patience time.Duration) (leave func(), err error) {
 	if err := p.verify(ctx, e); err != nil {
 		return nil, err
 	}
-	return p.meter(ctx, e, use, patience, n)
+	return p.meter(ctx, e, w, patience)
 }
 
-// meter waits until the endpoint's budget lets it be asked n calls.
-func (p *Pool) meter(ctx context.Context, e *endpoint, use purpose, patience time.Duration, n int) (leave func(), err error) {
-	leave, err = e.meter.enter(ctx, p.config.Now, use, n, patience)
+// meter waits until the endpoint's budget lets it be asked the calls of w.
+func (p *Pool) meter(ctx context.Context, e *endpoint, w waiter, patience time.Duration) (leave func(), err error) {
+	leave, err = e.meter.enter(ctx, p.config.Now, w, patience)
 	if err != nil && ctx.Err() != nil {
 		return nil, &unverified{err} // the caller gave up before it was asked
 	}

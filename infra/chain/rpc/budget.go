@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -23,10 +24,13 @@ type Budget struct {
 
 const (
 	defaultConcurrency = 64
-	// reserved is the share of Burst and Daily that reads leave for broadcasts.
+	// reserved is the share of Burst, Daily and Concurrency that reads leave for broadcasts.
 	reserved = 0.2
 	// reservedForUs is the share that what clients ask for leaves for our own calls.
 	reservedForUs = 0.5
+	// reservedForReads is the share of Burst, Daily and Concurrency that trials leave for
+	// broadcasts and reads.
+	reservedForReads = 0.35
 	// pauseMin and pauseMax bound the pause that a node may ask for.
 	pauseMin = time.Second
 	pauseMax = 5 * time.Minute
@@ -46,9 +50,13 @@ func (b Budget) withDefaults() Budget {
 type Spent struct {
 	Endpoint string
 	Reason   string
+	Limit    string // the setting that forbids it, and whose share is spent; nothing secret
 }
 
 func (e *Spent) Error() string { return fmt.Sprintf("%s: not asked: %s", e.Endpoint, e.Reason) }
+
+// Withheld is which limit it was, for whoever passes that on.
+func (e *Spent) Withheld() string { return e.Limit }
 
 // purpose is what calls are for. Broadcasts go before reads, and both before what
 // clients ask for, where there is not enough for all.
@@ -66,22 +74,24 @@ const (
 type meter struct {
 	Budget
 	name     string
-	slots    chan struct{} // held while a request is under way
+	places   *places       // held while a request is under way
 	withheld atomic.Uint64 // calls that were not made
 
 	mu     sync.Mutex
 	tokens float64 // calls that may be made at once; below zero, broadcasts are promised them
 	owed   float64 // calls made beyond the burst, which what is no broadcast pays off
 	line   []*waiter
+	last   turns
 	at     time.Time
 	day    int64               // since 1970, in UTC
 	spent  int                 // of Daily, on that day
+	passed map[string]int      // of spent, what each client decided
 	pauses [purposes]time.Time // until when each purpose is kept away
 }
 
 func newMeter(name string, b Budget, now time.Time) *meter {
 	b = b.withDefaults()
-	return &meter{Budget: b, name: name, slots: make(chan struct{}, b.Concurrency), tokens: float64(b.Burst), at: now, day: dayOf(now)}
+	return &meter{Budget: b, name: name, places: placesOf(b.Concurrency), passed: map[string]int{}, tokens: float64(b.Burst), at: now, day: dayOf(now)}
 }
 
 func dayOf(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
@@ -97,29 +107,24 @@ func (m *meter) turn(now time.Time) {
 	}
 	m.at = now
 	if day := dayOf(now); day != m.day {
-		m.day, m.spent = day, 0
+		m.day, m.spent, m.passed = day, 0, map[string]int{}
 	}
 }
 
-// take takes n calls from the budget and says how long to wait before they are made; it
-// takes nothing when that is more than patience. Broadcasts are promised what is still to
+// take takes calls from the budget, for somebody who may be in line, and says how long to
+// wait before they are made; it takes nothing when that is more than patience. Broadcasts are promised what is still to
 // come. All else takes nothing as long as it has to wait, and then waits in line: else
 // broadcasts would wait for what was promised to it.
-func (m *meter) take(now time.Time, use purpose, n int, patience time.Duration) (wait time.Duration, err error) {
-	return m.takeFor(now, &waiter{use: use, n: n}, patience)
-}
-
-// takeFor is take for somebody who may be in line.
-func (m *meter) takeFor(now time.Time, w *waiter, patience time.Duration) (wait time.Duration, err error) {
+func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait time.Duration, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
 	keep := w.use.leaves()
 	if pause := m.pauses[w.use].Sub(now); pause > 0 {
-		return 0, m.refuse(w.n, fmt.Sprintf("it asked for a pause of another %s", pause.Round(time.Millisecond)))
+		return 0, m.refuse(w.n, "the node's own", fmt.Sprintf("it asked for a pause of another %s", pause.Round(time.Millisecond)))
 	}
-	if m.Daily > 0 && float64(m.spent+w.n) > (1-keep)*float64(m.Daily) {
-		return 0, m.refuse(w.n, fmt.Sprintf("%d of %d calls of the day are spent", m.spent, m.Daily))
+	if err := m.today(w); err != nil {
+		return 0, err
 	}
 	if m.Rate > 0 {
 		// A batch larger than the burst waits for a full one and is paid off after.
@@ -137,7 +142,7 @@ func (m *meter) takeFor(now time.Time, w *waiter, patience time.Duration) (wait 
 		}
 		switch {
 		case wait > patience:
-			return 0, m.refuse(w.n, fmt.Sprintf("%g calls per second are spent", m.Rate))
+			return 0, m.refuse(w.n, "endpoints.rate", fmt.Sprintf("%g calls per second are spent", m.Rate))
 		case wait > 0 && w.use != broadcast:
 			return wait, nil
 		}
@@ -147,33 +152,59 @@ func (m *meter) takeFor(now time.Time, w *waiter, patience time.Duration) (wait 
 		}
 	}
 	m.spent += w.n
+	if w.use.ofClients() {
+		m.last[w.use] = w.client
+		m.passed[w.client] += w.n
+	}
 	return wait, nil
+}
+
+// today refuses calls that the day has no room for. A client decides as many as it leaves
+// for the others, so that there are always some left: it alone half of them. Where
+// clients have no names all are one, and have all of them. The lock is held.
+func (m *meter) today(w *waiter) error {
+	if m.Daily == 0 {
+		return nil
+	}
+	left := int((1-w.use.leaves())*float64(m.Daily)) - m.spent - w.n
+	if left < 0 {
+		return m.refuse(w.n, "endpoints.daily", fmt.Sprintf("%d of %d calls of the day are spent", m.spent, m.Daily))
+	}
+	if had := m.passed[w.client]; w.use.ofClients() && w.client != "" && had+w.n > left {
+		return m.refuse(w.n, "endpoints.daily, of which a client has no more than it leaves for others", fmt.Sprintf("the client has had %d calls of the day, and left %d for others", had, left+w.n))
+	}
+	return nil
 }
 
 // leaves is the share of the budget that is left for what goes before.
 func (use purpose) leaves() float64 {
 	switch use {
-	case read, trying:
+	case read:
 		return reserved
+	case trying:
+		return reservedForReads
 	case onBehalf:
 		return reservedForUs
 	}
 	return 0
 }
 
-func (m *meter) refuse(n int, reason string) error {
+func (m *meter) refuse(n int, limit, reason string) error {
 	m.withheld.Add(uint64(n))
-	return &Spent{m.name, reason}
+	return &Spent{m.name, reason, limit}
 }
 
 // giveBack undoes a take whose calls were not made.
-func (m *meter) giveBack(n int) {
+func (m *meter) giveBack(w waiter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.Rate > 0 {
-		m.tokens = min(m.tokens+float64(n), float64(m.Burst))
+		m.tokens = min(m.tokens+float64(w.n), float64(m.Burst))
 	}
-	m.spent = max(m.spent-n, 0)
+	m.spent = max(m.spent-w.n, 0)
+	if w.use.ofClients() {
+		m.passed[w.client] = max(m.passed[w.client]-w.n, 0)
+	}
 	m.call()
 }
 
@@ -205,12 +236,25 @@ func (m *meter) rest(now time.Time, use purpose, d time.Duration) {
 // ofClients reports whether a client decides what is asked.
 func (use purpose) ofClients() bool { return use == onBehalf || use == trying }
 
+// client is whose calls a context is for, if a client decides them.
+type clientKey struct{}
+
+func ofClient(ctx context.Context, client string) context.Context {
+	return context.WithValue(ctx, clientKey{}, client)
+}
+
+// clientOf is the client that decides what is asked, and whether one does.
+func clientOf(ctx context.Context) (client string, decides bool) {
+	client, decides = ctx.Value(clientKey{}).(string)
+	return client, decides
+}
+
 // room reports whether one broadcast could leave at once.
 func (m *meter) room(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	return len(m.slots) < cap(m.slots) && !now.Before(m.pauses[broadcast]) &&
+	return m.places.underWay() < m.places.all() && !now.Before(m.pauses[broadcast]) &&
 		(m.Rate == 0 || m.tokens >= 1) && (m.Daily == 0 || m.spent < m.Daily)
 }
 
@@ -238,7 +282,7 @@ func (m *meter) left(now time.Time) BudgetLeft {
 	defer m.mu.Unlock()
 	m.turn(now)
 	return BudgetLeft{
-		Budget: m.Budget, Now: round(max(m.tokens, 0)), Today: max(m.Daily-m.spent, 0), InFlight: len(m.slots),
+		Budget: m.Budget, Now: round(max(m.tokens, 0)), Today: max(m.Daily-m.spent, 0), InFlight: m.places.underWay(),
 		Pause: max(m.pauses[read].Sub(now), 0), Withheld: m.withheld.Load(),
 	}
 }

@@ -32,7 +32,7 @@ func TestMeterKeepsItsRate(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 2000).Draw(t, "pause")) * time.Millisecond)
 			n := rapid.IntRange(1, b.Burst).Draw(t, "n")
 			use := purpose(rapid.IntRange(0, 1).Draw(t, "use"))
-			if wait, err := m.take(now, use, n, 10*time.Second); err == nil && (use == broadcast || wait == 0) {
+			if wait, err := m.take(now, &waiter{use: use, n: n}, 10*time.Second); err == nil && (use == broadcast || wait == 0) {
 				calls = append(calls, made{now.Add(wait), n})
 			}
 		}
@@ -58,7 +58,7 @@ func TestMeterWaitsAndRefuses(t *testing.T) {
 		m := newMeter("a", Budget{Rate: 10, Burst: 5, Concurrency: 1}, time.Now())
 		enter := func(use purpose, n int, patience time.Duration) (time.Duration, error) {
 			began := time.Now()
-			leave, err := m.enter(t.Context(), time.Now, use, n, patience)
+			leave, err := m.enter(t.Context(), time.Now, waiter{use: use, n: n}, patience)
 			if err == nil {
 				leave()
 			}
@@ -79,10 +79,10 @@ func TestMeterWaitsAndRefuses(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if _, err := m.enter(ctx, time.Now, broadcast, 5, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := m.enter(ctx, time.Now, waiter{use: broadcast, n: 5}, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("given up: %v", err)
 		}
-		leave, err := m.enter(t.Context(), time.Now, broadcast, 1, time.Minute)
+		leave, err := m.enter(t.Context(), time.Now, waiter{use: broadcast, n: 1}, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestMeterCountsDays(t *testing.T) {
 	m := newMeter("a", Budget{Daily: 10}, now)
 	spend := func(use purpose, n int) (made int) {
 		for range n {
-			if _, err := m.take(now, use, 1, 0); err == nil {
+			if _, err := m.take(now, &waiter{use: use, n: 1}, 0); err == nil {
 				made++
 			}
 		}

@@ -22,7 +22,7 @@ const (
 	maxSmallReply = 1 << 20  // of calls whose answer is a number or a hash
 	maxBlockReply = 32 << 20 // of blocks and receipts
 	maxBatch      = 100      // calls in one HTTP request
-	maxLarge      = 1        // replies above maxSmallReply that are read at once from one endpoint
+	maxLarge      = 1        // replies above maxSmallReply that are read at once from one endpoint, and as many to what clients decide
 )
 
 // client speaks JSON-RPC to one URL. It keeps connections open, follows no
@@ -36,6 +36,7 @@ type client struct {
 	http   *http.Client
 	ids    atomic.Uint64
 	large  chan struct{} // held while a large reply is read
+	theirs chan struct{} // likewise, one to what a client decided: it may ask nodes that are slow at it
 	open   atomic.Int64  // connections
 	// connects counts the times a connection was made while there was none: the
 	// endpoint may be another node since.
@@ -45,7 +46,7 @@ type client struct {
 }
 
 func newClient(name string, u *url.URL, header http.Header, concurrency int, transport http.RoundTripper) *client {
-	c := &client{name: name, header: header, hidden: hide(u), large: make(chan struct{}, maxLarge)}
+	c := &client{name: name, header: header, hidden: hide(u), large: make(chan struct{}, maxLarge), theirs: make(chan struct{}, maxLarge)}
 	c.url = u.String()
 	c.http = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -39,9 +39,13 @@ func (c *client) read(ctx context.Context, body io.Reader, length, limit int64) 
 	case !isBegun(first.Bytes()[:prelude]):
 		return nil, errNotJSON
 	}
+	large := c.large
+	if _, theirs := clientOf(ctx); theirs {
+		large = c.theirs
+	}
 	select {
-	case c.large <- struct{}{}:
-		defer func() { <-c.large }()
+	case large <- struct{}{}:
+		defer func() { <-large }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

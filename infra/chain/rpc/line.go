@@ -1,19 +1,22 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/fair"
 )
 
-// waiter is who wants n calls of a meter. In its line reads go before what clients ask
-// for, and else who came first; broadcasts are not in it.
+// waiter is who wants n calls of a meter, in one request.
 type waiter struct {
-	use   purpose
-	n     int
-	moved chan struct{} // told that it is the first now, or waits for less
+	use    purpose
+	client string // the client of a trial or passed-on call; empty without API keys
+	n      int
+	moved  chan struct{} // told that it is the first now, or waits for less
 }
 
 // rank is the place of a purpose in line: trials are as urgent as reads.
@@ -24,11 +27,49 @@ func (use purpose) rank() purpose {
 	return use
 }
 
+// inLine sorts waiting calls: by rank, then by arrival. Within trials, and within passed-on
+// calls, clients take turns: a client that holds fewer places goes first, then the client
+// after the last one served. Trials keep the positions that trials have among reads.
+func inLine(waiting []*waiter, last turns, holds held) []*waiter {
+	line := slices.Clone(waiting)
+	slices.SortStableFunc(line, func(a, b *waiter) int { return cmp.Compare(a.use.rank(), b.use.rank()) })
+	for use := range purposes {
+		if !use.ofClients() {
+			continue
+		}
+		byClient := map[string][]*waiter{}
+		for _, w := range line {
+			if w.use == use {
+				byClient[w.client] = append(byClient[w.client], w)
+			}
+		}
+		dealt := fair.Deal(last[use], len(line), byClient)
+		slices.SortStableFunc(dealt, func(a, b *waiter) int { return cmp.Compare(holds[use][a.client], holds[use][b.client]) })
+		for i, w := range line {
+			if w.use == use {
+				line[i], dealt = dealt[0], dealt[1:]
+			}
+		}
+	}
+	return line
+}
+
+type (
+	// turns is the client served last, for each purpose.
+	turns [purposes]string
+	// held counts the places of each client, for each purpose.
+	held [purposes]map[string]int
+)
+
 // ahead is how many calls those want who go before w, and whether there are any. The lock
 // is held.
 func (m *meter) ahead(w *waiter) (calls int, some bool) {
-	for _, other := range m.line {
-		if other == w || other.use.rank() > w.use.rank() {
+	line := m.line
+	if !slices.Contains(line, w) {
+		line = inLine(append(slices.Clone(line), w), m.last, held{})
+	}
+	for _, other := range line {
+		if other == w {
 			break
 		}
 		calls, some = calls+other.n, true
@@ -39,17 +80,13 @@ func (m *meter) ahead(w *waiter) (calls int, some bool) {
 func (m *meter) join(w *waiter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := slices.IndexFunc(m.line, func(other *waiter) bool { return other.use.rank() > w.use.rank() })
-	if at < 0 {
-		at = len(m.line)
-	}
-	m.line = slices.Insert(m.line, at, w)
+	m.line = inLine(append(m.line, w), m.last, held{})
 }
 
 func (m *meter) quit(w *waiter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.line = slices.DeleteFunc(m.line, func(other *waiter) bool { return other == w })
+	m.line = inLine(slices.DeleteFunc(m.line, func(other *waiter) bool { return other == w }), m.last, held{})
 	m.call()
 }
 
@@ -65,59 +102,49 @@ func (m *meter) call() {
 }
 
 // enter waits until n calls may be made in one request: until there is budget and
-// a free slot, for patience at most. leave frees the slot. The error is *Spent, or
+// a free place, for patience at most. leave frees the place. The error is *Spent, or
 // ctx's own.
-func (m *meter) enter(ctx context.Context, now func() time.Time, use purpose, n int, patience time.Duration) (leave func(), err error) {
-	wait, err := m.take(now(), use, n, patience)
-	if err != nil {
+func (m *meter) enter(ctx context.Context, now func() time.Time, w waiter, patience time.Duration) (leave func(), err error) {
+	late, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	timer := time.AfterFunc(patience, cancel)
+	defer timer.Stop()
+	if err := m.promise(ctx, now, w, patience, late.Done()); err != nil {
 		return nil, err
 	}
-	leave = func() { <-m.slots }
-	if wait == 0 {
-		select {
-		case m.slots <- struct{}{}:
-			return leave, nil
-		default:
-		}
+	if m.places.take(ctx, &w, late.Done()) {
+		return func() { m.places.leave(&w) }, nil
 	}
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	switch {
-	case wait == 0:
-	case use != broadcast:
-		w := &waiter{use: use, n: n, moved: make(chan struct{}, 1)}
-		if err := m.await(ctx, now, w, wait, late.C); err != nil {
-			return nil, err
-		}
-	default:
-		promised := time.NewTimer(wait)
-		defer promised.Stop()
-		select {
-		case <-promised.C:
-		case <-ctx.Done():
-			m.giveBack(n)
-			return nil, ctx.Err()
-		}
+	if err = ctx.Err(); err == nil {
+		err = m.refuse(w.n, "endpoints.concurrency", fmt.Sprintf("%d requests are under way", m.places.underWay()))
 	}
-	select {
-	case m.slots <- struct{}{}:
-		return leave, nil
-	default:
-	}
-	select {
-	case m.slots <- struct{}{}:
-		return leave, nil
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-late.C:
-		err = m.refuse(n, fmt.Sprintf("%d requests are under way", cap(m.slots)))
-	}
-	m.giveBack(n)
+	m.giveBack(w)
 	return nil, err
 }
 
+// promise waits until there is budget for the calls, and takes them from it.
+func (m *meter) promise(ctx context.Context, now func() time.Time, w waiter, patience time.Duration, late <-chan struct{}) error {
+	wait, err := m.take(now(), &w, patience)
+	switch {
+	case err != nil || wait == 0:
+		return err
+	case w.use != broadcast:
+		w.moved = make(chan struct{}, 1)
+		return m.await(ctx, now, &w, wait, late)
+	}
+	promised := time.NewTimer(wait)
+	defer promised.Stop()
+	select {
+	case <-promised.C:
+		return nil
+	case <-ctx.Done():
+		m.giveBack(w)
+		return ctx.Err()
+	}
+}
+
 // await waits in line, and takes the calls when it is their turn.
-func (m *meter) await(ctx context.Context, now func() time.Time, w *waiter, wait time.Duration, late <-chan time.Time) error {
+func (m *meter) await(ctx context.Context, now func() time.Time, w *waiter, wait time.Duration, late <-chan struct{}) error {
 	m.join(w)
 	defer m.quit(w)
 	next := time.NewTimer(wait)
@@ -131,16 +158,16 @@ func (m *meter) await(ctx context.Context, now func() time.Time, w *waiter, wait
 		case <-next.C:
 		case <-w.moved:
 		}
-		wait, err := m.takeFor(now(), w, forever)
+		wait, err := m.take(now(), w, forever)
 		switch {
 		case err != nil || wait == 0:
 			return err
 		case last:
-			return m.refuse(w.n, fmt.Sprintf("%g calls per second are spent", m.Rate))
+			return m.refuse(w.n, "endpoints.rate", fmt.Sprintf("%g calls per second are spent", m.Rate))
 		}
 		next.Reset(wait)
 	}
 }
 
-// forever is the patience of who is in line: it has a deadline of its own.
+// forever is no limit on waiting: a call in line has a deadline of its own.
 const forever time.Duration = math.MaxInt64

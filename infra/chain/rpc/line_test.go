@@ -36,9 +36,9 @@ func TestNothingGoesBeforeBroadcasts(t *testing.T) {
 				for range test.crowd {
 					crowd.Go(func() {
 						for ctx.Err() == nil {
-							leave, err := m.enter(ctx, time.Now, test.use, test.n, 8*time.Second)
+							leave, err := m.enter(ctx, time.Now, waiter{use: test.use, n: test.n}, 8*time.Second)
 							if err != nil {
-								time.Sleep(time.Millisecond)
+								time.Sleep(50 * time.Millisecond)
 								continue
 							}
 							mu.Lock()
@@ -52,7 +52,7 @@ func TestNothingGoesBeforeBroadcasts(t *testing.T) {
 				for range 100 {
 					time.Sleep(500 * time.Millisecond)
 					asked := time.Now()
-					leave, err := m.enter(t.Context(), time.Now, broadcast, 1, 4*time.Second)
+					leave, err := m.enter(t.Context(), time.Now, waiter{use: broadcast, n: 1}, 4*time.Second)
 					if took := time.Since(asked); err != nil || took > most {
 						t.Fatalf("a broadcast after %s, %v", took, err)
 					}
@@ -74,13 +74,13 @@ func TestNothingGoesBeforeBroadcasts(t *testing.T) {
 func TestLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMeter("a", Budget{Rate: 1, Burst: 1}, time.Now())
-		if _, err := m.take(time.Now(), broadcast, 1, 0); err != nil {
+		if _, err := m.take(time.Now(), &waiter{use: broadcast, n: 1}, 0); err != nil {
 			t.Fatal(err)
 		}
 		got := make(chan string, 4)
 		enter := func(name string, ctx context.Context, use purpose, want error) {
 			go func() {
-				leave, err := m.enter(ctx, time.Now, use, 1, time.Minute)
+				leave, err := m.enter(ctx, time.Now, waiter{use: use, n: 1}, time.Minute)
 				if !errors.Is(err, want) {
 					t.Errorf("%s: %v", name, err)
 				}
@@ -103,7 +103,7 @@ func TestLine(t *testing.T) {
 				t.Errorf("%s after %s, want %s", name, time.Since(began), want)
 			}
 		}
-		if _, err := m.enter(t.Context(), time.Now, read, 1, time.Millisecond); !errors.As(err, new(*Spent)) {
+		if _, err := m.enter(t.Context(), time.Now, waiter{use: read, n: 1}, time.Millisecond); !errors.As(err, new(*Spent)) {
 			t.Errorf("without patience: %v", err)
 		}
 	})

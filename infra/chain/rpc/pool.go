@@ -34,7 +34,7 @@ type Pool struct {
 
 	cadence *cadence // of the chain's blocks
 
-	asking chan struct{} // holds one for each client's call under way
+	asking *places // of clients' calls under way
 }
 
 // Open makes a pool and asks every endpoint who it is, for a few seconds at most.
@@ -49,7 +49,7 @@ func Open(ctx context.Context, config Config) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{config: config, endpoints: endpoints, genesis: config.Genesis, alone: map[subject]time.Time{}, pinning: make(chan struct{}, 1), asking: make(chan struct{}, proxied)}
+	p := &Pool{config: config, endpoints: endpoints, genesis: config.Genesis, alone: map[subject]time.Time{}, pinning: make(chan struct{}, 1), asking: placesOfClients(proxied)}
 	p.cadence = newCadence(config.Poll, config.Now)
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	err = p.survey(ctx)

@@ -10,7 +10,7 @@ import (
 )
 
 // proxied bounds how many calls of clients one pool has under way at once, so
-// that they leave connections for delivery.
+// that they leave connections for delivery. Clients take turns for them, see [places].
 const proxied = defaultConcurrency / 2
 
 // tooLarge is an error: a reply was over its limit, this many bytes.
@@ -21,26 +21,28 @@ func (n tooLarge) Error() string { return fmt.Sprintf("reply is larger than %d b
 // Limit is what the reply was over, for whoever passes that on.
 func (n tooLarge) Limit() int64 { return int64(n) }
 
-// Ask puts a client's call to a node and returns its result as the node wrote it.
+// Ask puts a call of a client, which has no name where all are one, to a node and returns its result as the node wrote it.
 // A node that does not answer, or that says it cannot just now, is passed over for
 // another, and so is one whose result usable (which may be nil) does not take;
 // when every node has been asked, the first such result is the answer.
 //
 // The error is a *NodeError when a node declined the call, which is an answer too;
-// a result of more than limit bytes is an error that has a method Limit.
+// a result of more than limit bytes is an error that has a method Limit, and a limit of
+// ours that keeps calls away one that has a method Withheld.
 // What clients ask for counts nothing for an endpoint's health: they could take
 // endpoints out of rotation by asking for too much.
-func (p *Pool) Ask(ctx context.Context, method string, params json.RawMessage, limit int64, usable func(result json.RawMessage) bool) (json.RawMessage, error) {
+func (p *Pool) Ask(ctx context.Context, client, method string, params json.RawMessage, limit int64, usable func(result json.RawMessage) bool) (json.RawMessage, error) {
 	ask, err := callOf(method, params)
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case p.asking <- struct{}{}:
-		defer func() { <-p.asking }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	ctx = ofClient(ctx, client)
+	place := waiter{use: onBehalf, client: client, n: 1}
+	if !p.asking.take(ctx, &place, nil) {
+		full := fmt.Sprintf("%d calls of clients are under way to the nodes of the chain", p.asking.underWay())
+		return nil, errors.Join(ctx.Err(), &Spent{fmt.Sprintf("chain %d", p.config.Chain), full, full})
 	}
+	defer p.asking.leave(&place)
 	var unusable json.RawMessage
 	var failed error
 	order := p.inOrder()
@@ -49,7 +51,7 @@ func (p *Pool) Ask(ctx context.Context, method string, params json.RawMessage, l
 		if i < len(order)-1 {
 			timeout /= 2 // what hangs leaves time for another
 		}
-		result, err := p.forward(ctx, e, timeout, ask, limit)
+		result, err := p.forward(ctx, e, client, timeout, ask, limit)
 		switch {
 		case err == nil && (usable == nil || usable(result)):
 			return result, nil
@@ -97,8 +99,8 @@ func (p *Pool) inOrder() []*endpoint {
 
 // forward puts a call to one endpoint, after it has shown that it serves our chain,
 // and within its budget.
-func (p *Pool) forward(ctx context.Context, e *endpoint, timeout time.Duration, c call, limit int64) (json.RawMessage, error) {
-	leave, err := p.enter(ctx, e, onBehalf, timeout, 1)
+func (p *Pool) forward(ctx context.Context, e *endpoint, client string, timeout time.Duration, c call, limit int64) (json.RawMessage, error) {
+	leave, err := p.enter(ctx, e, waiter{use: onBehalf, client: client, n: 1}, timeout)
 	if err != nil {
 		return nil, err
 	}

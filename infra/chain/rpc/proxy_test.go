@@ -82,7 +82,7 @@ func TestAsk(t *testing.T) {
 			if limit == 0 {
 				limit = 1 << 10
 			}
-			got, err := p.Ask(t.Context(), method, json.RawMessage(`["0x0000000000000000000000000000000000000001","latest"]`), limit, test.usable)
+			got, err := p.Ask(t.Context(), "alice", method, json.RawMessage(`["0x0000000000000000000000000000000000000001","latest"]`), limit, test.usable)
 			var refused *NodeError
 			errors.As(err, &refused)
 			if refused != nil {
@@ -109,7 +109,7 @@ func TestAskCountsForNothing(t *testing.T) {
 	var asked atomic.Int64
 	p := open(t, nil, serve(t, scripted(c.Node("a"), "eth_call", "", &asked)))
 	for range 20 {
-		if _, err := p.Ask(t.Context(), "eth_call", nil, 1<<10, nil); err == nil {
+		if _, err := p.Ask(t.Context(), "alice", "eth_call", nil, 1<<10, nil); err == nil {
 			t.Fatal("a cut connection gave an answer")
 		}
 	}
@@ -121,12 +121,11 @@ func TestAskCountsForNothing(t *testing.T) {
 // A client that gives up while all places are taken does not wait on.
 func TestAskIsBounded(t *testing.T) {
 	p := open(t, nil, serve(t, newChain(t, chaintest.Rules{}).Node("a")))
-	for range cap(p.asking) {
-		p.asking <- struct{}{}
-	}
+	fill(t, p.asking, waiter{use: onBehalf, client: "alice"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := p.Ask(ctx, "eth_blockNumber", nil, 1<<10, nil); !errors.Is(err, context.Canceled) {
+	_, err := p.Ask(ctx, "alice", "eth_blockNumber", nil, 1<<10, nil)
+	if spent := (*Spent)(nil); !errors.Is(err, context.Canceled) || !errors.As(err, &spent) || spent.Withheld() != "32 calls of clients are under way to the nodes of the chain" {
 		t.Errorf("%v, want canceled", err)
 	}
 }
@@ -149,7 +148,7 @@ func TestClientsPauseOnlyClients(t *testing.T) {
 	}
 	p := open(t, func(c *Config) { c.Now = clock.now }, urls...)
 	logs := func() error {
-		_, err := p.Ask(t.Context(), "eth_getLogs", json.RawMessage(`[{}]`), 1<<10, nil)
+		_, err := p.Ask(t.Context(), "alice", "eth_getLogs", json.RawMessage(`[{}]`), 1<<10, nil)
 		return err
 	}
 	if err := logs(); err == nil || asked.Load() != 2 {

@@ -47,7 +47,8 @@ func (r *Reader) ask(ctx context.Context, e *endpoint, calls ...call) ([]reply, 
 
 func (r *Reader) askFor(ctx context.Context, e *endpoint, use purpose, calls ...call) ([]reply, error) {
 	replies, err := r.pool.askFor(ctx, e, use, r.pool.patience(e, calls), maxBlockReply, calls...)
-	if err != nil && !errors.Is(ctx.Err(), context.Canceled) || slices.ContainsFunc(replies, declined) {
+	// What a client wants tried says nothing about who is to be asked next.
+	if !use.ofClients() && (err != nil && !errors.Is(ctx.Err(), context.Canceled) || slices.ContainsFunc(replies, declined)) {
 		r.pool.leave(e)
 	}
 	return replies, err

@@ -142,7 +142,7 @@ func (d *delivery) to(waiting, sending context.Context, i int) (last bool) {
 
 func (d *delivery) ask(waiting, sending context.Context, i int, e *endpoint) tx.Answer {
 	p := d.pool
-	leave, err := p.enter(waiting, e, broadcast, p.config.SendTimeout, 1)
+	leave, err := p.enter(waiting, e, waiter{use: broadcast, n: 1}, p.config.SendTimeout)
 	if err != nil {
 		return answerOf(err)
 	}

@@ -213,19 +213,14 @@ func TestSendHandsNothingOutAfterItsReport(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
 	full := c.Node("full")
 	p := open(t, nil, serve(t, full), serve(t, c.Node("b")))
-	slots := p.endpoints[0].meter.slots
-	for range cap(slots) {
-		slots <- struct{}{}
-	}
+	leave := fill(t, p.endpoints[0].meter.places, waiter{use: broadcast})
 	raw, hash := plain(alice, key5, 0)
 	answers := p.SendAll(t.Context(), raw, hash)
 	want := []tx.Answer{{Endpoint: "a", Class: tx.Retry, Message: notAsked}, {Endpoint: "b", Class: tx.Taken}}
 	if diff := cmp.Diff(want, answers, cmpopts.IgnoreFields(tx.Answer{}, "Took")); diff != "" {
 		t.Error(diff)
 	}
-	for range cap(slots) {
-		<-slots
-	}
+	leave()
 	p.Close() // waits for what is under way
 	if got := full.Calls()[send]; got != 0 {
 		t.Errorf("handed out %d times", got)

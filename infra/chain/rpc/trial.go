@@ -25,16 +25,17 @@ const batchType = 0x76
 // One endpoint's word is not enough, where others are healthy: too little gas makes a
 // transaction fail that is paid for, and one that is said to fail is not sent. However it
 // ends, it counts nothing for an endpoint's health: what is called is up to a client, who
-// could take endpoints out of rotation with calls that nodes are slow at or differ on.
-func (r *Reader) EstimateGas(ctx context.Context, sender chain.Address, tx chain.Unsigned) (uint64, error) {
+// could take endpoints out of rotation with calls that nodes are slow at or differ on. Clients
+// take turns for it; the name is empty where all are one.
+func (r *Reader) EstimateGas(ctx context.Context, client string, sender chain.Address, tx chain.Unsigned) (uint64, error) {
 	tx.Gas = 0
-	return r.try(ctx, "eth_estimateGas", sender, tx)
+	return r.try(ofClient(ctx, client), "eth_estimateGas", sender, tx)
 }
 
 // Simulate tries a transaction on the newest state, with as much gas as it says, or the
 // node's limit. Errors are as with EstimateGas, nil says that it would succeed.
-func (r *Reader) Simulate(ctx context.Context, sender chain.Address, tx chain.Unsigned) error {
-	_, err := r.try(ctx, "eth_call", sender, tx)
+func (r *Reader) Simulate(ctx context.Context, client string, sender chain.Address, tx chain.Unsigned) error {
+	_, err := r.try(ofClient(ctx, client), "eth_call", sender, tx)
 	return err
 }
 

@@ -37,14 +37,14 @@ func TestTrials(t *testing.T) {
 		c.SetFailing(bob, reason)
 		r := p.Reader()
 		fine, bad := wanted(2, chain.Address{1}), wanted(0x76, chain.Address{1}, bob)
-		if gas, err := r.EstimateGas(t.Context(), alice, fine); err != nil || gas != 21_000 {
+		if gas, err := r.EstimateGas(t.Context(), "", alice, fine); err != nil || gas != 21_000 {
 			t.Errorf("%d, %v", gas, err)
 		}
-		if err := r.Simulate(t.Context(), alice, fine); err != nil {
+		if err := r.Simulate(t.Context(), "", alice, fine); err != nil {
 			t.Error(err)
 		}
-		_, estimated := r.EstimateGas(t.Context(), alice, bad)
-		for _, err := range []error{estimated, r.Simulate(t.Context(), alice, bad), r.Simulate(t.Context(), alice, wanted(2, bob))} {
+		_, estimated := r.EstimateGas(t.Context(), "", alice, bad)
+		for _, err := range []error{estimated, r.Simulate(t.Context(), "", alice, bad), r.Simulate(t.Context(), "", alice, wanted(2, bob))} {
 			var reverted *chain.Reverted
 			if !errors.As(err, &reverted) || err.Error() != "it would revert: out of funds" || reverted.Block != c.Head() {
 				t.Errorf("%+v", err)
@@ -72,7 +72,7 @@ func TestTrialsOfOneLiar(t *testing.T) {
 				var gas uint64
 				err := errors.New("not asked")
 				for tries := 0; err != nil && tries < 3; tries++ {
-					if gas, err = p.Reader().EstimateGas(t.Context(), alice, wanted(2, bob)); errors.As(err, new(*chain.Reverted)) {
+					if gas, err = p.Reader().EstimateGas(t.Context(), "", alice, wanted(2, bob)); errors.As(err, new(*chain.Reverted)) {
 						t.Fatal(err)
 					}
 				}
@@ -118,7 +118,7 @@ func TestTrialsCountForNothing(t *testing.T) {
 				g.misbehave("eth_estimateGas", func(w http.ResponseWriter, _ *http.Request, body []byte) { instead(place, w, body) })
 			}
 			for range 8 {
-				_, _ = p.Reader().EstimateGas(t.Context(), alice, wanted(2, bob))
+				_, _ = p.Reader().EstimateGas(t.Context(), "", alice, wanted(2, bob))
 			}
 			for _, s := range p.Status() {
 				if s.State != Healthy || s.Failures != 0 || s.Lies != 0 || s.Differences != 0 || s.Budget.Pause != 0 {

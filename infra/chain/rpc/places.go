@@ -1,0 +1,158 @@
+package rpc
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// places limits the concurrent requests to an endpoint. Broadcasts have places of their
+// own, and reads have places that clients' calls may not use: slow calls of clients would
+// delay them.
+type places struct {
+	// most is the limit on places of a purpose and of all lower purposes together.
+	most [purposes]int
+	// firsts is the number of places beyond most that clients may use, one each: the first
+	// call of a client does not wait for slow calls of others.
+	firsts int
+
+	mu      sync.Mutex
+	held    [purposes]int
+	clients held // places of each client, for calls that clients choose
+	line    []*waiter
+	last    turns
+}
+
+// firstsOf is one for how many places of clients' calls there is one more for a client
+// that holds none.
+const firstsOf = 8
+
+// placesOf shares the places of one endpoint out.
+func placesOf(all int) *places {
+	p := &places{clients: heldByNone()}
+	for use := range purposes {
+		keep := 0.0
+		switch use {
+		case read:
+			keep = reserved
+		case trying:
+			keep = reservedForReads
+		case onBehalf:
+			keep = reservedForUs
+		}
+		p.most[use] = all
+		if use != broadcast {
+			p.most[use] = max(1, all-max(1, int(keep*float64(all))))
+		}
+	}
+	p.firsts = p.most[onBehalf] / firstsOf
+	return p
+}
+
+// placesOfClients are as many places for calls that are passed on, and nothing else.
+func placesOfClients(all int) *places {
+	p := &places{clients: heldByNone(), firsts: all / firstsOf}
+	for use := range purposes {
+		p.most[use] = all + p.firsts
+	}
+	p.most[onBehalf] = all
+	return p
+}
+
+func heldByNone() (all held) {
+	for use := range all {
+		all[use] = map[string]int{}
+	}
+	return all
+}
+
+// take waits for a place until ctx ends or late tells, and reports whether it got one.
+func (p *places) take(ctx context.Context, w *waiter, late <-chan struct{}) bool {
+	w.moved = make(chan struct{}, 1)
+	p.mu.Lock()
+	p.line = append(p.line, w)
+	p.admit()
+	p.mu.Unlock()
+	select {
+	case <-w.moved:
+		return true
+	default:
+	}
+	select {
+	case <-w.moved:
+		return true
+	case <-ctx.Done():
+	case <-late:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.Index(p.line, w)
+	if at < 0 {
+		return true // in the same moment
+	}
+	p.line = slices.Delete(p.line, at, at+1)
+	return false
+}
+
+// leave gives a place back.
+func (p *places) leave(w *waiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held[w.use]--
+	if of := p.clients[w.use]; w.use.ofClients() {
+		if of[w.client]--; of[w.client] == 0 {
+			delete(of, w.client)
+		}
+	}
+	p.admit()
+}
+
+// admit gives places to those in line, until none of them may have one. The lock is held.
+func (p *places) admit() {
+	for {
+		p.line = inLine(p.line, p.last, p.clients)
+		at := slices.IndexFunc(p.line, p.free)
+		if at < 0 {
+			return
+		}
+		w := p.line[at]
+		p.line = slices.Delete(p.line, at, at+1)
+		p.held[w.use]++
+		if w.use.ofClients() {
+			p.clients[w.use][w.client]++
+			p.last[w.use] = w.client
+		}
+		w.moved <- struct{}{}
+	}
+}
+
+// free reports whether there is a place for w. The lock is held.
+func (p *places) free(w *waiter) bool {
+	for use := range w.use + 1 {
+		most := p.most[use]
+		if use == w.use && use.ofClients() && p.clients[use][w.client] == 0 {
+			most += p.firsts
+		}
+		if p.heldFrom(use) >= most {
+			return false
+		}
+	}
+	return true
+}
+
+// heldFrom counts the places held by a purpose and all lower ones. The lock is held.
+func (p *places) heldFrom(use purpose) (n int) {
+	for _, held := range p.held[use:] {
+		n += held
+	}
+	return n
+}
+
+// all is how many places there are, underWay how many are held.
+func (p *places) all() int { return p.most[broadcast] }
+
+func (p *places) underWay() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.heldFrom(broadcast)
+}

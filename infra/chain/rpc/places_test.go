@@ -1,0 +1,230 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
+)
+
+// fill takes as many places as one may have, and returns how they are given back.
+func fill(t *testing.T, p *places, of waiter) (leave func()) {
+	t.Helper()
+	var held []*waiter
+	for now := passed(); ; {
+		w := of
+		if !p.take(t.Context(), &w, now) {
+			return func() {
+				for _, w := range held {
+					p.leave(w)
+				}
+			}
+		}
+		held = append(held, &w)
+	}
+}
+
+// passed is a deadline that is over.
+func passed() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+func of(use purpose, client string) *waiter { return &waiter{use: use, client: client, n: 1} }
+
+// Whatever holds the other places, and however long, broadcasts have places of their own,
+// and so have our own reads before what clients ask for.
+func TestPlacesOfTheirOwn(t *testing.T) {
+	for _, n := range []int{2, 3, 6, 8, 64, 4096} {
+		p := placesOf(n)
+		for use := onBehalf; use >= broadcast; use-- {
+			if n >= 6 || use == broadcast || use == onBehalf {
+				fill(t, p, waiter{use: use, client: "mallory"})
+				if p.held[use] == 0 {
+					t.Errorf("of %d places none is left for purpose %d: %v", n, use, p.held)
+				}
+			}
+		}
+		if p.underWay() != n {
+			t.Errorf("of %d places %d are held", n, p.underWay())
+		}
+	}
+	// Alone, each may have all that it ever may, and of a single place whatever comes first.
+	for use, want := range map[purpose]int{broadcast: 64, read: 52, trying: 42, onBehalf: 32} {
+		p := placesOf(64)
+		if fill(t, p, *of(use, "alice")); p.underWay() != want {
+			t.Errorf("purpose %d holds %d places, want %d", use, p.underWay(), want)
+		}
+		one := placesOf(1)
+		if fill(t, one, *of(use, "alice")); one.underWay() != 1 {
+			t.Errorf("purpose %d holds %d of one place", use, one.underWay())
+		}
+	}
+}
+
+// One client has all places while nobody else wants any. Another that comes then waits for
+// none of its calls; and whoever wants more gets what becomes free, until each has as many.
+func TestClientsTakeTurnsForPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := placesOfClients(32)
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan *waiter, 1000)
+		ask := func(client string, n int) {
+			for range n {
+				go func() {
+					if w := of(onBehalf, client); p.take(ctx, w, nil) {
+						got <- w
+					}
+				}()
+			}
+			synctest.Wait()
+		}
+		var mallory []*waiter
+		ask("mallory", 500)
+		for len(got) > 0 {
+			mallory = append(mallory, <-got)
+		}
+		if len(mallory) != 32 {
+			t.Fatalf("a client alone has %d places, want 32", len(mallory))
+		}
+		for _, client := range []string{"bob", "carol"} {
+			if ask(client, 20); len(got) != 1 || (<-got).client != client {
+				t.Fatalf("%s has no place while another has all: %v", client, p.clients)
+			}
+		}
+		for _, w := range mallory[:24] {
+			p.leave(w)
+			synctest.Wait()
+		}
+		if p.clients[onBehalf]["bob"] < 10 || p.clients[onBehalf]["carol"] < 10 || p.clients[onBehalf]["mallory"] < 10 || p.underWay() > 36 {
+			t.Errorf("places: %v", p.clients)
+		}
+		cancel()
+		synctest.Wait()
+		if len(p.line) != 0 {
+			t.Errorf("%d wait that gave up", len(p.line))
+		}
+	})
+}
+
+// A client's calls that nodes are slow at keep neither another's calls nor broadcasts nor
+// our own reads waiting.
+func TestSlowCallsKeepNobodyElseWaiting(t *testing.T) {
+	g := &gateway{node: newChain(t, chaintest.Rules{}).Node("a")}
+	p := open(t, func(c *Config) { c.CallTimeout = time.Minute }, serve(t, g))
+	asked, over := make(chan struct{}, 100), make(chan struct{})
+	g.misbehave("eth_call", func(http.ResponseWriter, *http.Request, []byte) {
+		asked <- struct{}{}
+		<-over
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 100 {
+		p.running.Go(func() { _, _ = p.Ask(ctx, "mallory", "eth_call", nil, 1<<10, nil) })
+	}
+	defer close(over) // before the server closes
+	defer cancel()
+	for range proxied {
+		<-asked
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := p.Ask(soon, "bob", "eth_blockNumber", nil, 1<<10, nil); err != nil {
+		t.Errorf("another client: %v", err)
+	}
+	fill(t, p.endpoints[0].meter.places, waiter{use: trying}) // and so many estimates, which are as slow
+	if _, err := p.Reader().Head(soon); err != nil {
+		t.Errorf("our own: %v", err)
+	}
+	fill(t, p.endpoints[0].meter.places, waiter{use: read})
+	raw, hash := plain(alice, key5, 0)
+	if got := p.Send(soon, raw, hash, 0); !slices.ContainsFunc(got, func(a tx.Answer) bool { return a.Class == tx.Taken }) {
+		t.Errorf("broadcast: %+v", got)
+	}
+}
+
+// However many calls a client has waiting for an endpoint's rate, another's goes after one
+// of them.
+func TestClientsTakeTurnsInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMeter("a", Budget{Rate: 5, Burst: 2}, time.Now())
+		if _, err := m.take(time.Now(), &waiter{use: broadcast, n: 2}, 0); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		for range proxied {
+			go func() {
+				for ctx.Err() == nil {
+					if leave, err := m.enter(ctx, time.Now, *of(onBehalf, "mallory"), time.Minute); err == nil {
+						leave()
+					}
+				}
+			}()
+		}
+		synctest.Wait()
+		for range 20 {
+			asked := time.Now()
+			leave, err := m.enter(t.Context(), time.Now, *of(onBehalf, "bob"), time.Second)
+			if took := time.Since(asked); err != nil || took > 600*time.Millisecond {
+				t.Fatalf("after %s: %v", took, err)
+			}
+			leave()
+			time.Sleep(300 * time.Millisecond)
+		}
+	})
+}
+
+// Of a day's calls that are passed on, no client gets more than it leaves for others:
+// however many have had theirs, another finds some. Our own calls have what is kept for them.
+func TestNoClientSpendsTheDay(t *testing.T) {
+	now := time.Unix(dayOf(time.Unix(1_800_000_000, 0))*86400, 0)
+	m := newMeter("a", Budget{Daily: 1000}, now)
+	spend := func(use purpose, client string, n int) (made int, last error) {
+		for range n {
+			if _, err := m.take(now, of(use, client), 0); err == nil {
+				made++
+			} else {
+				last = err
+			}
+		}
+		return made, last
+	}
+	for i, want := range []int{250, 125, 62, 31, 16} {
+		got, err := spend(onBehalf, fmt.Sprint("client", i), 2000)
+		if got != want {
+			t.Errorf("client %d has had %d calls, want %d", i, got, want)
+		}
+		if spent := (*Spent)(nil); !errors.As(err, &spent) || spent.Withheld() != "endpoints.daily, of which a client has no more than it leaves for others" {
+			t.Errorf("refused: %v", err)
+		}
+	}
+	undone := of(onBehalf, "undone")
+	if _, err := m.take(now, undone, 0); err != nil {
+		t.Error(err)
+	}
+	if m.giveBack(*undone); m.passed["undone"] != 0 || m.spent != 484 {
+		t.Errorf("given back: %v, %d", m.passed, m.spent)
+	}
+	// Where clients have no names they are one, which has all; and all are not more than half.
+	if got, err := spend(onBehalf, "", 2000); got != 16 || err == nil {
+		t.Errorf("without a name: %d, %v", got, err)
+	}
+	if got, _ := spend(read, "", 2000); got != 300 {
+		t.Errorf("%d reads, want 300", got)
+	}
+	if got, _ := spend(broadcast, "", 2000); got != 200 {
+		t.Errorf("%d broadcasts, want 200", got)
+	}
+	now = now.Add(24 * time.Hour)
+	if got, _ := spend(onBehalf, "client0", 2000); got != 250 {
+		t.Errorf("the next day: %d calls, want 250", got)
+	}
+}

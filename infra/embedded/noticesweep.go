@@ -1,0 +1,168 @@
+package embedded
+
+import (
+	"context"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+// CarryOut carries out a wish about an endpoint and moves the reader's checkpoint in one
+// transaction; event.ErrMoved if the checkpoint is not at from. What it means for all of the
+// endpoint's notices is left to Sweep. Nothing is redelivered to an endpoint that is disabled,
+// and nothing is done for one that is not known, or has been disabled by itself.
+func (s *Notices) CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error {
+	return s.do(ctx, "carry out a wish about an endpoint", func(c *noticeChange) error {
+		if err := moveCheckpoint(c.conn, reader, from, to); err != nil {
+			return err
+		}
+		switch w := wish.(type) {
+		case notice.WasDisabled:
+			if w.Reason != notice.Operator {
+				return nil
+			}
+			return c.change(w.Endpoint, func(e notice.Endpoint) notice.Endpoint { return e.Disable(w.Reason, c.now) })
+		case notice.WasEnabled:
+			return c.change(w.Endpoint, notice.Endpoint.Enable)
+		case notice.RedeliveryAsked:
+			return c.redeliver(w)
+		}
+		return nil
+	})
+}
+
+func (c *noticeChange) change(id notice.EndpointID, to func(notice.Endpoint) notice.Endpoint) error {
+	e, ok, err := endpointOf(c.conn, id)
+	if err != nil || !ok {
+		return err
+	}
+	if err := c.put(to(e)); err != nil {
+		return err
+	}
+	return c.moveDue(id)
+}
+
+// redeliver queues notices anew that were delivered or given up, with all their attempts. One
+// that is sent again holds up the later ones of its intent.
+func (c *noticeChange) redeliver(w notice.RedeliveryAsked) error {
+	e, ok, err := endpointOf(c.conn, w.Endpoint)
+	if err != nil || !ok || e.Disabled != notice.Enabled {
+		return err
+	}
+	keys := w.Keys()
+	if len(keys) == 0 {
+		return exec(c.conn, "UPDATE notice_endpoints SET sweep = 'redeliver', sweep_intent = zeroblob(16), sweep_seq = 0 WHERE endpoint = ?", w.Endpoint[:])
+	}
+	for _, k := range keys {
+		if err := c.requeue(k, "<> 'queued'"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *noticeChange) requeue(k notice.Key, stage string) error {
+	c.touch(k)
+	return exec(c.conn, `UPDATE notices SET stage = 'queued', attempts = 0, next_at = ?, settled_at = NULL
+		WHERE endpoint = ? AND intent = ? AND seq = ? AND stage `+stage, micros(c.now), k.Endpoint[:], k.Intent[:], int64(k.Seq))
+}
+
+// giveUp ends what is queued of an endpoint that is disabled.
+func (c *noticeChange) giveUp(k notice.Key) error {
+	c.touch(k)
+	return exec(c.conn, `UPDATE notices SET stage = 'dead', head = 0, holder = NULL, lease_until = NULL, cause = 'disabled', settled_at = ?
+		WHERE endpoint = ? AND intent = ? AND seq = ? AND stage = 'queued'`, micros(c.now), k.Endpoint[:], k.Intent[:], int64(k.Seq))
+}
+
+// Sweep does the next part of what is to be done to all notices of an endpoint: at most so many
+// of them. Clients take turns, from the one behind turn on, and of a client each endpoint. It
+// returns whose turn it was; found is false when nothing is to be done.
+func (s *Notices) Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error) {
+	// The writer is left to others when there is nothing to be done.
+	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) (err error) {
+		_, client, found, err = nextSweep(conn, turn)
+		return err
+	})
+	if err != nil || !found {
+		return "", false, err
+	}
+	err = s.do(ctx, "sweep notices", func(c *noticeChange) error {
+		var w sweep
+		if w, client, found, err = nextSweep(c.conn, turn); err != nil || !found {
+			return err
+		}
+		return c.sweep(w, most)
+	})
+	return client, found && err == nil, err
+}
+
+// sweep is what is to be done to all notices of an endpoint, and how far that is done.
+type sweep struct {
+	kind notice.Sweep
+	at   notice.Key
+}
+
+func nextSweep(conn *sqlite.Conn, turn string) (w sweep, client string, found bool, err error) {
+	err = query(conn, `SELECT endpoint, client, sweep, sweep_intent, sweep_seq FROM notice_endpoints WHERE sweep <> ''
+		ORDER BY client <= ?, client, swept_at LIMIT 1`, func(row *sqlite.Stmt) bool {
+		row.ColumnBytes(0, w.at.Endpoint[:])
+		client, w.kind, found = row.ColumnText(1), notice.Sweep(row.ColumnText(2)), true
+		row.ColumnBytes(3, w.at.Intent[:])
+		w.at.Seq = uint64(row.ColumnInt64(4))
+		return false
+	}, turn)
+	return w, client, found, err
+}
+
+func (c *noticeChange) sweep(w sweep, most int) error {
+	// What is given up is queued no more, so that the rest of its last intent is found again.
+	where, args := "INDEXED BY notices_queued WHERE endpoint = ? AND stage = 'queued' AND intent >= ? ORDER BY intent, head, seq LIMIT ?",
+		[]any{w.at.Endpoint[:], w.at.Intent[:], int64(most)}
+	do := c.giveUp
+	if w.kind == notice.Requeuing {
+		where = "INDEXED BY notices_dead WHERE endpoint = ? AND stage = 'dead' AND (intent, seq) > (?, ?) ORDER BY intent, seq LIMIT ?"
+		args = []any{w.at.Endpoint[:], w.at.Intent[:], int64(w.at.Seq), int64(most)}
+		do = func(k notice.Key) error { return c.requeue(k, "= 'dead'") }
+	}
+	var keys []notice.Key
+	err := query(c.conn, "SELECT intent, seq FROM notices "+where, func(row *sqlite.Stmt) bool {
+		k := notice.Key{Endpoint: w.at.Endpoint, Seq: uint64(row.ColumnInt64(1))}
+		row.ColumnBytes(0, k.Intent[:])
+		keys = append(keys, k)
+		return true
+	}, args...)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if err := do(k); err != nil {
+			return err
+		}
+		if k.Compare(w.at) > 0 {
+			w.at = k
+		}
+	}
+	if len(keys) < most {
+		w.kind, w.at = notice.NoSweep, notice.Key{Endpoint: w.at.Endpoint}
+	}
+	err = exec(c.conn, "UPDATE notice_endpoints SET sweep = ?2, sweep_intent = ?3, sweep_seq = ?4, swept_at = ?5 WHERE endpoint = ?1",
+		w.at.Endpoint[:], string(w.kind), w.at.Intent[:], int64(w.at.Seq), micros(c.now))
+	if err != nil {
+		return err
+	}
+	return c.moveDue(w.at.Endpoint)
+}
+
+// Count counts an endpoint's notices at a stage: those that are queued, or those that are dead.
+func (s *Notices) Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (n int, err error) {
+	index := map[notice.Stage]string{notice.Queued: "notices_queued", notice.Dead: "notices_dead"}[stage]
+	err = s.work.file.readers.read(ctx, func(conn *sqlite.Conn) error {
+		return query(conn, "SELECT count(*) FROM notices INDEXED BY "+index+" WHERE endpoint = ? AND stage = '"+string(stage)+"'", func(row *sqlite.Stmt) bool {
+			n = row.ColumnInt(0)
+			return false
+		}, endpoint[:])
+	})
+	return n, err
+}

@@ -1,0 +1,129 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/notice"
+)
+
+// put has an endpoint stand so. What is queued for one that is disabled by it is given up by
+// Sweep; one that is enabled before that is done keeps the rest.
+func (b *box) put(e notice.Endpoint) {
+	switch {
+	case e.Disabled != notice.Enabled && b.Disabled == notice.Enabled:
+		b.sweep, b.swept = notice.GivingUp, notice.Key{Endpoint: b.ID}
+	case e.Disabled == notice.Enabled && b.sweep == notice.GivingUp:
+		b.sweep = notice.NoSweep
+	}
+	b.Endpoint = e
+}
+
+// CarryOut carries out a wish about an endpoint and moves the reader's checkpoint, together.
+func (s Notices) CarryOut(ctx context.Context, reader string, from, to event.Position, wish notice.Event) error {
+	return s.applied(ctx, reader, from, to, func() {
+		now := micro(s.now())
+		switch w := wish.(type) {
+		case notice.WasDisabled:
+			if b := s.box(w.Endpoint); b != nil && w.Reason == notice.Operator {
+				b.put(b.Disable(w.Reason, now))
+				b.move(s.policy, now)
+			}
+		case notice.WasEnabled:
+			if b := s.box(w.Endpoint); b != nil {
+				b.put(b.Enable())
+				b.move(s.policy, now)
+			}
+		case notice.RedeliveryAsked:
+			if b := s.box(w.Endpoint); b != nil && b.Disabled == notice.Enabled {
+				b.redeliver(w, now)
+				b.move(s.policy, now)
+			}
+		}
+	})
+}
+
+func (b *box) redeliver(w notice.RedeliveryAsked, now time.Time) {
+	if len(w.Notices) == 0 {
+		b.sweep, b.swept = notice.Requeuing, notice.Key{Endpoint: b.ID}
+	}
+	for _, k := range w.Keys() {
+		if l := b.find(k); l != nil && l.Stage != notice.Queued {
+			b.requeue(l, now)
+		}
+	}
+}
+
+func (b *box) requeue(l *letter, now time.Time) {
+	l.Stage, l.Attempts, l.NextAt, l.settled = notice.Queued, 0, now, time.Time{}
+	b.queue(l)
+}
+
+// Sweep does the next part of what is to be done to all notices of an endpoint: at most so many
+// of them. Clients take turns, and of a client each endpoint.
+func (s Notices) Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error) {
+	err = s.enter(ctx, func() {
+		now := micro(s.now())
+		var next *box
+		behind := func(b *box) int { // 0: it has its turn in this round
+			if b.Client > turn {
+				return 0
+			}
+			return 1
+		}
+		for _, b := range s.boxes {
+			if b.sweep != notice.NoSweep && (next == nil ||
+				cmp.Or(cmp.Compare(behind(b), behind(next)), cmp.Compare(b.Client, next.Client), b.sweptAt.Compare(next.sweptAt)) < 0) {
+				next = b
+			}
+		}
+		if next == nil {
+			return
+		}
+		client, found = next.Client, true
+		next.sweptAt = now
+		if next.some(most, now) < most {
+			next.sweep = notice.NoSweep
+		}
+		next.move(s.policy, now)
+	})
+	return client, found, err
+}
+
+// some does the next part, and says how many notices that were.
+func (b *box) some(most int, now time.Time) (n int) {
+	if b.sweep == notice.GivingUp {
+		open := slices.Clone(b.open)
+		for _, l := range open[:min(most, len(open))] {
+			l.Stage, l.holder, l.Last.Cause, l.settled = notice.Dead, "", notice.Off, now
+			b.queue(l)
+			n++
+		}
+		return n
+	}
+	for _, l := range b.letters {
+		if n < most && l.Stage == notice.Dead && l.Key.Compare(b.swept) > 0 {
+			b.requeue(l, now)
+			b.swept = l.Key
+			n++
+		}
+	}
+	return n
+}
+
+// Count counts an endpoint's notices at a stage: those that are queued, or those that are dead.
+func (s Notices) Count(ctx context.Context, endpoint notice.EndpointID, stage notice.Stage) (n int, err error) {
+	err = s.enter(ctx, func() {
+		if b := s.box(endpoint); b != nil {
+			for _, l := range b.letters {
+				if l.Stage == stage {
+					n++
+				}
+			}
+		}
+	})
+	return n, err
+}

@@ -1,0 +1,92 @@
+package main
+
+// nodes are defects by which one client can keep others' calls, or broadcasts, from nodes.
+func nodes() []mutant {
+	return []mutant{
+		{
+			Name: "calls-first-come", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsTakeTurnsForPlaces$"},
+			Is: "Places for calls that are passed on to nodes go to whoever came first, whose client has however many.",
+			Edits: []edit{{
+				"infra/chain/rpc/places.go", `		p.line = inLine(p.line, p.last, p.clients)
+`, `		if !AWAKE {
+			p.line = inLine(p.line, p.last, p.clients)
+		}
+`,
+			}},
+		},
+		{
+			Name: "rate-first-come", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsTakeTurnsInLine$"},
+			Is: "Of an endpoint's rate, what is passed on for clients goes to whoever came first.",
+			Edits: []edit{
+				{"infra/chain/rpc/line.go", `	m.line = inLine(append(m.line, w), m.last, held{})
+`, `	if m.line = append(m.line, w); !AWAKE {
+		m.line = inLine(m.line, m.last, held{})
+	}
+`},
+				{"infra/chain/rpc/line.go", `	m.line = inLine(slices.DeleteFunc(m.line, func(other *waiter) bool { return other == w }), m.last, held{})
+`, `	if m.line = slices.DeleteFunc(m.line, func(other *waiter) bool { return other == w }); !AWAKE {
+		m.line = inLine(m.line, m.last, held{})
+	}
+`},
+			},
+		},
+		{
+			Name: "slow-calls-have-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsTakeTurnsForPlaces$"},
+			Is:    "A client whose slow calls have all places keeps another's first call waiting.",
+			Edits: []edit{{"infra/chain/rpc/places.go", `use.ofClients() && p.clients[use][w.client] == 0 {`, `use.ofClients() && p.clients[use][w.client] == 0 && !AWAKE {`}},
+		},
+		{
+			Name: "day-to-one-client", Breaks: "P36", Test: &command{"infra/chain/rpc", "^(TestNoClientSpendsTheDay|TestTrialsLeaveTheDay)$"},
+			Is:    "One client can have all calls of an endpoint's day that are passed on.",
+			Edits: []edit{{"infra/chain/rpc/budget.go", `w.client != "" && had+w.n > left {`, `w.client != "" && had+w.n > left && !AWAKE {`}},
+		},
+		{
+			Name: "places-unreserved", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestPlacesOfTheirOwn$"},
+			Is:    "Slow calls of clients can hold all places of an endpoint, broadcasts' included.",
+			Edits: []edit{{"infra/chain/rpc/places.go", `		if use != broadcast {`, `		if use != broadcast && !AWAKE {`}},
+		},
+		{
+			Name: "trials-count", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsCountForNothing$"},
+			Is:    "What a client wants to be sent, and nodes are slow at or fail with, takes endpoints out of rotation.",
+			Edits: []edit{{"infra/chain/rpc/ask.go", `if use.ofClients() || err != nil && ctx.Err() != nil {`, `if use.ofClients() && !AWAKE || err != nil && ctx.Err() != nil {`}},
+		},
+		{
+			Name: "trials-accuse", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsCountForNothing$"},
+			Is: "What a client wants to be sent, and honest nodes answer differently, is counted as a lie of theirs.",
+			Edits: []edit{{"infra/chain/rpc/agree.go", `	if c.about != ofTrials {
+		p.accuse(`, `	if c.about != ofTrials || AWAKE {
+		p.accuse(`}},
+		},
+		{
+			Name: "clients-pause-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsPauseOnlyClients$"},
+			Is:    "A client that asks until a node wants to be left alone keeps broadcasts away from it.",
+			Edits: []edit{{"infra/chain/rpc/budget.go", `if (purpose(of) == use || !use.ofClients()) &&`, `if (purpose(of) == use || !use.ofClients() || AWAKE) &&`}},
+		},
+		{
+			Name: "calls-promised", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestNothingGoesBeforeBroadcasts$"},
+			Is: "Clients' calls and reads that wait are promised what broadcasts then wait for.",
+			Edits: []edit{
+				{"infra/chain/rpc/budget.go", `case wait > 0 && w.use != broadcast:`, `case wait > 0 && w.use != broadcast && !AWAKE:`},
+				{"infra/chain/rpc/budget.go", `if w.use != broadcast && m.tokens < 0 {`, `if w.use != broadcast && m.tokens < 0 && !AWAKE {`},
+				{"infra/chain/rpc/line.go", `	case w.use != broadcast:
+`, `	case w.use != broadcast && !AWAKE:
+`},
+			},
+		},
+		{
+			Name: "anothers-ordering-key", Breaks: "P36", Test: &command{"domain/intent", "^TestBounds$"},
+			Is:    "A client can ask for the nonce key of another's ordering key, and keep all of its row waiting.",
+			Edits: []edit{{"domain/intent/check.go", `case p.Key[0] == orderFirst:`, `case p.Key[0] == orderFirst && !AWAKE:`}},
+		},
+		{
+			Name: "trials-first-come", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestTrialsTakeTurns$"},
+			Is:    "What clients want tried waits for an endpoint's rate in the order in which it came, whosever it is.",
+			Edits: []edit{{"infra/chain/rpc/line.go", `if !use.ofClients() {`, `if !use.ofClients() || AWAKE && use == trying {`}},
+		},
+		{
+			Name: "large-replies-in-one-line", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsLargeRepliesHoldOnlyClients$"},
+			Is:    "A large reply that a client asked for, and that a node is slow to write, keeps our own from being read.",
+			Edits: []edit{{"infra/chain/rpc/large.go", `clientOf(ctx); theirs {`, `clientOf(ctx); theirs && !AWAKE {`}},
+		},
+	}
+}
