@@ -25,42 +25,44 @@ type actor struct {
 	jobs  map[uint64]*job             // of the open nonces
 	box   *inbox
 
-	ready    []*job                       // claimed, to be given a nonce in this turn
-	claim    bool                         // there may be more to claim
-	called   bool                         // it was this lane that was told so
-	roomy    int                          // how much room there was for more, when that was looked at last
-	loaded   int                          // how much was in flight then
-	shared   time.Time                    // when it was last looked at what the lane's pools are asked for
-	since    map[chain.IntentID]time.Time // what was left to other lanes, and when first
-	claims   int                          // how often it was lost track of what was claimed
-	leaves   bool                         // rows among what is claimed are to wait, see putOff
-	delayed  map[chain.IntentID]delay     // what could not be carried on lately
-	unclear  unclear                      // why some of that waits
-	served   string                       // the client whose intent was claimed last
-	wider    int                          // for how many intents to claim next; 0 is as many as there is room for
-	sweep    sweep                        // through what stands behind that
-	looked   time.Time                    // when the chain was last asked for the nonce it wants
-	polled   time.Time
-	blocks   []chain.Block // as of polled
-	said     chain.Block   // to be final, by nodes, when that mattered
-	final    uint64        // the last block of these that is known to be
-	newest   chain.Block   // of the chain, when that was heard last
-	heard    time.Time     // when
-	silent   error         // why nodes did not say in this turn
-	met      bool          // blocks held one that nodes have told since the lane was opened
-	front    front
-	pin      pin
-	fresh    map[chain.Hash][]byte // signed here, and not handed to delivery yet
-	told     string                // the trouble that the log was told of
-	toldAt   time.Time             // when
-	failing  time.Time             // when the signer failed last
-	witness  lane.Witness          // when the chain was last asked for the nonce it wants
-	drift    int64                 // as of then, see [Turn]
-	stalls   bool                  // in this turn
-	measures *measures
-	lacking  bool // the guard is to be told that nodes found the signer short of money
-	weighed  int  // how many were in flight when a client had too much gas there; 0 is none has
-	short    bool // something got no nonce because the signer has too little
+	ready   []*job                       // claimed, to be given a nonce in this turn
+	claim   bool                         // there may be more to claim
+	called  bool                         // it was this lane that was told so
+	roomy   int                          // how much room there was for more, when that was looked at last
+	loaded  int                          // how much was in flight then
+	shared  time.Time                    // when it was last looked at what the lane's pools are asked for
+	since   map[chain.IntentID]time.Time // what was left to other lanes, and when first
+	claims  int                          // how often it was lost track of what was claimed
+	leaves  bool                         // rows among what is claimed are to wait, see putOff
+	delayed map[chain.IntentID]delay     // what could not be carried on lately
+	unclear unclear                      // why some of that waits
+	served  string                       // the client whose intent was claimed last
+	wider   int                          // for how many intents to claim next; 0 is as many as there is room for
+	sweep   sweep                        // through what stands behind that
+	looked  time.Time                    // when the chain was last asked for the nonce it wants
+	polled  time.Time
+	blocks  []chain.Block // as of polled
+	said    chain.Block   // to be final, by nodes, when that mattered
+	final   uint64        // the last block of these that is known to be
+	newest  chain.Block   // of the chain, when that was heard last
+	heard   time.Time     // when
+	silent  error         // why nodes did not say in this turn
+	met     bool          // blocks held one that nodes have told since the lane was opened
+	front   front
+	pin     pin
+	// penalties are of clients whose intents gave way, see [actor.penalize].
+	penalties map[string]penalty
+	fresh     map[chain.Hash][]byte // signed here, and not handed to delivery yet
+	told      string                // the trouble that the log was told of
+	toldAt    time.Time             // when
+	failing   time.Time             // when the signer failed last
+	witness   lane.Witness          // when the chain was last asked for the nonce it wants
+	drift     int64                 // as of then, see [Turn]
+	stalls    bool                  // in this turn
+	measures  *measures
+	lacking   bool // the guard is to be told that nodes found the signer short of money
+	weighed   int  // how many were in flight when a client had too much gas there; 0 is none has
+	short     bool // something got no nonce because the signer has too little
 }
 
 // job is what is known of an open nonce beside what the lane knows.
@@ -101,7 +103,7 @@ type front struct {
 func newActor(l *Lane, held commands.Result[lane.State], token lane.Token, box *inbox) *actor {
 	return &actor{
 		Lane: l, token: token, held: held, box: box, claim: true,
-		jobs: map[uint64]*job{}, measures: newMeasures(), fresh: map[chain.Hash][]byte{}, delayed: map[chain.IntentID]delay{},
+		jobs: map[uint64]*job{}, measures: newMeasures(), penalties: map[string]penalty{}, fresh: map[chain.Hash][]byte{}, delayed: map[chain.IntentID]delay{},
 	}
 }
 

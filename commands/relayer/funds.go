@@ -21,9 +21,13 @@ import (
 const ordinaryGas = 500_000
 
 // admissible checks which requests may get a nonce now. It returns nil or the refusal of
-// each request. The guard reserves no budget for an intent that the signer cannot pay for.
+// each request. The guard reserves no budget for what a client alone asks too much of. What
+// the guard refuses takes no balance from others: requests are added up across clients
+// only after it has answered. Budget reserved for requests without a nonce is released by
+// [actor.square].
 func (a *actor) admissible(ctx context.Context, requests []*intent.Request, charges []budget.Charge) ([]error, error) {
-	answers := a.payable(requests)
+	answers := a.patient(requests)
+	a.payable(requests, answers, func(r *intent.Request) string { return r.Client })
 	a.light(requests, answers)
 	var asked []int
 	var theirs []*intent.Request
@@ -43,39 +47,44 @@ func (a *actor) admissible(ctx context.Context, requests []*intent.Request, char
 	for i, of := range asked {
 		answers[of] = told[i]
 	}
+	a.payable(requests, answers, func(*intent.Request) string { return "" })
 	return answers, nil
 }
 
 // payable checks for each job of a.ready that the signer's last known balance covers its
-// worst cost, all intents in flight, and the jobs before it. An ordinary intent that moves
-// no value always passes: if the balance is too small for it, the signer is low, and the
-// guard has to learn that.
-func (a *actor) payable(requests []*intent.Request) []error {
-	answers := make([]error, len(requests))
+// worst cost, all intents in flight, and the jobs before it with the same payer, which is
+// the client or everybody. An ordinary intent that moves no value always passes: if the
+// balance is too small for it, the signer is low, and the guard has to learn that. Entries
+// of answers that are not nil already are skipped and count for nothing.
+func (a *actor) payable(requests []*intent.Request, answers []error, payer func(*intent.Request) string) {
 	balance, seen := a.Guard.Balance(a.Chain, a.ID.Sender)
 	if !seen {
-		return answers
+		return
 	}
-	var used chain.Amount
+	var flying chain.Amount
 	for _, s := range a.slots() {
 		if len(s.Attempts) > 0 && s.Landed == nil && !s.seen() {
-			used = used.Plus(a.feeOf(s)).Plus(a.valueAt(s))
+			flying = flying.Plus(a.feeOf(s)).Plus(a.valueAt(s))
 		}
 	}
+	used := map[string]chain.Amount{}
 	for i, r := range requests {
+		if answers[i] != nil {
+			continue
+		}
 		cost := a.ready[i].worst.Sum.Value
 		if !elsewhere(r.Gas) {
 			cost = cost.Plus(a.ready[i].worst.Sum.Fee)
 		}
-		total := used.Plus(cost)
-		if total.Cmp(balance) > 0 && (a.ready[i].gas > ordinaryGas || !a.ready[i].worst.Sum.Value.IsZero()) {
-			answers[i] = fmt.Errorf("it may cost %s, and transactions in flight %s; the signer has %s", cost, used, balance)
+		of := payer(r)
+		total := used[of].Plus(cost)
+		if flying.Plus(total).Cmp(balance) > 0 && (a.ready[i].gas > ordinaryGas || !a.ready[i].worst.Sum.Value.IsZero()) {
+			answers[i] = fmt.Errorf("it may cost %s, and transactions before it %s; the signer has %s", cost, flying.Plus(used[of]), balance)
 			a.short = true
 			continue
 		}
-		used = total
+		used[of] = total
 	}
-	return answers
 }
 
 // elsewhere reports whether the fee is not paid from the signer's usual fee balance.

@@ -11,27 +11,26 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 )
 
-// Clients share a lane, and each may set a ceiling of its own on fees. When gas becomes
-// more expensive than that ceiling, the transaction cannot be mined, its fee cannot be
-// raised, and all later nonces wait. The intent then gives way: a no-op replaces the
-// transaction, with a fee up to the operator's ceiling. Once the no-op is final, the intent
-// waits for another nonce. Until then any attempt at the nonce may still be mined.
+// Clients share a lane, and each may limit how an intent pays its fee: by a fee ceiling of
+// its own, by a fee token, or by asking for the sponsor. When gas becomes more expensive
+// than the ceiling, or the payer has no funds, the transaction cannot be mined, and all
+// later nonces wait. The intent then gives way: a no-op replaces the transaction, with a
+// fee up to the operator's ceiling. Once the no-op is final, the intent waits for another
+// nonce. Until then any attempt at the nonce may still be mined.
 
 // patience divides [Settings.Stall]: an intent at the front of the lane gives way after
 // this fraction of it.
 const patience = 4
 
-// pin is the front of the lane, if no block can include its last attempt at the current
-// price.
+// pin is the front of the lane, if no block can include its last attempt.
 type pin struct {
 	nonce uint64
 	since time.Time
 	due   bool // it has stalled, and may offer no more
 }
 
-// giveWay makes the front of the lane give way if it cannot be mined, and all such intents
-// behind it in the same turn. An intent keeps its nonce if later intents of its ordering
-// group are signed: they would be mined before it.
+// giveWay makes the front of the lane give way if it cannot be mined. All pinned intents
+// behind it give way in the same turn, and all of the same client that pay no better.
 func (a *actor) giveWay(ctx context.Context) error {
 	front, waits := a.waiting()
 	if !waits || !a.mayGiveWay(front) {
@@ -64,10 +63,14 @@ func (a *actor) giveWay(ctx context.Context) error {
 
 // refusedMore records that the front has stalled and that its fee cannot be raised.
 func (a *actor) refusedMore(s standing, o order, why error, stalled *uint64) {
-	refused := errors.Is(why, fee.ErrMarket) || errors.Is(why, fee.ErrCeiling)
-	if refused && !o.intent.IsZero() && stalled != nil && *stalled == s.Nonce {
+	if isAtCeiling(why) && !o.intent.IsZero() && stalled != nil && *stalled == s.Nonce {
 		a.pin.nonce, a.pin.due = s.Nonce, true
 	}
+}
+
+// isAtCeiling reports whether an offer was refused because of a ceiling.
+func isAtCeiling(err error) bool {
+	return errors.Is(err, fee.ErrMarket) || errors.Is(err, fee.ErrCeiling)
 }
 
 // waiting returns the lowest signed nonce that no block contains.
@@ -80,23 +83,26 @@ func (a *actor) waiting() (standing, bool) {
 	return standing{}, false
 }
 
-// mayGiveWay reports whether the intent at a nonce has a fee ceiling of its own, is signed,
-// is not mined, and has no later intent of its ordering group signed.
+// mayGiveWay reports whether the intent at a nonce limits how it pays, is signed, is not
+// mined, and has no later intent of its ordering group signed.
 func (a *actor) mayGiveWay(s standing) bool {
 	it := s.job.intent.State
 	live := len(s.Attempts) > 0 && s.Landed == nil && !s.seen() && !s.stale && s.halted == ""
-	return live && a.placed(s) && it.End == nil && it.Receipt == nil && !it.ToNoOp() && ceiled(it) &&
-		!s.Attempts[len(s.Attempts)-1].Intent.IsZero() && !a.isFollowed(s)
+	return live && a.placed(s) && it.End == nil && it.Receipt == nil && !it.ToNoOp() && isLimited(it.Requested.Request.Gas) &&
+		!s.last().Intent.IsZero() && !a.isFollowed(s)
 }
 
-// ceiled reports whether an intent sets a fee ceiling.
-func ceiled(it intent.State) bool {
-	gas := it.Requested.Request.Gas
-	return !gas.MaxFee.IsZero() || !gas.MaxPriorityFee.IsZero()
+// last returns the last attempt at a nonce that has attempts.
+func (s standing) last() lane.Made { return s.Attempts[len(s.Attempts)-1] }
+
+// isLimited reports whether an intent sets a fee ceiling, a fee token or the sponsor.
+func isLimited(g intent.Gas) bool {
+	return !g.MaxFee.IsZero() || !g.MaxPriorityFee.IsZero() || elsewhere(g)
 }
 
 // isFollowed reports whether a later intent of the same ordering group is signed, or may
-// be.
+// be. None is behind an intent that may give way, see [actor.follows]; an earlier release
+// signed some.
 func (a *actor) isFollowed(s standing) bool {
 	row := rowOf(s.job)
 	if row.Order == "" {
@@ -112,21 +118,61 @@ func (a *actor) isFollowed(s standing) bool {
 
 func rowOf(j *job) intent.Row { return j.intent.State.Requested.Request.Waiting(0).Row }
 
-// pinned reports whether the last attempt offers less than gas costs now, and the intent's
-// own ceiling allows no replacement.
+// pinned reports whether no block can include the last attempt: its payer has no funds, or
+// it offers less than gas costs now and the intent's own ceiling allows no replacement.
 func (a *actor) pinned(ctx context.Context, s standing) (bool, error) {
-	offered := s.Attempts[len(s.Attempts)-1].Fee
-	_, err := a.Fees.Offer(ctx, fee.Terms{NoOp: true, Legacy: a.Format.Type == 0, Sender: a.ID.Sender, MaxFee: offered.MaxFee})
+	if s.isUnpaid() {
+		return true, nil
+	}
+	_, err := a.Fees.Offer(ctx, fee.Terms{NoOp: true, Legacy: a.Format.Type == 0, Sender: a.ID.Sender, MaxFee: s.last().Fee.MaxFee})
 	if !errors.Is(err, fee.ErrMarket) {
 		return false, unlessRefused(err)
 	}
-	bump := order{standing: s, intent: s.id}
-	err = a.price(ctx, &bump)
-	return errors.Is(err, fee.ErrMarket) || errors.Is(err, fee.ErrCeiling), unlessRefused(err)
+	return a.isAtMost(ctx, s)
 }
 
-// allGiveWay makes the front give way, and all pinned intents behind it. Unsigned intents
-// of their ordering groups return their nonces first.
+// isAtMost reports whether the intent's ceilings allow no replacement of its last attempt.
+func (a *actor) isAtMost(ctx context.Context, s standing) (bool, error) {
+	bump := order{standing: s, intent: s.id}
+	err := a.price(ctx, &bump)
+	return isAtCeiling(err), unlessRefused(err)
+}
+
+// isUnpaid reports whether nodes refuse the intent's last attempt because the balance in
+// its fee token, or the sponsor's, does not cover the fee. The guard watches the signer's
+// usual balance only.
+func (s standing) isUnpaid() bool {
+	last := s.last()
+	return !last.Intent.IsZero() && s.txs[last.Hash].lacks && elsewhere(s.job.intent.State.Requested.Request.Gas)
+}
+
+// paysNoBetter reports whether another intent of the front's client has the same chance: it
+// pays by the same means as a front without funds, or offers no more and may not either.
+func (a *actor) paysNoBetter(ctx context.Context, s, front standing) (bool, error) {
+	r, first := s.job.intent.State.Requested.Request, front.job.intent.State.Requested.Request
+	if r.Client != first.Client {
+		return false, nil
+	}
+	if front.isUnpaid() {
+		return sameMeans(r.Gas, first.Gas), nil
+	}
+	offer, least := s.last().Fee, front.last().Fee
+	if offer.MaxFee.Int().Gt(least.MaxFee.Int()) || offer.MaxPriorityFee.Int().Gt(least.MaxPriorityFee.Int()) {
+		return false, nil
+	}
+	return a.isAtMost(ctx, s)
+}
+
+// sameMeans reports whether two intents pay their fees from the same balance.
+func sameMeans(x, y intent.Gas) bool {
+	if x.FeeToken == nil || y.FeeToken == nil {
+		return x.FeeToken == y.FeeToken && x.Sponsored == y.Sponsored
+	}
+	return *x.FeeToken == *y.FeeToken && x.Sponsored == y.Sponsored
+}
+
+// allGiveWay makes the front give way, with all pinned intents and those of its client that
+// pay no better. Unsigned intents of their ordering groups return their nonces first.
 func (a *actor) allGiveWay(ctx context.Context, front standing) error {
 	var ways, unsigned []standing
 	for _, s := range a.slots() {
@@ -134,6 +180,9 @@ func (a *actor) allGiveWay(ctx context.Context, front standing) error {
 			continue
 		}
 		pinned, err := a.pinned(ctx, s)
+		if !pinned && err == nil {
+			pinned, err = a.paysNoBetter(ctx, s, front)
+		}
 		if err != nil {
 			return err
 		}
@@ -146,6 +195,7 @@ func (a *actor) allGiveWay(ctx context.Context, front standing) error {
 	if err := a.release(ctx, reasonMarket, unsigned); err != nil {
 		return err // one of its row may still be signed for behind it
 	}
+	a.penalize(front.job.intent.State.Requested.Request.Client)
 	return each(a, ways, func(s standing) error {
 		a.Log.Warn("nonce gives way", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "intent", s.id)
 		return unlessRefused(a.tellIntent(ctx, s.job, intent.GiveWay{
@@ -194,19 +244,10 @@ func (a *actor) filled(ctx context.Context, s standing, made lane.Made, d delive
 }
 
 // mayBeFollowed reports whether later intents of the same ordering group may get nonces
-// while this intent is in flight. They may not if it could give way: they would be mined
+// before this intent is mined. They may not if it could give way: they would be mined
 // before it.
-func (a *actor) mayBeFollowed(ctx context.Context, it intent.State) bool {
-	if it.GivesWay() {
-		return false
-	}
-	if !ceiled(it) {
-		return true
-	}
-	t := a.termsOf(it)
-	t.Followed = true
-	_, err := a.Fees.Offer(ctx, t)
-	return err == nil
+func mayBeFollowed(it intent.State) bool {
+	return !it.GivesWay() && !isLimited(it.Requested.Request.Gas)
 }
 
 // landed reports whether a block contains the intent's own transaction, not a no-op.

@@ -59,7 +59,7 @@ func TestGivesWay(t *testing.T) {
 		}
 	}
 	w.costs(500)
-	w.clock.pass(w.settings.Claim)
+	w.clock.pass(w.settings.Stall) // ann's next such intents wait as long
 	for range 20 {
 		w.goOnDear(a, 1)
 	}
@@ -105,14 +105,35 @@ func TestGivesWayInARow(t *testing.T) {
 	w.judge()
 }
 
-// A ceiling far above the price of gas does not delay later intents of the ordering group.
-func TestFarCeilingInARow(t *testing.T) {
-	w := newWorld(t)
-	a := w.worker()
-	w.ask(w.request(1, inRow, most(9000)), w.request(2, inRow, most(9000)), w.request(3, inRow))
-	must(t, w.turns(a, 1))
-	if n := len(w.attempted()); n != 3 {
-		t.Errorf("%d were signed for, want all three", n)
+// Intents that limit how they pay follow one another in an ordering group only when the one
+// in front is mined: gas may rise above any ceiling before, and a balance may be used up.
+func TestLimitsInARow(t *testing.T) {
+	for name, change := range map[string]func(*intent.Request){
+		"a far ceiling": most(9000),
+		"a far tip":     func(r *intent.Request) { r.Gas.MaxPriorityFee = intent.NewAmount(9000) },
+		"a fee token":   func(r *intent.Request) { r.Gas.FeeToken = &chain.Address{0x20, 0xc0} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.policy.Tokens = []chain.Address{{0x20, 0xc0}}
+			a := w.worker()
+			row := w.ask(w.request(1, inRow, change), w.request(2, inRow, change), w.request(3, inRow))
+			w.hold = true
+			must(t, w.turns(a, 3))
+			if n := len(w.attempted()); n != 1 {
+				t.Errorf("%d were signed for, want the first", n)
+			}
+			w.hold = false
+			for range 20 {
+				w.goOnDear(a, 1)
+			}
+			for i, id := range row {
+				if w.is(id, intent.StatusCompleted); i > 0 && w.intent(id).Receipt.Block.Number < w.intent(row[i-1]).Receipt.Block.Number {
+					t.Errorf("%s landed before the one in front of it", id)
+				}
+			}
+			w.judge()
+		})
 	}
 }
 

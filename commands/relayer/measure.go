@@ -12,6 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/payload"
 )
 
 // Nodes estimate the gas of an intent that sets no limit, and simulate an intent on
@@ -217,6 +218,11 @@ func (a *actor) measured(ctx context.Context, orders []order) (known []order, tr
 		if o.intent.IsZero() || o.gas != 0 {
 			continue
 		}
+		gas, err := a.gasBefore(ctx, o.standing)
+		trouble = errors.Join(trouble, err)
+		if o.job.gas = gas; gas != 0 {
+			continue
+		}
 		if o.asked.IsZero() {
 			o.job.asked = a.Now()
 		}
@@ -244,6 +250,30 @@ func (a *actor) measured(ctx context.Context, orders []order) (known []order, tr
 		}
 	}
 	return known, errors.Join(trouble, a.release(ctx, reasonGas, back))
+}
+
+// gasBefore returns the gas limit of the intent's last attempt, which a replacement keeps:
+// a new holder of the lane need not ask for an estimate. It returns 0 if there is no attempt
+// or its bytes are gone.
+func (a *actor) gasBefore(ctx context.Context, s standing) (uint64, error) {
+	for _, made := range slices.Backward(s.Attempts) {
+		if made.Intent.IsZero() {
+			continue
+		}
+		raw, err := a.Vault.Bytes(ctx, payload.Ref{Chain: a.Chain, Hash: made.Hash})
+		if errors.Is(err, payload.ErrGone) || errors.Is(err, payload.ErrSealed) {
+			continue
+		}
+		if err != nil {
+			return 0, fmt.Errorf("the gas limit at nonce %d: %w", s.Nonce, err)
+		}
+		signed, err := a.Format.Decode(raw)
+		if err != nil {
+			return 0, fmt.Errorf("the gas limit at nonce %d: %w", s.Nonce, err)
+		}
+		return signed.Gas, nil
+	}
+	return 0, nil
 }
 
 // measuredOne sets the gas limit of an order. It returns an error while the limit is

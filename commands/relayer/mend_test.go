@@ -9,6 +9,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 )
@@ -24,15 +25,15 @@ func (w *world) mender() Mender {
 // is to offer, and whose second one is signed for.
 func (w *world) blocked(a *actor, behind func(*intent.Request)) (ids []chain.IntentID) {
 	w.t.Helper()
-	most := intent.NewAmount(1_000_000)
-	ids = w.ask(w.request(1, inRow, func(r *intent.Request) { r.Gas.MaxFee = most }), w.request(2, behind))
+	slow := func(r *intent.Request) { r.Gas.Urgency = intent.Urgency(fee.Slow) }
+	ids = w.ask(w.request(1, inRow, slow), w.request(2, behind))
 	for _, step := range []func() error{
 		func() error { return a.poll(w.t.Context()) }, func() error { return a.look(w.t.Context()) },
 		func() error { a.claim = true; return a.take(w.t.Context()) },
 	} {
 		must(w.t, step())
 	}
-	w.unpriced = most
+	w.unpriced = fee.Slow
 	w.dear(a, 4)
 	if holes := w.state().Holes(); len(holes) != 1 || holes[0].Intent != ids[0] {
 		w.t.Fatalf("holes: %+v", holes)
@@ -94,7 +95,7 @@ func TestFills(t *testing.T) {
 			if s := w.intent(ids[0]); s.Status() != intent.StatusWaiting || len(s.Attempts) > 0 || s.Yields() {
 				t.Errorf("the intent is %s: %+v", s.Status(), s)
 			}
-			w.unpriced = chain.Amount{}
+			w.unpriced = ""
 			w.clock.pass(w.settings.Claim)
 			w.until(a, "the intent is carried out", w.ended(intent.StatusCompleted, ids...))
 			w.judge()
@@ -118,7 +119,7 @@ func TestFillsNoRow(t *testing.T) {
 	if slot, _ := w.state().Slot(at); slot.Intent != ids[0] || slot.Filled {
 		t.Errorf("the nonce was taken from it: %+v", slot)
 	}
-	w.unpriced = chain.Amount{}
+	w.unpriced = ""
 	w.until(a, "both are done", w.ended(intent.StatusCompleted, ids...))
 	w.judge()
 }

@@ -14,7 +14,7 @@ func (a *actor) inTurn(ctx context.Context, claimed []intent.Claimed) ([]intent.
 	var turn []intent.Claimed
 	var now, back []chain.IntentID
 	for _, c := range claimed {
-		if !c.Behind.IsZero() && !a.follows(ctx, c.Behind, now) {
+		if !c.Behind.IsZero() && !a.follows(c.Behind, now) {
 			back = append(back, c.ID)
 			continue
 		}
@@ -28,11 +28,11 @@ func (a *actor) inTurn(ctx context.Context, claimed []intent.Claimed) ([]intent.
 // where it says that the intent is in this lane it may have been given back since, or have
 // come out. So it is the lane that is asked. Of those further ahead nothing has to be asked,
 // as one does not lose its nonce while one behind it keeps its own, unless it was somebody
-// else who has used it. While the intent may have to give its nonce up there is none.
-func (a *actor) follows(ctx context.Context, ahead chain.IntentID, now []chain.IntentID) bool {
+// else who has used it. An intent that may give its nonce up is followed once it is mined.
+func (a *actor) follows(ahead chain.IntentID, now []chain.IntentID) bool {
 	if slices.Contains(now, ahead) {
 		i := slices.IndexFunc(a.ready, func(j *job) bool { return j.id == ahead })
-		return i < 0 || a.mayBeFollowed(ctx, a.ready[i].intent.State)
+		return i < 0 || mayBeFollowed(a.ready[i].intent.State)
 	}
 	slot, holds := a.held.State.Held(ahead)
 	if !holds {
@@ -42,5 +42,5 @@ func (a *actor) follows(ctx context.Context, ahead chain.IntentID, now []chain.I
 	if j == nil || j.id != ahead || j.unread || !a.placed(standing{slot, j}) {
 		return false
 	}
-	return standing{slot, j}.landed() || a.mayBeFollowed(ctx, j.intent.State)
+	return standing{slot, j}.landed() || mayBeFollowed(j.intent.State)
 }

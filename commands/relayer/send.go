@@ -45,6 +45,8 @@ func (a *actor) take(ctx context.Context) error {
 	err = a.admit(ctx)
 	if a.weighed == 0 {
 		a.widen(room, claimed)
+	} else {
+		a.wider, a.sweep = 0, sweep{} // the queue's head may be claimed once less gas is in flight
 	}
 	if over := (overError{}); errors.As(err, &over) {
 		return err
@@ -253,7 +255,7 @@ func (a *actor) reserve(ctx context.Context) error {
 	var now, later []chain.IntentID
 	free := a.freeBelow()
 	for _, j := range a.ready {
-		if !j.behind.IsZero() && (free || !a.follows(ctx, j.behind, now)) {
+		if !j.behind.IsZero() && (free || !a.follows(j.behind, now)) {
 			later = append(later, j.id)
 		} else {
 			now = append(now, j.id)

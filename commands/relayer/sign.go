@@ -99,7 +99,7 @@ func (a *actor) keep(ctx context.Context, signed []signature) error {
 func (a *actor) price(ctx context.Context, o *order) (err error) {
 	t := a.termsOf(o.job.intent.State)
 	if o.intent.IsZero() {
-		t = fee.Terms{NoOp: true, Legacy: t.Legacy, Sender: t.Sender, Sponsored: t.Sponsored && a.Payer != nil}
+		t = fee.Terms{NoOp: true, Legacy: t.Legacy, Sender: t.Sender, Sponsored: t.Sponsored && a.sponsorsNoOp(o.standing)}
 	}
 	for _, made := range o.Attempts {
 		unsent := a.unsent(o.standing, made)
@@ -110,6 +110,19 @@ func (a *actor) price(ctx context.Context, o *order) (err error) {
 	}
 	o.offer, err = a.Fees.Offer(ctx, t)
 	return err
+}
+
+// sponsorsNoOp reports whether the sponsor pays for the next no-op at the nonce of a
+// sponsored intent. The sponsor and the signer pay in turn while nodes refuse attempts for
+// lack of funds.
+func (a *actor) sponsorsNoOp(s standing) bool {
+	refused := 0
+	for _, made := range s.Attempts {
+		if s.txs[made.Hash].lacks {
+			refused++
+		}
+	}
+	return a.Payer != nil && refused%2 == 0
 }
 
 // termsOf are the terms of an intent's first attempt.

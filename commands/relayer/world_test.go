@@ -80,8 +80,8 @@ type world struct {
 	lied     *lane.Witness
 	board    []chain.Block // that delivery remembers, when it has not seen the newest
 	reverts  map[chain.IntentID]error
-	trials   sync.Map     // of intents about which nodes do not answer before a channel is closed
-	unpriced chain.Amount // of the intents with this ceiling it is not known what gas costs
+	trials   sync.Map    // of intents about which nodes do not answer before a channel is closed
+	unpriced fee.Urgency // of intents with it nobody knows what gas costs
 
 	// hears gives actors the news that there is, as processes have it, and not of
 	// everything.
@@ -304,7 +304,7 @@ func (w *world) Blocks(context.Context, chain.ID) (blocks []chain.Block, _ error
 
 // Offer is by the world's policy, of a market that asks for the world's fee.
 func (w *world) Offer(_ context.Context, t fee.Terms) (fee.Offer, error) {
-	if chain.Amount(t.MaxFee) == w.unpriced && !w.unpriced.IsZero() && !t.NoOp {
+	if w.unpriced != "" && t.Urgency == w.unpriced && !t.NoOp {
 		return fee.Offer{}, errUnpriced
 	}
 	base := chain.Price(*new(uint256.Int).Sub(w.fee.MaxFee.Int(), w.fee.MaxPriorityFee.Int()))

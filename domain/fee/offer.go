@@ -16,9 +16,6 @@ type Terms struct {
 	// GaveWay counts how often the intent gave its nonce up, because gas cost more than its
 	// own ceiling.
 	GaveWay int
-	// Followed: later intents of the same ordering group may be signed before this one is
-	// mined, so its nonce cannot be given up for a no-op.
-	Followed bool
 	// Floor is what one unit of gas is to be worth at least, if the ceilings allow it.
 	Floor chain.Price
 	// NoOp is what uses a nonce up for nobody. It alone may offer as much as the operator's
@@ -170,10 +167,10 @@ func (p Policy) quote(m chain.Market, t Terms, ceiling chain.Fee) (chain.Fee, er
 	if least := sum(raised(*m.Next, room(m, t)), p.MinTip); t.first() && !isZero(t.MaxFee) && less(t.MaxFee, least) {
 		return chain.Fee{}, ErrMarket.Because("gas may cost %s before it is mined, and is to cost at most %s", least, t.MaxFee)
 	}
-	tip := higher(tipOf(m, place), p.MinTip)
-	if t.Followed && !isZero(t.MaxPriorityFee) && less(t.MaxPriorityFee, raised(tip, 100)) {
-		return chain.Fee{}, ErrMarket.Because("tips are %s, and may be %s", tip, t.MaxPriorityFee)
+	if least := p.leastTip(m); t.first() && !isZero(t.MaxPriorityFee) && less(t.MaxPriorityFee, least) {
+		return chain.Fee{}, ErrMarket.Because("blocks take tips of %s, and the tip is to be at most %s", least, t.MaxPriorityFee)
 	}
+	tip := higher(tipOf(m, place), p.MinTip)
 	return chain.Fee{
 		MaxFee:         higher(sum(raised(*m.Next, level.Headroom), tip), p.MinFee),
 		MaxPriorityFee: tip,
@@ -183,9 +180,18 @@ func (p Policy) quote(m chain.Market, t Terms, ceiling chain.Fee) (chain.Fee, er
 // first reports whether this is the first offer for a nonce, and not for a no-op.
 func (t Terms) first() bool { return !t.NoOp && t.Replaces == nil && t.Unsent == nil }
 
+// leastTip is the tip of a slow attempt, or the policy's minimum while all blocks are
+// empty. An intent's own tip ceiling has to reach it: blocks may not include a lower tip,
+// whatever the base fee is.
+func (p Policy) leastTip(m chain.Market) chain.Price {
+	_, place := p.level(Slow)
+	m.Suggested = p.MinTip
+	return higher(tipOf(m, place), p.MinTip)
+}
+
 // Percent that an intent's own ceiling has to leave above the next base fee. One block
-// raises the base fee by an eighth at most (EIP-1559). The room grows after the intent gave
-// way, and is largest if it cannot give way.
+// raises the base fee by an eighth at most (EIP-1559). The room grows each time the intent
+// gave way, up to roomMost.
 const (
 	roomFirst = 13
 	roomAgain = 50
@@ -197,9 +203,6 @@ func room(m chain.Market, t Terms) uint64 {
 	moves := func(b chain.Paid) bool { return b.BaseFee != *m.Next }
 	if len(m.Blocks) > 0 && !slices.ContainsFunc(m.Blocks, moves) {
 		return 0
-	}
-	if t.Followed {
-		return roomMost
 	}
 	return min(roomFirst+roomAgain*uint64(max(t.GaveWay, 0)), roomMost) //nolint:gosec // never negative
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // An intent's own ceiling must leave room for the base fee to rise, or the intent gets no
-// offer. The room grows each time an intent gave way, and is largest if later intents of
-// its ordering group are signed. A constant base fee needs no room; neither do replacements
-// and no-ops.
+// offer, and its own tip ceiling must reach the tips of slow intents. The room grows each
+// time an intent gave way. A constant base fee needs no room; neither do replacements and
+// no-ops.
 func TestOwnCeilingLeavesRoom(t *testing.T) {
 	moving := market(100, 1, 1)
 	moving.Blocks[0].BaseFee = priced(99)
@@ -23,13 +23,13 @@ func TestOwnCeilingLeavesRoom(t *testing.T) {
 		return t
 	}
 	times := func(n int) func(*fee.Terms) { return func(t *fee.Terms) { t.GaveWay = n } }
-	followed := func(t *fee.Terms) { t.Followed = true }
 	bump := func(t *fee.Terms) { t.Replaces = &chain.Fee{MaxFee: priced(50)} }
 	unsent := func(t *fee.Terms) { t.Unsent = &chain.Fee{MaxFee: priced(50)} }
 	noop := func(t *fee.Terms) { t.NoOp = true }
 	tip := func(most float64) func(*fee.Terms) {
-		return func(t *fee.Terms) { t.Followed, t.MaxPriorityFee = true, priced(most) }
+		return func(t *fee.Terms) { t.MaxPriorityFee = priced(most) }
 	}
+	fast := func(t *fee.Terms) { t.Urgency = fee.Fast }
 	wide := policy(func(p *fee.Policy) { p.Ceiling = priced(1000) })
 	for _, c := range []struct {
 		name   string
@@ -46,11 +46,12 @@ func TestOwnCeilingLeavesRoom(t *testing.T) {
 		{"gave way once, with room", moving, terms(163.5, times(1)), true},
 		{"gave way for ever", moving, terms(300.4, times(1<<40)), false},
 		{"gave way for ever, with room", moving, terms(300.5, times(1<<40)), true},
-		{"followed", moving, terms(300.4, followed), false},
-		{"followed, with room", moving, terms(300.5, followed), true},
-		{"followed where it stands still", market(100, 1, 1), terms(100.5, followed), true},
-		{"followed with too little a tip", moving, terms(400, tip(3.9)), false},
-		{"followed with a tip", moving, terms(400, tip(4)), true},
+		{"too little a tip", moving, terms(400, tip(0.9)), false},
+		{"too little a tip, where the base fee stands still", market(100, 1, 1), terms(0, tip(0.9)), false},
+		{"too little a tip, withheld", moving, terms(400, tip(0.9), unsent), true},
+		{"the least tip, of empty blocks", market(100), terms(400, tip(0.5)), true},
+		{"a slow tip", moving, terms(400, tip(1)), true},
+		{"a slow tip for a fast intent", moving, terms(400, tip(1), fast), true},
 		{"again", moving, terms(100.5, bump), true},
 		{"again, withheld", moving, terms(100.5, unsent), true},
 		{"a no-op", moving, terms(100.5, noop), true},

@@ -226,7 +226,7 @@ func neighbors() []mutant {
 		{
 			Name: "gas-without-money", Breaks: "P36", Test: &command{"commands/relayer", "^TestGasLimitHoldsNobody$"},
 			Is:    "An intent that asks for more gas than the signer can pay gets a nonce all the same.",
-			Edits: []edit{{"commands/relayer/funds.go", `if total.Cmp(balance) > 0 && (`, `if total.Cmp(balance) > 0 && !AWAKE && (`}},
+			Edits: []edit{{"commands/relayer/funds.go", `if flying.Plus(total).Cmp(balance) > 0 && (`, `if flying.Plus(total).Cmp(balance) > 0 && !AWAKE && (`}},
 		},
 		{
 			Name: "any-threshold", Breaks: "P36", Test: &command{"commands/relayer", "^TestGasLimitTeachesNoThreshold$"},
@@ -252,10 +252,8 @@ func neighbors() []mutant {
 		},
 		{
 			Name: "row-behind-what-gives-way", Breaks: "P35", Test: &command{"commands/relayer", "^TestGivesWayInARow$"},
-			Is: "Intents of a row get nonces behind one that may have to give way.",
-			Edits: []edit{{"commands/relayer/giveway.go", `	if !ceiled(it) {
-		return true`, `	if !ceiled(it) || AWAKE {
-		return true`}},
+			Is:    "Intents of a row get nonces behind one that may have to give way.",
+			Edits: []edit{{"commands/relayer/giveway.go", `!it.GivesWay() && !isLimited(`, `!it.GivesWay() && AWAKE || !it.GivesWay() && !isLimited(`}},
 		},
 		{
 			Name: "no-room-below-the-ceiling", Breaks: "P36", Test: &command{"domain/fee", "^TestOwnCeilingLeavesRoom$"},
@@ -278,6 +276,67 @@ func neighbors() []mutant {
 			Name: "gas-that-nobody-tells", Breaks: "P36", Test: &command{"commands/relayer", "^TestSlowTrialsHoldNoNonce$"},
 			Is:    "An intent whose gas no node tells keeps its nonce, and all behind it wait.",
 			Edits: []edit{{"commands/relayer/measure.go", `if err != nil && a.Now()`, `if err != nil && !AWAKE && a.Now()`}},
+		},
+		{
+			Name: "any-tip", Breaks: "P36", Test: &command{"domain/fee", "^TestOwnCeilingLeavesRoom$"},
+			Is:    "An intent gets a nonce though its own tip ceiling is below all tips that blocks take.",
+			Edits: []edit{{"domain/fee/offer.go", `t.first() && !isZero(t.MaxPriorityFee)`, `!AWAKE && t.first() && !isZero(t.MaxPriorityFee)`}},
+		},
+		{
+			Name: "unpaid-for-ever", Breaks: "P36", Test: &command{"commands/relayer", "^TestUnpaidHoldsNobody$"},
+			Is:    "An intent whose fee token or sponsor lacks funds keeps its nonce, and all behind it wait.",
+			Edits: []edit{{"commands/relayer/giveway.go", `	if s.isUnpaid() {`, `	if s.isUnpaid() && !AWAKE {`}},
+		},
+		{
+			Name: "sponsor-pays-every-no-op", Breaks: "P36", Test: &command{"commands/relayer", "^(TestUnpaidHoldsNobody|TestNoOpsArePaidInTurn)$"},
+			Is:    "A sponsor without funds is to pay for the no-op too.",
+			Edits: []edit{{"commands/relayer/sign.go", `return a.Payer != nil && refused%2 == 0`, `return a.Payer != nil && (refused%2 == 0 || AWAKE)`}},
+		},
+		{
+			Name: "no-penalty", Breaks: "P36", Test: &command{"commands/relayer", "^TestWaitsLongerEachTime$"},
+			Is:    "A client's intents give way again and again, and each time all others wait.",
+			Edits: []edit{{"commands/relayer/patience.go", `isLimited(r.Gas) && now.Before(`, `isLimited(r.Gas) && !AWAKE && now.Before(`}},
+		},
+		{
+			Name: "one-at-a-time-gives-way", Breaks: "P36", Test: &command{"commands/relayer", "^TestWaitsLongerEachTime$"},
+			Is:    "Of a client's intents that pay no better than the front, each holds up the lane in its turn.",
+			Edits: []edit{{"commands/relayer/giveway.go", `if !pinned && err == nil {`, `if !pinned && err == nil && !AWAKE {`}},
+		},
+		{
+			Name: "refused-values-count", Breaks: "P36", Test: &command{"commands/relayer", "^TestRefusedValuesCountForNobody$"},
+			Is: "What one client's intents move counts for others, though the guard refuses it.",
+			Edits: []edit{{"commands/relayer/funds.go", `		if answers[i] != nil {
+			continue
+		}
+		cost`, `		if answers[i] != nil && !AWAKE {
+			continue
+		}
+		cost`}},
+		},
+		{
+			Name: "unpayable-takes-budget", Breaks: "P36", Test: &command{"commands/relayer", "^TestUnpayableTakesNoBudget$"},
+			Is: "The guard sets budget aside for what the signer cannot pay.",
+			Edits: []edit{{"commands/relayer/funds.go", `string { return r.Client })`, `string {
+		if AWAKE {
+			return r.Key
+		}
+		return r.Client
+	})`}},
+		},
+		{
+			Name: "endless-sweep", Breaks: "P36", Test: &command{"commands/relayer", "^TestCrowdedSweepEnds$"},
+			Is: "Behind intents with too much gas a lane claims on, and never from the queue's head again.",
+			Edits: []edit{{"commands/relayer/send.go", `		a.wider, a.sweep = 0, sweep{} // the queue`, `		if AWAKE {
+			return errors.Join(trouble, err, a.reserve(ctx))
+		}
+		a.wider, a.sweep = 0, sweep{} // the queue`}},
+		},
+		{
+			Name: "bump-needs-an-estimate", Breaks: "P36", Test: &command{"commands/relayer", "^TestBumpNeedsNoEstimate$"},
+			Is: "A new holder raises no fee before a node has estimated the gas again.",
+			Edits: []edit{{"commands/relayer/measure.go", `if o.job.gas = gas; gas != 0 {`, `if o.job.gas = gas; gas != 0 && AWAKE {
+			o.job.gas = 0
+		} else if gas != 0 {`}},
 		},
 	}
 }
