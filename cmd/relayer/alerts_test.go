@@ -163,6 +163,7 @@ func (w *world) used(t *testing.T, s *rig.Service, l *timeline) {
 	next, _ := w.figures(t, s).sum("lane_next_nonce", alice.String())
 	r := w.one(0, "rivaled")
 	w.create(t, []client{w.client(t, s)}, r)
+	w.stalls(t, s, l, alice, 4)
 	w.shows(t, l, "RelayLaneStalled")
 	w.chain(t, "eth_sendTransaction", map[string]any{
 		"from": alice, "to": alice, "value": "0x5", "gas": "0x5208", "nonce": fmt.Sprintf("%#x", uint64(next)),
@@ -175,6 +176,25 @@ func (w *world) used(t *testing.T, s *rig.Service, l *timeline) {
 	w.done(t, s)
 	l.ends(t, w, "RelayNonceDrift")
 	l.ends(t, w, "RelayLaneStalled")
+}
+
+// stalls waits until the signer's nonce has stalled n times. On the timeline that happens
+// between two looks: its quarter of an hour may pass in a second.
+func (w *world) stalls(t *testing.T, s *rig.Service, l *timeline, signer chain.Address, n float64) {
+	t.Helper()
+	count := func() float64 {
+		sum, _ := w.figures(t, s).sum("lane_stalls_total", signer.String())
+		return sum
+	}
+	began := count()
+	l.look(t, w, nil)
+	for count() < began+n {
+		select {
+		case <-w.ctx.Done():
+			t.Fatalf("nonces stalled %v times, want %v", count()-began, n)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 // crowded has many intents wait for a signer that is paused.
@@ -242,7 +262,7 @@ func alertsOfSigners(t *testing.T) {
 	key := &keystest.Key{Kind: chain.Secp256k1, Secret: []byte(strings.Repeat("k", 32))}
 	remote := keystest.Serve(t, key)
 	w := newWorld(t, kinds()[1], inFiles, "--signers-allowed="+wallet.Dev(0).Address().String()+","+wallet.Dev(1).Address().String()+","+
-		wallet.Dev(2).Address().String()+","+key.Address().String(), "--signers-remote-url="+remote.URL, "--signers-failures=3")
+		wallet.Dev(2).Address().String()+","+key.Address().String(), "--signers-remote-url="+remote.URL, "--signers-failures=6") // for so long the lane is in trouble
 	w.chain(t, "anvil_setBalance", key.Address(), "0x56bc75e2d63100000")
 	s, l := w.started(t)
 	c := w.client(t, s)
