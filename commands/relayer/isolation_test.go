@@ -176,22 +176,23 @@ func TestRefusedValuesCountForNobody(t *testing.T) {
 	}
 }
 
-// Ann's many intents together move more than there is. They take no budget of the chain's
-// from bob's, which the guard is asked about in the same turn.
+// Ann's intents together move more than there is. The second one takes no budget of the
+// chain's from bob's, which the guard is asked about in the same turn.
 func TestUnpayableTakesNoBudget(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
 	w.hold = true
-	w.has(a, 1_000_000_000)
-	w.limit(budget.Account{Kind: budget.OnChain}, plenty, 1_000_000_000)
-	var all []intent.Request
-	for i := range 4 {
-		all = append(all, w.request(i, by("ann"), func(r *intent.Request) { r.Calls[0].Value = chain.NewAmount(600_000_000) }))
+	w.has(a, 1_140_000_000) // fees are 50,000,000 for each
+	w.limit(budget.Account{Kind: budget.OnChain}, plenty, 1_500_000_000)
+	moves := func(n int, client string, value uint64) intent.Request {
+		return w.request(n, by(client), func(r *intent.Request) { r.Calls[0].Value = chain.NewAmount(value) })
 	}
-	ids := w.ask(append(all, w.request(9, by("bob"), func(r *intent.Request) { r.Calls[0].Value = chain.NewAmount(200_000_000) }))...)
+	ids := w.ask(moves(1, "ann", 600_000_000), moves(2, "ann", 600_000_000), moves(3, "bob", 100_000_000), moves(4, "bob", 250_000_000))
 	_ = w.turns(a, 1)
-	if s := w.intent(ids[4]); len(s.Attempts) == 0 {
-		t.Error("bob's is not signed for")
+	for i, signed := range []bool{true, false, true, true} {
+		if s := w.intent(ids[i]); len(s.Attempts) > 0 != signed {
+			t.Errorf("intent %d has %d attempts", i, len(s.Attempts))
+		}
 	}
 }
 
