@@ -23,6 +23,12 @@ type view[S commands.Decider[S, C, E], C, E any] struct {
 	read  time.Time // zero is never
 	since int       // events since there may have been a snapshot
 
+	// begun counts reads of the stream that have begun; ended is the number of the last one
+	// that succeeded. A read serves all callers that asked before it began: each of many
+	// lanes asks in each turn, and they would wait for one read each.
+	begun atomic.Uint64
+	ended uint64
+
 	// last is what whoever had the turn has left, for those who need not wait for it.
 	last atomic.Pointer[sight[S]]
 }
@@ -57,17 +63,33 @@ func (v *view[S, C, E]) at(ctx context.Context, since, now time.Time) (S, error)
 
 // now is the state as it stands.
 func (v *view[S, C, E]) now(ctx context.Context, now time.Time) (S, error) {
+	asked := v.begun.Load()
 	if err := v.turn.take(ctx); err != nil {
 		var none S
 		return none, err
 	}
 	defer v.turn.give()
-	err := v.readOn(ctx, now)
+	err := v.readSince(ctx, asked, now)
 	return v.held.State, err
 }
 
+// readSince reads, unless a read that began after another one has succeeded. It is the
+// caller's turn.
+func (v *view[S, C, E]) readSince(ctx context.Context, asked uint64, now time.Time) error {
+	if v.ended > asked {
+		return nil
+	}
+	return v.readOn(ctx, now)
+}
+
 // readOn reads what was recorded since. It is the caller's turn.
-func (v *view[S, C, E]) readOn(ctx context.Context, now time.Time) error {
+func (v *view[S, C, E]) readOn(ctx context.Context, now time.Time) (err error) {
+	number := v.begun.Add(1)
+	defer func() {
+		if err == nil {
+			v.ended = number
+		}
+	}()
 	if v.held.Version == 0 {
 		held, err := v.handler.Load(ctx, v.stream)
 		if err != nil {
@@ -106,15 +128,17 @@ func (v *view[S, C, E]) keep(ctx context.Context) {
 // handle carries a command out on the stream as it stands. A refusal comes back with the
 // state that refused.
 func (v *view[S, C, E]) handle(ctx context.Context, c C, o commands.Origin, now time.Time) (S, error) {
+	asked := v.begun.Load()
 	if err := v.turn.take(ctx); err != nil {
 		var none S
 		return none, err
 	}
 	defer v.turn.give()
 	for range conflictsMax {
-		if err := v.readOn(ctx, now); err != nil {
+		if err := v.readSince(ctx, asked, now); err != nil {
 			return v.held.State, err
 		}
+		asked = v.begun.Load() // after a conflict
 		next, err := v.handler.HandleOnce(ctx, v.stream, v.held, c, o)
 		if err == nil {
 			v.held, v.since = next, v.since+next.Added

@@ -28,6 +28,7 @@ type actor struct {
 	ready   []*job                       // claimed, to be given a nonce in this turn
 	claim   bool                         // there may be more to claim
 	called  bool                         // it was this lane that was told so
+	idle    idle                         // polls without anything to claim
 	roomy   int                          // how much room there was for more, when that was looked at last
 	loaded  int                          // how much was in flight then
 	shared  time.Time                    // when it was last looked at what the lane's pools are asked for
@@ -136,7 +137,7 @@ func (a *actor) run(ctx context.Context) error {
 		case <-a.box.wake:
 			_ = commands.Pause(ctx, gather) // the turn asks the context
 		case <-tick.C:
-			a.claim = true
+			a.claim = a.claim || a.isDue()
 		}
 	}
 }

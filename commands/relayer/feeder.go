@@ -27,13 +27,13 @@ type Feeder struct {
 	Moved func(at event.Position)
 	Log   *slog.Logger
 
-	// alone are intents that nothing waits for, as far as is known: when one has come out
-	// there is no more to claim than before.
-	alone map[chain.IntentID]struct{}
+	// open are the open intents, as far as they fit: only lanes that may claim an intent
+	// are woken for it.
+	open map[chain.IntentID]intent.Waiting
 }
 
-// aloneMax bounds how many of these are kept in mind.
-const aloneMax = 100_000
+// openMax bounds how many of these are kept.
+const openMax = 100_000
 
 // Run feeds the queue until ctx ends, the checkpoint was moved by another, or an event
 // cannot be read.
@@ -56,23 +56,29 @@ func (f *Feeder) apply(ctx context.Context, from, to event.Position, changes []i
 	return nil
 }
 
-// freed is what changes give lanes to claim.
+// freed returns what changes give lanes to claim: an intent itself, or, when one of an
+// ordering group has come out, the next of its group, for which the same lanes may be. An
+// intent without a group leaves nothing. All lanes are to look if an intent is not known.
 func (f *Feeder) freed(changes []intent.Change) (fresh []intent.Waiting, more bool) {
-	if f.alone == nil {
-		f.alone = map[chain.IntentID]struct{}{}
+	if f.open == nil {
+		f.open = map[chain.IntentID]intent.Waiting{}
 	}
 	for _, c := range changes {
+		w, known := f.open[c.ID]
 		switch {
 		case c.Open != nil:
 			fresh = append(fresh, *c.Open)
-			if c.Open.Row == (intent.Row{}) && len(f.alone) < aloneMax {
-				f.alone[c.ID] = struct{}{}
+			if len(f.open) < openMax {
+				f.open[c.ID] = *c.Open
 			}
-		case c.Close:
-			_, alone := f.alone[c.ID]
-			delete(f.alone, c.ID)
-			more = more || !alone
-		case c.Requeue:
+		case c.Close && known:
+			delete(f.open, c.ID)
+			if w.Row != (intent.Row{}) {
+				fresh = append(fresh, w)
+			}
+		case c.Requeue && known:
+			fresh = append(fresh, w)
+		case c.Close, c.Requeue:
 			more = true
 		}
 	}

@@ -47,21 +47,22 @@ func (n *News) Wake(fresh []intent.Waiting, more bool) {
 	n.init()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	called := map[*inbox]int{}
+	called, row := map[*inbox]int{}, map[*inbox]bool{}
 	for _, w := range fresh {
-		if w.Chain != n.Chain {
-			continue
-		}
-		if w.Row != (intent.Row{}) {
-			more = true // it is the queue that knows whose it is
-			break
-		}
-		if b := n.least(w, called); b != nil {
-			called[b]++
+		switch {
+		case w.Chain != n.Chain:
+		case w.Row != (intent.Row{}): // the queue knows which of them it is for
+			for _, b := range n.boxes {
+				row[b] = row[b] || b.part.mayClaim(w)
+			}
+		default:
+			if b := n.least(w, called); b != nil {
+				called[b]++
+			}
 		}
 	}
 	for _, b := range n.boxes {
-		if more || called[b] > 0 || !b.part.told {
+		if more || called[b] > 0 || row[b] || !b.part.told {
 			b.call()
 		}
 	}
@@ -92,20 +93,25 @@ func (n *News) others(of *inbox) (others []signer.Share) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, b := range n.boxes {
-		shares := func(pool string) bool { return slices.Contains(of.part.pools, pool) }
-		if b != of && b.part.key == of.part.key && slices.ContainsFunc(b.part.pools, shares) {
+		if b != of && b.part.sharesWith(of.part) {
 			others = append(others, b.part.Share)
 		}
 	}
 	return others
 }
 
-// wakeOthers has the other lanes that have room look whether there are intents to claim.
+// sharesWith reports whether two lanes may claim the same intents.
+func (p part) sharesWith(of part) bool {
+	return p.key == of.key && slices.ContainsFunc(p.pools, func(pool string) bool { return slices.Contains(of.pools, pool) })
+}
+
+// wakeOthers has the other lanes look whether there are intents to claim that have room, and
+// may claim what this one may.
 func (n *News) wakeOthers(of *inbox) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, b := range n.boxes {
-		if b != of && (b.part.Room > 0 || !b.part.told) {
+		if b != of && (b.part.Room > 0 && b.part.sharesWith(of.part) || !b.part.told) {
 			b.call()
 		}
 	}
@@ -151,6 +157,7 @@ func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, err
 		a.claims++
 		return nil, fmt.Errorf("claim intents: %w", err)
 	}
+	a.idle.found(len(claimed))
 	if n := len(claimed); n > 0 {
 		a.served = claimed[n-1].Client
 	}
@@ -168,6 +175,30 @@ func (a *actor) claimShare(ctx context.Context, room int) ([]intent.Claimed, err
 	}
 	a.News.wakeOthers(a.box)
 	return kept, nil
+}
+
+// idle counts polls of a lane for whose nonce key intents have to ask. A client may open
+// many such lanes, and most have nothing to do: they claim at each poll at first, and less
+// often the longer nothing comes. News of an intent wakes them at once.
+type idle struct {
+	polls  int // since the last claim
+	claims int // in a row that found nothing
+}
+
+// idleMax bounds how many polls pass between two claims, as a power of two.
+const idleMax = 3
+
+func (i *idle) found(n int) {
+	if i.claims = min(i.claims+1, idleMax); n > 0 {
+		i.claims = 0
+	}
+	i.polls = 0
+}
+
+// isDue reports whether the lane claims at this poll.
+func (a *actor) isDue() bool {
+	a.idle.polls++
+	return !a.OnlyAsked || a.idle.polls >= 1<<a.idle.claims
 }
 
 // split is what a lane keeps of its claim, and what it leaves to others: the last ones, of

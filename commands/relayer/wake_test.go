@@ -91,6 +91,10 @@ func TestWake(t *testing.T) {
 			parts: []part{place(1, chain.NonceKey{}, 0, 10), place(2, chain.NonceKey{}, 0, 0)},
 			fresh: one(func(w *intent.Waiting) { w.Row = intent.Row{Chain: on, Order: "a"} }), want: []int{0, 1},
 		},
+		"a row that a client's lane may not claim": {
+			parts: []part{place(1, chain.NonceKey{}, 0, 10), place(1, other, 0, 10)},
+			fresh: one(func(w *intent.Waiting) { w.Row = intent.Row{Chain: on, Order: "a"} }), want: []int{0},
+		},
 		"more": {
 			parts: []part{place(1, chain.NonceKey{}, 0, 10), place(2, chain.NonceKey{}, 0, 0)}, more: true, want: []int{0, 1},
 		},
@@ -153,8 +157,8 @@ func TestWakesAnother(t *testing.T) {
 	}
 }
 
-// Of what has come out only rows leave something to claim behind; of what it has not seen
-// begin a feeder does not know.
+// An intent of an ordering group leaves its lanes the next one to claim. All lanes are to
+// look only for an intent that the feeder has not seen opened.
 func TestFeederFrees(t *testing.T) {
 	f := newFeeding(t).feeder()
 	alone, row := intent.Waiting{ID: chain.IntentID{1}}, intent.Waiting{ID: chain.IntentID{2}, Row: intent.Row{Order: "a"}}
@@ -169,7 +173,8 @@ func TestFeederFrees(t *testing.T) {
 		{"a new one of a row", open(row), 1, false},
 		{"it has a nonce", intent.Change{ID: alone.ID, Place: &intent.Place{}}, 0, false},
 		{"it has come out", intent.Change{ID: alone.ID, Close: true}, 0, false},
-		{"that of the row has", intent.Change{ID: row.ID, Close: true}, 0, true},
+		{"that of the row waits again", intent.Change{ID: row.ID, Requeue: true}, 1, false},
+		{"that of the row has come out", intent.Change{ID: row.ID, Close: true}, 1, false},
 		{"one from before", intent.Change{ID: chain.IntentID{3}, Close: true}, 0, true},
 		{"one waits again", intent.Change{ID: alone.ID, Requeue: true}, 0, true},
 	} {

@@ -173,10 +173,12 @@ func (w *writer) batch(first *job) {
 	}
 }
 
-// fill begins a transaction and runs jobs in it until none waits, or the
-// transaction is large enough.
+// fill begins a transaction and runs the jobs in it that wait now, up to the bounds of a
+// transaction. Jobs that arrive meanwhile belong to the next one: while jobs arrive as fast
+// as they run, an open end would have the first one wait for batchJobs others.
 func (w *writer) fill(first *job) (jobs []*job, err error) {
 	bytes := 0
+	most := min(1+len(w.jobs), batchJobs)
 	for j := first; ; {
 		if j.state.CompareAndSwap(waiting, taken) {
 			jobs = append(jobs, j)
@@ -190,7 +192,7 @@ func (w *writer) fill(first *job) (jobs []*job, err error) {
 			}
 			bytes += j.bytes
 		}
-		if len(jobs) >= batchJobs || bytes >= batchBytes {
+		if len(jobs) >= most || bytes >= batchBytes {
 			return jobs, nil
 		}
 		select {

@@ -211,3 +211,39 @@ func TestSlotLength(t *testing.T) {
 		t.Errorf("%d lengths of slots: cleared ones will not be used again", len(lengths))
 	}
 }
+
+// TestTransactionsEnd has a job come for each one that runs: nobody waits for more jobs
+// than there were when the own transaction began.
+func TestTransactionsEnd(t *testing.T) {
+	const jobs = 20
+	commits := 0
+	f, err := openFile(filepath.Join(t.TempDir(), "work.db"), consistent, tables("work"), 1, hooks{after: func() { commits++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commits = 0
+	var all sync.WaitGroup
+	var next func(n int) func(*sqlite.Conn) error
+	ask := func(n int) {
+		if err := f.writer.do(t.Context(), &job{do: next(n)}); err != nil {
+			t.Error(err)
+		}
+	}
+	next = func(n int) func(*sqlite.Conn) error {
+		return func(*sqlite.Conn) error {
+			if n < jobs {
+				all.Go(func() { ask(n + 1) })
+				queued(t, f, 1)
+			}
+			return nil
+		}
+	}
+	ask(1)
+	all.Wait()
+	if err := f.close(); err != nil {
+		t.Fatal(err)
+	}
+	if commits < jobs {
+		t.Errorf("%d jobs took %d transactions", jobs, commits)
+	}
+}
