@@ -29,25 +29,20 @@ type backend struct {
 	vars    []string
 }
 
-// backends are all of them, with the folder for everything temporary.
+// backends are all of them.
 type backends struct {
-	list    []backend
-	env     map[string]string
-	remove  []func() error // newest last
-	tempDir string
+	list   []backend
+	env    map[string]string
+	remove []func() error // newest last
+	place  string         // where folders are made; empty for the usual place
 }
 
-// bringUp finds and starts what it can. A part that cannot be had is no error:
-// the tests that need it say so. Call tearDown also after an error.
-func bringUp(ctx context.Context, say io.Writer) (*backends, error) {
-	all := &backends{env: map[string]string{}}
-	dir, err := os.MkdirTemp("", "wt-test-")
-	if err != nil {
-		return all, err
-	}
-	all.tempDir = dir
-	all.remove = append(all.remove, func() error { return os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { // servers of tests run as other users
+// bringUp finds and starts what it can, with everything temporary in a place that may be
+// empty for the usual one. A part that cannot be had is no error: the tests that need it
+// say so. Call tearDown also after an error.
+func bringUp(ctx context.Context, place string, say io.Writer) (*backends, error) {
+	all := &backends{env: map[string]string{}, place: place}
+	if err := all.folders(); err != nil {
 		return all, err
 	}
 	box := tools.Box{Dir: toolsDir, Say: say}
@@ -64,10 +59,34 @@ func bringUp(ctx context.Context, say io.Writer) (*backends, error) {
 	return all, ctx.Err()
 }
 
+// folders has what runs with these backends lay its temporary files in a folder that goes
+// when we do. Those of the go command stay in the usual place: it keeps a program of some
+// 100 MB for each package until the last has run.
+func (all *backends) folders() error {
+	variables := map[string]string{"TMPDIR": all.place}
+	if all.place != "" && os.Getenv("GOTMPDIR") == "" {
+		variables["GOTMPDIR"] = ""
+	}
+	for variable, place := range variables {
+		dir, err := os.MkdirTemp(place, "wt-test-")
+		if err != nil {
+			return err
+		}
+		all.remove = append(all.remove, func() error { return os.RemoveAll(dir) })
+		all.env[variable] = dir
+		if err := os.Chmod(dir, 0o755); err != nil { // servers of tests run as other users
+			return err
+		}
+	}
+	return nil
+}
+
 func (all *backends) postgres(ctx context.Context, box tools.Box) {
 	bin, err := all.find(ctx, testenv.PostgresBinVar, box.Postgres)
 	all.serve("postgres", testenv.PostgresVar, testenv.PostgresBinVar, bin, err, func() (string, error) {
-		p, err := server.NewPostgresWith(ctx, bin.Path, server.PostgresOptions{Settings: settings(os.Getenv(testenv.PostgresSettingsVar))})
+		p, err := server.NewPostgresWith(ctx, bin.Path, server.PostgresOptions{
+			Parent: all.place, Settings: settings(os.Getenv(testenv.PostgresSettingsVar)),
+		})
 		if err != nil {
 			return "", err
 		}
@@ -145,10 +164,9 @@ func (all *backends) find(ctx context.Context, variable string, find func(contex
 	return tool, nil
 }
 
-// environment is ours, with the variables of infra/testenv and a temporary folder
-// that goes when we do.
+// environment is ours, with the variables of infra/testenv and those of the folders.
 func (all *backends) environment() []string {
-	env := append(os.Environ(), "TMPDIR="+all.tempDir)
+	env := os.Environ()
 	for name, value := range all.env {
 		env = append(env, name+"="+value)
 	}

@@ -10,6 +10,9 @@
 // status is 0 when something passed and nothing failed; with
 // WATCHTOWER_TEST_REQUIRE set, a skipped test is a failure.
 //
+// Tests lay what is temporary in memory where they can, unless TMPDIR says where; a
+// command lays it in the usual place, for what it measures may be the disk.
+//
 // A variable of infra/testenv that is set already is left alone, and its server
 // is not started. WATCHTOWER_TEST_SOURCES (system,debian,npm) limits where the
 // programs may come from.
@@ -54,7 +57,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func runWithServers(ctx context.Context, args []string, stdout, stderr io.Writer) (status int, err error) {
-	all, err := bringUp(ctx, stderr)
+	command := len(args) > 0 && args[0] == "--"
+	place := ""
+	if !command && os.Getenv("TMPDIR") == "" {
+		place = inMemory()
+	}
+	all, err := bringUp(ctx, place, stderr)
 	defer func() {
 		if e := all.tearDown(); e != nil {
 			status, err = statusFailed, errors.Join(err, e)
@@ -63,7 +71,7 @@ func runWithServers(ctx context.Context, args []string, stdout, stderr io.Writer
 	if err != nil {
 		return statusFailed, err
 	}
-	if len(args) > 0 && args[0] == "--" {
+	if command {
 		if len(args) == 1 {
 			return statusFailed, errors.New("no command after --")
 		}
