@@ -4,6 +4,7 @@ package app
 
 import (
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -31,9 +32,20 @@ func Crash() func(point string) {
 			select {}
 		}
 		if stops != nil && stops(point) {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			standStill()
 		}
 	}
+}
+
+// standStill returns when somebody has sent SIGCONT. The signal that stops a process may
+// be taken by another of its threads, and the one that sent it goes on meanwhile: on a busy
+// machine it came past the point and did what it was to be kept from.
+func standStill() {
+	goOn := make(chan os.Signal, 1)
+	signal.Notify(goOn, syscall.SIGCONT)
+	defer signal.Stop(goOn)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	<-goOn
 }
 
 // at says of each pass of a point whether it is the one that a variable names; nil when
