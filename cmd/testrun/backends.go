@@ -164,9 +164,11 @@ func (all *backends) find(ctx context.Context, variable string, find func(contex
 	return tool, nil
 }
 
-// environment is ours, with the variables of infra/testenv and those of the folders.
+// environment is ours, with the variables of infra/testenv and those of the folders. A
+// program with the race detector sleeps for a second before it ends, unless GORACE says
+// otherwise, and there are more than a hundred of them.
 func (all *backends) environment() []string {
-	env := os.Environ()
+	env := append([]string{"GORACE=atexit_sleep_ms=0"}, os.Environ()...)
 	for name, value := range all.env {
 		env = append(env, name+"="+value)
 	}

@@ -72,16 +72,25 @@ func verdict(sum totals, err error, noRace string, require bool) string {
 // like everything else, and so are SQLite's locks, which are package sync's.
 const sqliteAsIs = "-gcflags=modernc.org/...=-race=false"
 
+// longest are the packages whose tests take longest. They begin first: one that begins last
+// leaves a processor idle for minutes.
+func longest() []string {
+	return []string{"./cmd/watchtower", "./simulation", "./infra/chain/rpc", "./cmd/relayer"}
+}
+
+// packagesAtOnce is for two processors: some packages mostly wait for timers.
+const packagesAtOnce = "-p=3"
+
 // goTest makes the arguments of go. Results of an earlier run prove nothing about
 // servers and schedules of this one, hence -count=1.
 func goTest(args []string, race bool) []string {
-	all := []string{"test", "-json", "-count=1", "-timeout=" + packageTimeout}
+	all := []string{"test", "-json", "-count=1", "-timeout=" + packageTimeout, packagesAtOnce}
 	if race {
 		all = append(all, "-race", sqliteAsIs)
 	}
 	all = append(all, args...)
 	if !slices.ContainsFunc(args, isPackage) {
-		all = append(all, "./...")
+		all = append(append(all, longest()...), "./...")
 	}
 	return all
 }
