@@ -27,13 +27,8 @@ type Feeder struct {
 	Moved func(at event.Position)
 	Log   *slog.Logger
 
-	// open are the open intents, as far as they fit: only lanes that may claim an intent
-	// are woken for it.
-	open map[chain.IntentID]intent.Waiting
+	open openIntents
 }
-
-// openMax bounds how many of these are kept.
-const openMax = 100_000
 
 // Run feeds the queue until ctx ends, the checkpoint was moved by another, or an event
 // cannot be read.
@@ -56,30 +51,23 @@ func (f *Feeder) apply(ctx context.Context, from, to event.Position, changes []i
 	return nil
 }
 
-// freed returns what changes give lanes to claim: an intent itself, or, when one of an
-// ordering group has come out, the next of its group, for which the same lanes may be. An
-// intent without a group leaves nothing. All lanes are to look if an intent is not known.
+// freed returns what changes give lanes to claim: an intent itself, or the next of its
+// ordering group when it has come out. All lanes are to look if an intent is not known.
 func (f *Feeder) freed(changes []intent.Change) (fresh []intent.Waiting, more bool) {
-	if f.open == nil {
-		f.open = map[chain.IntentID]intent.Waiting{}
-	}
 	for _, c := range changes {
-		w, known := f.open[c.ID]
 		switch {
 		case c.Open != nil:
+			f.open.add(*c.Open)
 			fresh = append(fresh, *c.Open)
-			if len(f.open) < openMax {
-				f.open[c.ID] = *c.Open
-			}
-		case c.Close && known:
-			delete(f.open, c.ID)
-			if w.Row != (intent.Row{}) {
+		case c.Close:
+			next, unknown := f.open.remove(c.ID)
+			fresh, more = append(fresh, next...), more || unknown
+		case c.Requeue:
+			w, known := f.open.all[c.ID]
+			if known {
 				fresh = append(fresh, w)
 			}
-		case c.Requeue && known:
-			fresh = append(fresh, w)
-		case c.Close, c.Requeue:
-			more = true
+			more = more || !known
 		}
 	}
 	return fresh, more

@@ -157,29 +157,38 @@ func TestWakesAnother(t *testing.T) {
 	}
 }
 
-// An intent of an ordering group leaves its lanes the next one to claim. All lanes are to
-// look only for an intent that the feeder has not seen opened.
+// An intent of an ordering group leaves the next one to claim, which may be for another lane
+// than it was. All lanes are to look only for an intent that the feeder has not seen opened.
 func TestFeederFrees(t *testing.T) {
 	f := newFeeding(t).feeder()
-	alone, row := intent.Waiting{ID: chain.IntentID{1}}, intent.Waiting{ID: chain.IntentID{2}, Row: intent.Row{Order: "a"}}
+	group := intent.Row{Order: "a"}
+	alone, first := intent.Waiting{ID: chain.IntentID{1}}, intent.Waiting{ID: chain.IntentID{2}, Row: group}
+	second := intent.Waiting{ID: chain.IntentID{3}, Row: group, From: intent.From{Pool: "another"}}
+	third := intent.Waiting{ID: chain.IntentID{4}, Row: group}
 	open := func(w intent.Waiting) intent.Change { return intent.Change{ID: w.ID, Open: &w} }
+	closed := func(w intent.Waiting) intent.Change { return intent.Change{ID: w.ID, Close: true} }
 	for _, c := range []struct {
 		name   string
 		change intent.Change
-		fresh  int
+		fresh  []intent.Waiting
 		more   bool
 	}{
-		{"a new one", open(alone), 1, false},
-		{"a new one of a row", open(row), 1, false},
-		{"it has a nonce", intent.Change{ID: alone.ID, Place: &intent.Place{}}, 0, false},
-		{"it has come out", intent.Change{ID: alone.ID, Close: true}, 0, false},
-		{"that of the row waits again", intent.Change{ID: row.ID, Requeue: true}, 1, false},
-		{"that of the row has come out", intent.Change{ID: row.ID, Close: true}, 1, false},
-		{"one from before", intent.Change{ID: chain.IntentID{3}, Close: true}, 0, true},
-		{"one waits again", intent.Change{ID: alone.ID, Requeue: true}, 0, true},
+		{"a new one", open(alone), []intent.Waiting{alone}, false},
+		{"a new one of a group", open(first), []intent.Waiting{first}, false},
+		{"the next of the group", open(second), []intent.Waiting{second}, false},
+		{"the last of the group", open(third), []intent.Waiting{third}, false},
+		{"it has a nonce", intent.Change{ID: alone.ID, Place: &intent.Place{}}, nil, false},
+		{"it has come out", closed(alone), nil, false},
+		{"that of the group waits again", intent.Change{ID: first.ID, Requeue: true}, []intent.Waiting{first}, false},
+		{"the last of the group has come out", closed(third), []intent.Waiting{first}, false},
+		{"the first of the group has come out", closed(first), []intent.Waiting{second}, false},
+		{"the group has come out", closed(second), nil, false},
+		{"one from before", intent.Change{ID: chain.IntentID{9}, Close: true}, nil, true},
+		{"one waits again", intent.Change{ID: alone.ID, Requeue: true}, nil, true},
 	} {
-		if fresh, more := f.freed([]intent.Change{c.change}); len(fresh) != c.fresh || more != c.more {
-			t.Errorf("%s: %d and %v", c.name, len(fresh), more)
+		fresh, more := f.freed([]intent.Change{c.change})
+		if diff := cmp.Diff(c.fresh, fresh); diff != "" || more != c.more {
+			t.Errorf("%s: %v, %s", c.name, more, diff)
 		}
 	}
 }
