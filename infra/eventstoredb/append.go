@@ -16,9 +16,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Append adds events to a stream that is at the expected version; see the port for what
-// it promises. The server answers an append that stands already as it answers one that
-// is new; so the last event carries a mark of the try, and is read back.
+// Append adds events to a stream that is at the expected version; the port says what it
+// promises. An append of unknown outcome is settled here: Append reads whether the events
+// stand, and sends the same events again, until the caller's deadline or the log's limit.
+// The server answers an append that stands already as it answers a new one; so the last
+// event carries a mark of this call, and is read back.
 func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
 	if err := admissible(stream, events); err != nil {
 		return event.Appended{}, err
@@ -39,15 +41,30 @@ func (l *Log) Append(ctx context.Context, stream event.Stream, expected event.Ve
 			return event.Appended{}, fmt.Errorf("%w: %d bytes for %s, and the server takes %d", event.ErrTooLarge, size, stream, l.maxAppend)
 		}
 		l.crash(beforeAppend)
-		if err := l.append(ctx, stream, expected, proposed); err != nil {
-			return event.Appended{}, err
+		a := &appending{Log: l, stream: stream, expected: expected, events: proposed}
+		last, err := a.run(ctx)
+		if err != nil {
+			return event.Appended{}, fmt.Errorf("append to %s: %w", stream, err)
 		}
-		l.crash(afterAppend)
-		return l.confirm(ctx, stream, expected+event.Version(len(events)), mark)
+		return l.appended(last, mark)
 	})
 }
 
-// markBytes are enough for no two tries to have the same.
+// appended describes an append by its last event.
+func (l *Log) appended(last *esdb.RecordedEvent, mark string) (event.Appended, error) {
+	at, err := positionOf(last)
+	if err != nil {
+		return event.Appended{}, err
+	}
+	_, written, err := readMeta(last)
+	if err != nil {
+		return event.Appended{}, err
+	}
+	l.seen.note(at, at)
+	return event.Appended{Version: event.Version(last.EventNumber + 1), Position: at, Repeated: written != mark}, nil
+}
+
+// markBytes are enough for no two calls to draw the same mark.
 const markBytes = 9
 
 func (l *Log) mark() (string, error) {
@@ -60,90 +77,191 @@ func (l *Log) mark() (string, error) {
 	return hex.EncodeToString(b), nil
 }
 
-// againMost is how often an append is sent again that was plainly not written: it met a
-// node that does not lead, or a stream that came to the expected version just then.
-const againMost = 5
+// appending is one append until its outcome is known.
+type appending struct {
+	*Log
+	stream   event.Stream
+	expected event.Version
+	events   []esdb.EventData
+	unsure   bool // an earlier send may have been written, or may still be
+}
 
-func (l *Log) append(ctx context.Context, stream event.Stream, expected event.Version, events []esdb.EventData) error {
-	for wait := retryFirst; ; wait *= 2 {
-		err := l.send(ctx, stream, expected, events)
-		again := false
-		switch {
-		case err == nil:
-			return nil
-		case codeOf(err) == esdb.ErrorCodeWrongExpectedVersion:
-			if err, again = l.conflict(ctx, stream, expected, err); !again {
-				return err
-			}
-		case codeOf(err) == esdb.ErrorCodeNotLeader, astray(err):
-			again = true
-		default:
-			return unsure(stream, err)
+// run sends the append until its events stand or cannot stand, or until ctx ends or the
+// log's limit is over. It returns the last event as the server recorded it.
+func (a *appending) run(ctx context.Context) (*esdb.RecordedEvent, error) {
+	inner, cancel := a.bounded(ctx)
+	defer cancel()
+	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
+		last, err := a.once(inner)
+		if err == nil || !unsettled(err) {
+			return last, err
 		}
-		if wait > retryFirst<<againMost || pause(ctx, wait) != nil {
-			return fmt.Errorf("append to %s: %w", stream, err)
+		if pause(inner, wait) != nil {
+			return nil, a.gaveUp(ctx, err)
 		}
 	}
 }
 
-// send sends an append. Its context does not end when the caller's does: then the client
-// would read what gRPC is writing. Whoever leaves, leaves it to end by itself.
-func (l *Log) send(ctx context.Context, stream event.Stream, expected event.Version, events []esdb.EventData) error {
-	limit := callLimit
-	options := esdb.AppendToStreamOptions{ExpectedRevision: esdb.NoStream{}, Deadline: new(time.Duration)}
-	*options.Deadline = limit
-	if expected > 0 {
-		options.ExpectedRevision = esdb.Revision(uint64(min(expected, maxVersion)) - 1)
+// gaveUp is the error of an append that is not settled when its time is over.
+func (a *appending) gaveUp(ctx context.Context, err error) error {
+	switch {
+	case a.unsure:
+		return fmt.Errorf("%w: %w", event.ErrUnknown, err)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !Transient(err): // the end of the log's limit
+		return &Failure{Late, err}
 	}
-	_, err := call(ctx, l.server, limit, func(ctx context.Context, c *esdb.Client) (*esdb.WriteResult, error) {
-		return c.AppendToStream(context.WithoutCancel(ctx), l.prefix+string(stream), options, events...)
-	})
 	return err
 }
 
-// conflict is the error of a stream that is not at the expected version; again says that
-// by now it is.
-func (l *Log) conflict(ctx context.Context, stream event.Stream, expected event.Version, err error) (_ error, again bool) {
-	at, ok := found(err)
-	if !ok {
-		if at, err = l.version(ctx, stream); err != nil {
-			return fmt.Errorf("append to %s: %w", stream, err), false
+// unsettled reports whether the same append, sent again, may have another outcome.
+func unsettled(err error) bool {
+	return Transient(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// unknown marks an error as one after which the events may stand.
+func (a *appending) unknown(err error) error {
+	if !a.unsure {
+		return err
+	}
+	return fmt.Errorf("%w: %w", event.ErrUnknown, err)
+}
+
+// once is one try: it looks for the events if an earlier try may have written them, sends
+// them, and looks again.
+func (a *appending) once(ctx context.Context) (*esdb.RecordedEvent, error) {
+	if a.unsure {
+		if last, err := a.look(ctx); err == nil || !unsettled(err) {
+			return last, err
 		}
 	}
-	return &event.ConflictError{Stream: stream, Expected: expected, Actual: at}, at == expected
-}
-
-// unsure classes the error of an append: unless it is plain that the server did not
-// write, nobody knows.
-func unsure(stream event.Stream, err error) error {
+	last, err := a.send(ctx)
+	if last != nil {
+		return last, nil
+	}
+	var wrong *WrongVersion
+	var conflict *event.ConflictError
+	kind, transient := kindOf(err)
 	switch {
+	case err == nil:
+		a.crash(afterAppend)
+		return a.confirm(ctx)
+	case errors.As(err, &wrong):
+		return a.conflict(ctx, wrong)
+	case errors.As(err, &conflict), errors.Is(err, event.ErrUnknown), transient && kind.unwritten():
+		return nil, err
+	case transient, ctx.Err() != nil:
+		a.unsure = true
+		return nil, err
 	case grpcCode(err) == codes.InvalidArgument && strings.Contains(err.Error(), "Append Size"):
-		return fmt.Errorf("append to %s: %w: %w", stream, event.ErrTooLarge, err)
-	case unwritten(err):
-		return fmt.Errorf("append to %s: %w", stream, err)
+		return nil, fmt.Errorf("%w: %w", event.ErrTooLarge, err)
+	case !refused(err):
+		a.unsure = true
 	}
-	return fmt.Errorf("append to %s: %w: %w", stream, event.ErrUnknown, err)
+	return nil, a.unknown(err)
 }
 
-// confirm reads the last event of an append that stands.
-func (l *Log) confirm(ctx context.Context, stream event.Stream, version event.Version, mark string) (event.Appended, error) {
-	page, err := retry(ctx, func() ([]*esdb.ResolvedEvent, error) { return l.streamPage(ctx, stream, version-1, 1) })
-	if err == nil && (len(page) == 0 || page[0].Event == nil || page[0].Event.EventNumber != uint64(version-1)) {
-		err = errors.New("it is not there")
+// lookBeside is how often the stream is read beside a send whose answer may never come.
+const lookBeside = 100 * time.Millisecond
+
+// send sends the events. A server drops the repeat of an append that it has written and
+// not committed yet, without an answer; so beside a repeat the stream is read, and the
+// events that are found there are the answer.
+func (a *appending) send(ctx context.Context) (*esdb.RecordedEvent, error) {
+	name := a.prefix + string(a.stream)
+	if !a.unsure {
+		return nil, a.server.Append(ctx, name, a.expected, a.events)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answer := make(chan error, 1)
+	go func() { answer <- a.server.Append(ctx, name, a.expected, a.events) }()
+	look := time.NewTicker(lookBeside)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-answer:
+			return nil, err
+		case <-look.C:
+		}
+		if last, err := a.look(ctx); err == nil || !unsettled(err) {
+			cancel()
+			<-answer
+			return last, err
+		}
+	}
+}
+
+// confirm reads the last event of an append that was answered.
+func (a *appending) confirm(ctx context.Context) (*esdb.RecordedEvent, error) {
+	n := len(a.events)
+	page, err := a.read(ctx, a.expected+event.Version(n-1), 1)
+	if err == nil && len(page) == 1 && page[0].EventID == a.events[n-1].EventID {
+		return page[0], nil
+	}
+	a.unsure = true
+	if err == nil {
+		err = &Failure{Behind, errors.New("the append was answered, and is not there")}
+	}
+	return nil, err
+}
+
+// errAhead is the cause when the leader counts a write that cannot be read.
+var errAhead = errors.New("the leader counts a write that is not committed")
+
+// conflict judges the server's refusal by what can be read. If the stream is at the
+// expected version, the leader counts a write that is not committed, and that may yet be
+// lost with the leader: the append is tried again.
+func (a *appending) conflict(ctx context.Context, wrong *WrongVersion) (*esdb.RecordedEvent, error) {
+	if a.unsure {
+		if last, err := a.look(ctx); err == nil || !unsettled(err) {
+			return last, err
+		}
+	}
+	at, err := a.version(ctx, a.stream)
+	switch {
+	case err != nil:
+		return nil, err
+	case at == a.expected, a.unsure:
+		return nil, &Failure{Behind, errors.Join(errAhead, wrong)}
+	}
+	return nil, &event.ConflictError{Stream: a.stream, Expected: a.expected, Actual: at}
+}
+
+// errFree is the cause when nothing stands at the append's place yet.
+var errFree = errors.New("the events do not stand yet")
+
+// look reads what stands at the append's place: the events, which it returns the last of;
+// others, which is a conflict; or nothing yet, which is a Failure.
+func (a *appending) look(ctx context.Context) (*esdb.RecordedEvent, error) {
+	page, err := a.read(ctx, a.expected, uint64(len(a.events)))
 	if err != nil {
-		return event.Appended{}, fmt.Errorf("append to %s: %w: it was answered, but not read back: %w", stream, event.ErrUnknown, err)
+		return nil, err
 	}
-	at, err := positionOf(page[0].Event)
+	if len(page) == 0 {
+		return nil, &Failure{Behind, errFree}
+	}
+	same := len(page) == len(a.events)
+	for i := 0; same && i < len(page); i++ {
+		same = page[i].EventID == a.events[i].EventID
+	}
+	if same {
+		return page[len(page)-1], nil
+	}
+	at, err := a.version(ctx, a.stream)
 	if err != nil {
-		return event.Appended{}, err
+		return nil, err
 	}
-	_, tried, err := readMeta(page[0].Event)
-	if err != nil {
-		return event.Appended{}, err
+	return nil, &event.ConflictError{Stream: a.stream, Expected: a.expected, Actual: at}
+}
+
+// read reads the stream after a version, once.
+func (a *appending) read(ctx context.Context, after event.Version, count uint64) ([]*esdb.RecordedEvent, error) {
+	if after >= maxVersion {
+		return nil, nil
 	}
-	l.seen.note(at, at)
-	return event.Appended{Version: version, Position: at, Repeated: tried != mark}, nil
+	return a.streamPage(ctx, a.stream, after, count)
 }
 
 // admissible refuses what the store must not take, or what the server would not.

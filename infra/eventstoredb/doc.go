@@ -1,13 +1,10 @@
-// Package eventstoredb keeps the log in an EventStoreDB or KurrentDB: everything else
-// that a service keeps lies in a database beside it.
+// Package eventstoredb keeps the log in an EventStoreDB or KurrentDB. Everything else that
+// a service keeps lies in a database beside it.
 //
-// The client library has faults that a long-lived service meets: a call may hang past
-// its context, a client whose search for a node fails is dead for ever, closing it
-// beside a call panics, and a subscription that broke does not look for another node.
-// Each call therefore runs in a goroutine of its own under a deadline, and a supervisor
-// makes a new client for one that has failed; see [supervisor].
+// Every call carries the header requires-leader: a node that does not lead refuses it and
+// names the leader, where a follower would answer from the events that it has.
 //
-// What is the store's and what is ours:
+// # Names
 //
 //	event.Version   the server's revision + 1
 //	event.Position  the commit position, in bytes of the server's log: sparse
@@ -17,6 +14,43 @@
 //	                server's own tools look for
 //	Recorded.At     the server's "created", cut to the microsecond
 //
-// Only a position at which a record begins is one that the server can read from:
-// positions are taken from it and never calculated.
+// The server can only read from a position at which a record begins: positions come from
+// the server and are never calculated.
+//
+// # Errors
+//
+// Signs of real servers (23.10.8, 24.6.0), and what the adapter does. Reads and
+// subscriptions are repeated after each of them. "Settled" means: the adapter reads whether
+// the events stand, and sends the same events again, until the caller's deadline.
+//
+//	kind          sign                                           append     client
+//	TimedOut      Aborted: "Operation timed out: Commit phase    settled    kept
+//	              timeout", after CommitTimeoutMs; a repeat of
+//	              an append that is not committed yet ends so
+//	SlowConsumer  Aborted: "Consumer too slow to handle event    -          kept
+//	              while live"; only subscriptions
+//	Canceled      Aborted, Canceled: "Request canceled by        settled    kept
+//	              server"
+//	NotReady      Unavailable: "Server Is Not Ready", while      repeated   replaced
+//	              nodes elect a leader; nothing is written
+//	NotLeader     NotFound with the trailer exception:           repeated   replaced, by one
+//	              not-leader and the leader's address            of the leader named
+//	Gone          Unavailable, Internal, Canceled; a panic of    settled    replaced
+//	              the client
+//	CutOff        EOF while sending: nothing is written          repeated   replaced
+//	Late          no answer in Options.CallLimit, or             settled    kept, if it gives
+//	              DeadlineExceeded                                          a sign of life
+//	Away          no node leads within Options.Patience          repeated   searched
+//	WrongVersion  WrongExpectedVersion; it counts writes that    conflict, if it can be read;
+//	              are not committed and may be lost              else repeated
+//
+// A client is replaced beside its callers: calls that are under way end by themselves.
+//
+// # The client library
+//
+// The client has defects that a long-lived service meets: a call may hang past its context,
+// a client whose search for a node fails is dead for good, closing it beside a call panics,
+// and a subscription that broke does not look for another node. Each call therefore runs
+// in a goroutine of its own under a deadline, and a supervisor replaces clients that
+// failed; see [supervisor].
 package eventstoredb

@@ -16,108 +16,203 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// awayError says that no node could be reached within a call's patience. Nothing was sent.
-type awayError struct{ why error }
+// Kind is the meaning of a call's failure; the package documentation has the table of
+// signs and consequences.
+type Kind int
 
-func (e *awayError) Error() string {
-	if e.why == nil {
-		return "eventstoredb: no node is connected"
-	}
-	return "eventstoredb: no node is connected: " + e.why.Error()
+// The kinds of failures. Each of them passes by itself.
+const (
+	Gone         Kind = iota // the connection broke, or the client library did
+	Away                     // no node was found in time; nothing was sent
+	NotReady                 // the node takes part in an election
+	NotLeader                // another node leads
+	TimedOut                 // the server's own time limit passed before the commit
+	SlowConsumer             // the server dropped a subscriber that did not keep up
+	Canceled                 // the server gave the request up
+	Late                     // no answer within the adapter's limit
+	CutOff                   // the connection ended before the whole append was sent
+	Behind                   // the node lacks events that another node has shown
+)
+
+func (k Kind) String() string {
+	return [...]string{
+		"connection gone", "no node found", "node not ready", "not the leader", "server timed out", "slow consumer",
+		"canceled by the server", "no answer in time", "append cut off", "node behind",
+	}[k]
 }
 
-func (e *awayError) Unwrap() error { return e.why }
+// Failure is a transient error of one call. It is a net.Error.
+type Failure struct {
+	Kind Kind
+	Err  error // its cause; may be nil
+}
 
-// Timeout and Temporary make it a net.Error, as a connection's own is.
-func (e *awayError) Timeout() bool   { return false }
-func (e *awayError) Temporary() bool { return !hopeless(e.why) }
+func (f *Failure) Error() string {
+	if f.Err == nil {
+		return "eventstoredb: " + f.Kind.String()
+	}
+	return "eventstoredb: " + f.Kind.String() + ": " + f.Err.Error()
+}
 
-// brokenError is trouble with a connection, or with who is at its other end; a net.Error.
-type brokenError struct{ error }
+func (f *Failure) Unwrap() error { return f.Err }
 
-func (e *brokenError) Unwrap() error   { return e.error }
-func (e *brokenError) Timeout() bool   { return errors.Is(e.error, errSlow) }
-func (e *brokenError) Temporary() bool { return true }
+// Timeout reports whether the failure is a missing answer.
+func (f *Failure) Timeout() bool { return f.Kind == Late }
 
-// errSlow is the answer of a call that was not answered in its time.
-var errSlow = errors.New("eventstoredb: no answer in time")
+// Temporary is always true.
+func (f *Failure) Temporary() bool { return true }
 
-// errBehind is the answer of a node that does not have what the head was read from.
-var errBehind = errors.New("eventstoredb: the node is behind the one that was asked before")
+// unwritten reports whether an append that failed like this certainly wrote nothing.
+func (k Kind) unwritten() bool {
+	switch k {
+	case Away, NotReady, NotLeader, CutOff:
+		return true
+	default:
+		return false
+	}
+}
+
+// replaces reports whether the failure calls for a new client: the connection is gone, or
+// its node cannot answer for the cluster. Other callers keep the client otherwise.
+func (k Kind) replaces() bool {
+	switch k {
+	case Gone, NotReady, NotLeader, CutOff:
+		return true
+	default:
+		return false
+	}
+}
+
+// WrongVersion is the server's refusal of an append: the stream is not at the expected
+// version. The server counts writes that it has not committed yet, so At may be a version
+// that no read shows, and that never will be if the leader is lost.
+type WrongVersion struct {
+	At    event.Version
+	Known bool // whether the server's text held the version
+}
+
+func (w *WrongVersion) Error() string {
+	if !w.Known {
+		return "eventstoredb: the stream is at another version"
+	}
+	return fmt.Sprintf("eventstoredb: the stream is at version %d by the leader's count", w.At)
+}
+
+// refusedError is a server's refusal to serve this client at all, which waiting does not mend.
+type refusedError struct{ why error }
+
+func (e *refusedError) Error() string {
+	return "eventstoredb: no node serves this client: " + e.why.Error()
+}
+func (e *refusedError) Unwrap() error { return e.why }
 
 // panicError is a panic of the client library, caught.
 type panicError struct{ value any }
 
-func (e *panicError) Error() string {
-	return fmt.Sprintf("eventstoredb: the client panicked: %v", e.value)
+func (e *panicError) Error() string { return fmt.Sprintf("the client panicked: %v", e.value) }
+
+// errSlow is the cause of a call that got no answer within its limit.
+var errSlow = errors.New("no answer within the limit")
+
+// Transient reports whether the same call may succeed a little later. The end of the
+// caller's own context is not transient.
+func Transient(err error) bool {
+	var f *Failure
+	return errors.As(err, &f)
 }
 
-// Transient reports whether the same call may well succeed a little later: no node was
-// reached, the connection broke, another node leads now, or an answer was late. The
-// caller's own context coming to its end is not transient.
-func Transient(err error) bool {
-	var away *awayError
-	if errors.As(err, &away) {
-		return !hopeless(away.why)
+// kindOf returns the kind of a transient error.
+func kindOf(err error) (Kind, bool) {
+	var f *Failure
+	if !errors.As(err, &f) {
+		return 0, false
+	}
+	return f.Kind, true
+}
+
+// classify turns an error of the client library into a *Failure or a *WrongVersion; an
+// error that is neither stays as it is, and is permanent.
+func classify(err error) error {
+	var p *panicError
+	switch {
+	case errors.As(err, &p):
+		return &Failure{Gone, err}
+	case errors.Is(err, errSlow):
+		return &Failure{Late, err}
+	case cutOff(err):
+		return &Failure{CutOff, err}
 	}
 	switch codeOf(err) {
-	case esdb.ErrorCodeNotLeader, esdb.ErrorCodeConnectionClosed:
-		return true
+	case esdb.ErrorCodeWrongExpectedVersion:
+		at, ok := found(err)
+		return &WrongVersion{at, ok}
+	case esdb.ErrorCodeNotLeader:
+		return &Failure{NotLeader, err}
+	case esdb.ErrorCodeConnectionClosed:
+		return &Failure{Gone, err}
 	}
-	return errors.Is(err, errSlow) || errors.Is(err, errBehind) || cutOff(err) || broken(err)
-}
-
-// broken reports whether a call ended because its connection did, or would not do.
-func broken(err error) bool {
 	switch grpcCode(err) {
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted, codes.Internal, codes.Canceled:
-		return true
+	case codes.NotFound: // its trailers, which the client reads, named no leader
+		return &Failure{NotLeader, err}
+	case codes.Unavailable:
+		if says(err, "not ready") {
+			return &Failure{NotReady, err}
+		}
+		return &Failure{Gone, err}
+	case codes.Aborted:
+		return &Failure{aborted(err), err}
+	case codes.DeadlineExceeded:
+		return &Failure{Late, err}
+	case codes.Canceled:
+		if says(err, "by server") {
+			return &Failure{Canceled, err}
+		}
+		return &Failure{Gone, err}
+	case codes.Internal:
+		return &Failure{Gone, err}
 	}
-	return false
+	return err
 }
 
-// spent reports whether an error is a reason to go on with a new client.
-func spent(err error) bool {
-	var p *panicError
-	return errors.Is(err, errSlow) || errors.As(err, &p) || broken(err) || astray(err) ||
-		codeOf(err) == esdb.ErrorCodeConnectionClosed
+// aborted tells apart the meanings of the server's Aborted.
+func aborted(err error) Kind {
+	switch {
+	case says(err, "too slow"):
+		return SlowConsumer
+	case says(err, "timed out"), says(err, "timeout"):
+		return TimedOut
+	default:
+		return Canceled
+	}
 }
 
-// astray reports whether a node answered that it is not the leader, and did not say who
-// is: the client takes its NotFound for that of a stream.
-func astray(err error) bool { return grpcCode(err) == codes.NotFound }
+// says reports whether an error's text holds some words, in any case.
+func says(err error, words string) bool {
+	return strings.Contains(strings.ToLower(err.Error()), words)
+}
 
-// hopeless reports whether a server that was found would not have us.
+// hopeless reports whether a server that was found refuses this client for good.
 func hopeless(err error) bool {
 	switch grpcCode(err) {
 	case codes.Unauthenticated, codes.PermissionDenied:
 		return true
 	}
-	return err != nil && strings.Contains(err.Error(), "server version format")
+	return err != nil && says(err, "server version format")
 }
 
 // cutOff reports whether an append ended before all of it was sent. A server writes once
-// it has the end; why it did not want that, the client does not tell.
+// it has the end; the client does not tell why the server refused the rest.
 func cutOff(err error) bool {
-	return errors.Is(err, io.EOF) && strings.Contains(err.Error(), "could not send append request")
+	return errors.Is(err, io.EOF) && says(err, "could not send append request")
 }
 
-// unwritten reports whether an append's error is plain about it: the server refused.
-func unwritten(err error) bool {
-	var away *awayError
-	if errors.As(err, &away) || errors.Is(err, event.ErrClosed) {
-		return true
-	}
-	if cutOff(err) {
-		return true
-	}
-	switch codeOf(err) {
-	case esdb.ErrorCodeNotLeader, esdb.ErrorCodeStreamDeleted, esdb.ErrorCodeConnectionClosed:
+// refused reports whether the server refused an append for good, and wrote nothing.
+func refused(err error) bool {
+	if errors.Is(err, event.ErrClosed) || codeOf(err) == esdb.ErrorCodeStreamDeleted {
 		return true
 	}
 	switch grpcCode(err) {
-	case codes.InvalidArgument, codes.NotFound, codes.FailedPrecondition,
-		codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
 		return true
 	}
 	return false
@@ -133,8 +228,8 @@ func codeOf(err error) esdb.ErrorCode {
 	return esdb.ErrorCodeUnknown
 }
 
-// grpcCode is the code that the server, or the connection, answered; OK for an error
-// that is not theirs.
+// grpcCode is the gRPC status code of an error of the server or the connection; OK for
+// any other error.
 func grpcCode(err error) codes.Code {
 	if s, ok := status.FromError(err); ok {
 		return s.Code()
@@ -142,13 +237,13 @@ func grpcCode(err error) codes.Code {
 	return codes.OK
 }
 
-// noStream reports whether an error says that a stream does not exist.
+// noStream reports whether an error says that a stream does not exist. The client gives
+// the same code to a node that does not lead.
 func noStream(err error) bool {
-	return codeOf(err) == esdb.ErrorCodeResourceNotFound && !astray(err)
+	return codeOf(err) == esdb.ErrorCodeResourceNotFound && grpcCode(err) != codes.NotFound
 }
 
-// found reads out of a conflict at which version the stream was: the client keeps the
-// number only in its text.
+// found reads a conflict's version: the client keeps the number only in its text.
 func found(err error) (at event.Version, ok bool) {
 	_, text, ok := strings.Cut(err.Error(), "but got '")
 	if !ok {
@@ -162,24 +257,43 @@ func found(err error) (at event.Version, ok bool) {
 	return event.Version(revision + 1), err == nil
 }
 
-// Repeating what may be done twice: a few times in quick succession, for about two
-// seconds in all.
+// Pauses between tries of one call.
 const (
-	retries    = 8
 	retryFirst = 10 * time.Millisecond
 	retryMost  = 500 * time.Millisecond
 )
 
-// retry repeats what may be done twice while its error is transient.
-func retry[T any](ctx context.Context, do func() (T, error)) (T, error) {
-	wait := retryFirst
-	for tries := 1; ; tries++ {
-		v, err := do()
-		var away *awayError // which has waited for long
-		if err == nil || tries == retries || !Transient(err) || errors.As(err, &away) || pause(ctx, wait) != nil {
+// bounded is a caller's context with the log's own limit.
+func (l *Log) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, l.limit)
+}
+
+// retry repeats a read while its error is transient, until the caller's deadline or the
+// log's limit: a change of leader is a delay. After the limit it returns the last
+// transient error.
+func retry[T any](ctx context.Context, l *Log, do func(context.Context) (T, error)) (T, error) {
+	inner, cancel := l.bounded(ctx)
+	defer cancel()
+	var last error
+	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
+		v, err := do(inner)
+		if err == nil || ctx.Err() != nil {
 			return v, err
 		}
-		wait = min(2*wait, retryMost)
+		if Transient(err) {
+			last = err
+		} else if inner.Err() == nil {
+			return v, err
+		}
+		if pause(inner, wait) != nil {
+			if last == nil {
+				last = &Failure{Late, errSlow}
+			}
+			if ctx.Err() != nil {
+				last = ctx.Err()
+			}
+			return v, last
+		}
 	}
 }
 

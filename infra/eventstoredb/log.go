@@ -13,12 +13,18 @@ import (
 	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/recent"
 )
 
 // Options are the settings of [Open]. A zero field takes the default given beside it.
 type Options struct {
-	// Patience is how long a call waits for a node to be connected; 5 s.
+	// Patience is how long Open, and one try of a call, wait for a node that leads; 5 s.
 	Patience time.Duration
+	// CallLimit is how long one try waits for its answer; 10 s.
+	CallLimit time.Duration
+	// Limit is how long a call is tried, unless its context ends before; 30 s. A change of
+	// leader takes one to two seconds.
+	Limit time.Duration
 	// MaxAppendBytes is what the server takes in one append (its MaxAppendSize); 1 MiB,
 	// which is the default of servers before version 25.1.
 	MaxAppendBytes int
@@ -40,12 +46,14 @@ const (
 const (
 	defaultPatience  = 5 * time.Second
 	defaultMaxAppend = 1 << 20
-	callLimit        = 10 * time.Second // for a node's answer
+	defaultCallLimit = 10 * time.Second
+	defaultLimit     = 30 * time.Second
 )
 
 // Log is the event store. Whoever else reads and appends goes through the same leader.
 type Log struct {
-	server    *supervisor
+	server    Server
+	limit     time.Duration // of a call with all its tries
 	prefix    string
 	maxAppend int
 	random    io.Reader
@@ -61,6 +69,9 @@ type Log struct {
 	once  sync.Once
 
 	lookEvery time.Duration
+	recent    *recent.Tail
+	tailing   sync.Once
+	running   sync.WaitGroup // what keeps recent up
 }
 
 // Open connects to the cluster of an esdb:// or esdb+discover:// URL. An error that
@@ -68,6 +79,29 @@ type Log struct {
 func Open(ctx context.Context, url string, o Options) (*Log, error) {
 	if o.Patience <= 0 {
 		o.Patience = defaultPatience
+	}
+	if o.CallLimit <= 0 {
+		o.CallLimit = defaultCallLimit
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	config, prefix, err := parse(url, o.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("eventstoredb: %w", err)
+	}
+	l := New(newSupervisor(*config, o.Patience, o.CallLimit, o.Logger), prefix, o)
+	if err := l.Ping(ctx); err != nil {
+		l.Close(ctx) //nolint:errcheck,gosec // the first error is told
+		return nil, err
+	}
+	return l, nil
+}
+
+// New returns the log in a server, whose streams' names begin with prefix.
+func New(server Server, prefix string, o Options) *Log {
+	if o.Limit <= 0 {
+		o.Limit = defaultLimit
 	}
 	if o.MaxAppendBytes <= 0 {
 		o.MaxAppendBytes = defaultMaxAppend
@@ -81,28 +115,18 @@ func Open(ctx context.Context, url string, o Options) (*Log, error) {
 	if o.Crash == nil {
 		o.Crash = func(string) {}
 	}
-	config, prefix, err := parse(url, o.Logger)
-	if err != nil {
-		return nil, fmt.Errorf("eventstoredb: %w", err)
-	}
 	l := &Log{
-		prefix: prefix, maxAppend: o.MaxAppendBytes, random: o.Random, logger: o.Logger, crash: o.Crash, lookEvery: lookEvery,
-		server: newSupervisor(*config, o.Patience, o.Logger),
+		server: server, limit: o.Limit, prefix: prefix, maxAppend: o.MaxAppendBytes, random: o.Random,
+		logger: o.Logger, crash: o.Crash, lookEvery: lookEvery, recent: recent.New(1),
 	}
 	l.open, l.shut = context.WithCancel(context.Background())
-	if err := l.Ping(ctx); err != nil {
-		l.Close(ctx) //nolint:errcheck,gosec // the first error is told
-		return nil, err
-	}
-	return l, nil
+	return l
 }
 
-// Ping asks the server for a sign of life.
+// Ping asks the leader for a sign of life, once.
 func (l *Log) Ping(ctx context.Context) error {
-	_, err := during(l, func() ([]*esdb.ResolvedEvent, error) {
-		return call(ctx, l.server, callLimit, func(ctx context.Context, c *esdb.Client) ([]*esdb.ResolvedEvent, error) {
-			return tail(ctx, c, esdb.End{}, 1)
-		})
+	_, err := during(l, func() ([]*esdb.RecordedEvent, error) {
+		return l.server.ReadAll(ctx, lastFirst(esdb.End{}), 1)
 	})
 	return err
 }
@@ -115,13 +139,14 @@ func (l *Log) Close(ctx context.Context) (err error) {
 		l.mu.Lock()
 		l.shut()
 		l.mu.Unlock()
-		cut := context.AfterFunc(ctx, l.server.kill)
+		cut := context.AfterFunc(ctx, l.server.Kill)
 		l.ops.Wait()
+		l.running.Wait()
 		if !cut() {
 			err = fmt.Errorf("eventstoredb: closed before all calls had ended: %w", ctx.Err())
 			return
 		}
-		err = l.server.close(ctx)
+		err = l.server.Close(ctx)
 	})
 	return err
 }

@@ -2,8 +2,6 @@ package eventstoredb
 
 import (
 	"context"
-	"errors"
-	"io"
 	"iter"
 	"strings"
 	"time"
@@ -25,11 +23,13 @@ const (
 func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.Version) iter.Seq2[event.Recorded, error] {
 	return func(yield func(event.Recorded, error) bool) {
 		for after < maxVersion {
-			page, err := during(l, func() ([]*esdb.ResolvedEvent, error) {
-				return retry(ctx, func() ([]*esdb.ResolvedEvent, error) { return l.streamPage(ctx, stream, after, streamPageMost) })
+			page, err := during(l, func() ([]*esdb.RecordedEvent, error) {
+				return retry(ctx, l, func(ctx context.Context) ([]*esdb.RecordedEvent, error) {
+					return l.streamPage(ctx, stream, after, streamPageMost)
+				})
 			})
 			for _, e := range page {
-				r, err := l.record(e.Event)
+				r, err := l.record(e)
 				if !yield(r, err) || err != nil {
 					return
 				}
@@ -45,52 +45,28 @@ func (l *Log) ReadStream(ctx context.Context, stream event.Stream, after event.V
 	}
 }
 
-// streamPage reads a stream from the event after a version; nothing if there is no stream.
-func (l *Log) streamPage(ctx context.Context, stream event.Stream, after event.Version, most uint64) ([]*esdb.ResolvedEvent, error) {
-	return call(ctx, l.server, callLimit, func(ctx context.Context, c *esdb.Client) ([]*esdb.ResolvedEvent, error) {
-		return receive(c.ReadStream(ctx, l.prefix+string(stream), esdb.ReadStreamOptions{
-			Direction: esdb.Forwards, From: esdb.Revision(uint64(after)),
-		}, most))
-	})
+// streamPage reads a stream from the event after a version, once; nothing if there is no
+// stream.
+func (l *Log) streamPage(ctx context.Context, stream event.Stream, after event.Version, most uint64) ([]*esdb.RecordedEvent, error) {
+	return l.server.ReadStream(ctx, l.prefix+string(stream), esdb.ReadStreamOptions{
+		Direction: esdb.Forwards, From: esdb.Revision(uint64(after)),
+	}, most)
 }
 
-// version is where a stream stands.
+// version reads a stream's version, once.
 func (l *Log) version(ctx context.Context, stream event.Stream) (event.Version, error) {
-	page, err := retry(ctx, func() ([]*esdb.ResolvedEvent, error) {
-		return call(ctx, l.server, callLimit, func(ctx context.Context, c *esdb.Client) ([]*esdb.ResolvedEvent, error) {
-			return receive(c.ReadStream(ctx, l.prefix+string(stream), esdb.ReadStreamOptions{
-				Direction: esdb.Backwards, From: esdb.End{},
-			}, 1))
-		})
-	})
+	page, err := l.server.ReadStream(ctx, l.prefix+string(stream), esdb.ReadStreamOptions{
+		Direction: esdb.Backwards, From: esdb.End{},
+	}, 1)
 	if err != nil || len(page) == 0 {
 		return 0, err
 	}
-	return event.Version(page[0].Event.EventNumber + 1), nil
+	return event.Version(page[0].EventNumber + 1), nil
 }
 
-// receive takes everything that a read yields. Links whose event is gone are left out.
-func receive(r *esdb.ReadStream, err error) (page []*esdb.ResolvedEvent, _ error) {
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	for {
-		e, err := r.Recv()
-		switch {
-		case errors.Is(err, io.EOF), err != nil && noStream(err):
-			return page, nil
-		case err != nil:
-			return nil, err
-		case e.Event != nil:
-			page = append(page, e)
-		}
-	}
-}
-
-// tail reads the log backwards.
-func tail(ctx context.Context, c *esdb.Client, from esdb.AllPosition, most uint64) ([]*esdb.ResolvedEvent, error) {
-	return receive(c.ReadAll(ctx, esdb.ReadAllOptions{Direction: esdb.Backwards, From: from}, most))
+// lastFirst reads the log backwards from a position.
+func lastFirst(from esdb.AllPosition) esdb.ReadAllOptions {
+	return esdb.ReadAllOptions{Direction: esdb.Backwards, From: from}
 }
 
 // Head is the position of the last event of ours; 0 when there is none. What others
@@ -109,11 +85,11 @@ func (l *Log) head(ctx context.Context) (event.Position, error) {
 			return 0, err
 		}
 		for _, e := range page {
-			at := event.Position(e.Event.Position.Commit)
+			at := event.Position(e.Position.Commit)
 			top = max(top, at)
 			switch {
 			case at <= known:
-			case l.ours(e.Event):
+			case l.ours(e):
 				known, last = at, at
 			default:
 				continue
@@ -125,7 +101,7 @@ func (l *Log) head(ctx context.Context) (event.Position, error) {
 			l.seen.note(top, 0)
 			return 0, nil
 		}
-		from = page[len(page)-1].Event.Position
+		from = page[len(page)-1].Position
 	}
 }
 
@@ -143,7 +119,7 @@ func (l *Log) ago(ctx context.Context, events int) (event.Position, error) {
 		if err != nil || uint64(len(page)) < most {
 			return 0, err
 		}
-		last := page[len(page)-1].Event.Position
+		last := page[len(page)-1].Position
 		if left -= len(page); left <= 0 {
 			return event.Position(last.Commit), nil
 		}
@@ -152,11 +128,9 @@ func (l *Log) ago(ctx context.Context, events int) (event.Position, error) {
 }
 
 // back is a page of the log, backwards.
-func (l *Log) back(ctx context.Context, from esdb.AllPosition, most uint64) ([]*esdb.ResolvedEvent, error) {
-	return retry(ctx, func() ([]*esdb.ResolvedEvent, error) {
-		return call(ctx, l.server, callLimit, func(ctx context.Context, c *esdb.Client) ([]*esdb.ResolvedEvent, error) {
-			return tail(ctx, c, from, most)
-		})
+func (l *Log) back(ctx context.Context, from esdb.AllPosition, most uint64) ([]*esdb.RecordedEvent, error) {
+	return retry(ctx, l, func(ctx context.Context) ([]*esdb.RecordedEvent, error) {
+		return l.server.ReadAll(ctx, lastFirst(from), most)
 	})
 }
 
@@ -180,7 +154,7 @@ func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter,
 	return func(yield func(event.Batch, error) bool) {
 		head, err := l.Head(ctx)
 		if err == nil && after > head {
-			err = errBehind
+			err = &Failure{Behind, nil}
 		}
 		if err != nil {
 			yield(event.Batch{Next: after}, err)
@@ -215,11 +189,9 @@ func (r *reader) page(ctx context.Context) bool {
 		return r.end(nil)
 	}
 	most := uint64(min(max(r.max, pageLeast), pageMost))
-	page, err := during(r.Log, func() ([]*esdb.ResolvedEvent, error) {
-		return retry(ctx, func() ([]*esdb.ResolvedEvent, error) {
-			return call(ctx, r.server, callLimit, func(ctx context.Context, c *esdb.Client) ([]*esdb.ResolvedEvent, error) {
-				return receive(c.ReadAll(ctx, esdb.ReadAllOptions{Direction: esdb.Forwards, From: place(r.at)}, most))
-			})
+	page, err := during(r.Log, func() ([]*esdb.RecordedEvent, error) {
+		return retry(ctx, r.Log, func(ctx context.Context) ([]*esdb.RecordedEvent, error) {
+			return r.server.ReadAll(ctx, esdb.ReadAllOptions{Direction: esdb.Forwards, From: place(r.at)}, most)
 		})
 	})
 	if err != nil {
@@ -228,14 +200,14 @@ func (r *reader) page(ctx context.Context) bool {
 	var events []event.Recorded
 	next := r.at
 	for _, e := range page {
-		at := event.Position(e.Event.Position.Commit)
+		at := event.Position(e.Position.Commit)
 		if at <= r.at || at > r.head { // a read begins at its position, and after the head is later
 			continue
 		}
-		if next = at; !r.passes(e.Event) {
+		if next = at; !r.passes(e) {
 			continue
 		}
-		recorded, err := r.record(e.Event)
+		recorded, err := r.record(e)
 		if err != nil {
 			return r.give(events, lastOf(events, r.at)) && r.fail(err)
 		}
@@ -250,7 +222,7 @@ func (r *reader) page(ctx context.Context) bool {
 	case next >= r.head:
 		return r.end(events)
 	case uint64(len(page)) < most: // it must not be taken for the end
-		return r.give(events, next) && r.fail(errBehind)
+		return r.give(events, next) && r.fail(&Failure{Behind, nil})
 	}
 	return r.give(events, next)
 }
@@ -301,16 +273,17 @@ const quiet = time.Second
 // scan has the server look for what passes. It ends where the server has caught up, or
 // falls silent: pages go on from its last checkpoint and find the head.
 func (r *reader) scan(ctx context.Context) {
-	for tries, wait := 1, retryFirst; !r.done; tries, wait = tries+1, min(2*wait, retryMost) {
+	began := time.Now()
+	for wait := retryFirst; !r.done; wait = min(2*wait, retryMost) {
 		from := r.at
 		err := r.scanOnce(ctx)
 		if err == nil || r.done {
 			return
 		}
 		if r.at > from {
-			tries, wait = 1, retryFirst
+			began, wait = time.Now(), retryFirst
 		}
-		if tries >= retries || !Transient(err) || pause(ctx, wait) != nil {
+		if time.Since(began) > r.limit || !Transient(err) || pause(ctx, wait) != nil {
 			r.fail(err)
 		}
 	}
@@ -339,20 +312,20 @@ func (r *reader) scanOnce(ctx context.Context) error {
 				return got.err
 			}
 			return nil
-		case got.caughtUp, got.at > r.head:
+		case got.CaughtUp, got.At > r.head:
 			r.give(events, lastOf(events, r.at))
 			return nil
-		case got.event == nil: // a checkpoint
-			if !r.give(events, max(r.at, got.at)) {
+		case got.Event == nil: // a checkpoint
+			if !r.give(events, max(r.at, got.At)) {
 				return nil
 			}
 			events = nil
 			continue
 		}
-		if !r.passes(got.event) {
+		if !r.passes(got.Event) {
 			continue
 		}
-		recorded, err := r.record(got.event)
+		recorded, err := r.record(got.Event)
 		if err != nil {
 			if r.give(events, lastOf(events, r.at)) {
 				return err
@@ -361,11 +334,11 @@ func (r *reader) scanOnce(ctx context.Context) error {
 		}
 		events = append(events, recorded)
 		switch {
-		case got.at == r.head:
+		case got.At == r.head:
 			r.end(events)
 			return nil
 		case len(events) == r.max:
-			if !r.give(events, got.at) {
+			if !r.give(events, got.At) {
 				return nil
 			}
 			events = nil

@@ -7,10 +7,8 @@ import (
 	"time"
 
 	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/recent"
 )
 
 // searchWindow is how many events the server looks at between two checkpoints of a
@@ -53,12 +51,10 @@ func (l *Log) everything() *esdb.SubscriptionFilter {
 	return esdb.ExcludeSystemEventsFilter()
 }
 
-// item is something that a subscription was sent.
+// item is one message of a subscription, or the error that ended it.
 type item struct {
-	event    *esdb.RecordedEvent // nil for a checkpoint
-	at       event.Position
-	caughtUp bool
-	err      error // the last
+	Notification
+	err error
 }
 
 // feed is a subscription of the server's.
@@ -70,8 +66,8 @@ type feed struct {
 // feedAhead is how many items wait for the reader.
 const feedAhead = 256
 
-// subscribe has the server send what is after a position. The feed ends with ctx, with
-// the log, or by stop; its goroutine is the supervisor's, who waits for it.
+// subscribe has the server send the events after a position. The feed ends with ctx, with
+// the log, or by stop; the server waits for its goroutine when it closes.
 func (l *Log) subscribe(ctx context.Context, after event.Position, filter *esdb.SubscriptionFilter) feed {
 	inner, cancel := context.WithCancel(ctx)
 	f := feed{items: make(chan item, feedAhead), stop: cancel}
@@ -87,7 +83,7 @@ func (l *Log) subscribe(ctx context.Context, after event.Position, filter *esdb.
 		select {
 		case f.items <- item{err: err}:
 		case <-inner.Done():
-			select { // whoever reads finds why, or has gone
+			select { // a reader that is still there learns why
 			case f.items <- item{err: err}:
 			default:
 			}
@@ -97,87 +93,42 @@ func (l *Log) subscribe(ctx context.Context, after event.Position, filter *esdb.
 }
 
 // pump passes on what the server sends until that ends.
-func (l *Log) pump(ctx context.Context, items chan<- item, after event.Position, filter *esdb.SubscriptionFilter) (err error) {
-	c, err := l.server.acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.server.release(c)
-	defer func() {
-		if p := recover(); p != nil {
-			err = &panicError{p}
-		}
-		if err != nil {
-			err = l.server.classed(ctx, c, err)
-		}
-	}()
-	// Until the server has answered, ctx does not end the call: the client would read what
-	// gRPC is writing.
-	began, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	late := time.AfterFunc(callLimit, cancel)
-	s, err := c.SubscribeToAll(began, esdb.SubscribeToAllOptions{
-		From: place(after), Filter: filter, MaxSearchWindow: searchWindow, CheckpointInterval: 1,
-	})
-	if !late.Stop() {
-		err = errSlow
-	}
-	if err != nil {
-		return err
-	}
-	defer s.Close() //nolint:errcheck // never fails
-	defer context.AfterFunc(ctx, cancel)()
-	for {
-		got, err := received(s.Recv())
-		if err != nil {
-			return err
-		}
-		if got.at == 0 && !got.caughtUp || got.at > 0 && got.at <= after {
-			continue
+func (l *Log) pump(ctx context.Context, items chan<- item, after event.Position, filter *esdb.SubscriptionFilter) error {
+	options := esdb.SubscribeToAllOptions{From: place(after), Filter: filter, MaxSearchWindow: searchWindow, CheckpointInterval: 1}
+	return l.server.Subscribe(ctx, options, func(n Notification) error {
+		if n.At == 0 && !n.CaughtUp || n.At > 0 && n.At <= after {
+			return nil
 		}
 		select {
-		case items <- got:
+		case items <- item{Notification: n}:
+			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}
-}
-
-// received is what a subscription was sent; the zero item for nothing of interest.
-func received(e *esdb.SubscriptionEvent) (item, error) {
-	switch {
-	case e.SubscriptionDropped != nil:
-		if err := e.SubscriptionDropped.Error; err != nil {
-			return item{}, err
-		}
-		return item{}, status.Error(codes.Unavailable, "the subscription was dropped")
-	case e.CaughtUp != nil:
-		return item{caughtUp: true}, nil
-	case e.CheckPointReached != nil:
-		return item{at: event.Position(e.CheckPointReached.Commit)}, nil
-	case e.EventAppeared != nil && e.EventAppeared.Event != nil:
-		return item{event: e.EventAppeared.Event, at: event.Position(e.EventAppeared.Event.Position.Commit)}, nil
-	}
-	return item{}, nil
+	})
 }
 
 // Subscribe yields batches after a position, waits at the head and goes on. The first
 // batch that is Live says that it has caught up; after that, batches come when the log
-// has grown.
+// has grown. Subscriptions that have caught up read the log's end from memory, where one
+// subscription of the server's brings it for all of them.
 func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
 	return func(yield func(event.Batch, error) bool) {
+		if !l.keepsTail() {
+			yield(event.Batch{}, event.ErrClosed)
+			return
+		}
+		defer l.recent.Join()()
 		reader := ctx
 		ctx, cancel := context.WithCancel(reader)
 		defer cancel()
 		defer context.AfterFunc(l.open, cancel)()
-		s := &subscriber{Log: l, filter: f, max: atLeastOne(max), at: after, yield: yield}
+		s := &subscriber{Place: recent.Start(after), Log: l, filter: f, max: atLeastOne(max), yield: yield}
 		wait := retryFirst
 		for !s.left {
-			from := s.at
-			err := s.catchUp(ctx)
-			if err == nil && !s.left {
-				err = s.follow(ctx)
-			}
+			from := s.At
+			rung, _ := l.recent.News()
+			err := s.read(ctx)
 			switch {
 			case s.left:
 				return
@@ -187,14 +138,18 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 			case l.open.Err() != nil:
 				yield(event.Batch{}, event.ErrClosed)
 				return
-			case s.stuck(err):
+			case errors.As(err, new(*event.Stuck)):
 				yield(event.Batch{}, err)
 				return
+			case err == nil:
+				wait = retryFirst
+				recent.Await(ctx, rung, s.Patience(s.lookEvery))
+				continue
 			}
-			if s.at > from {
+			if s.At > from {
 				wait = retryFirst
 			}
-			l.logger.Warn("subscription is interrupted", "position", uint64(s.at), "err", err)
+			l.logger.Warn("subscription is interrupted", "position", uint64(s.At), "err", err)
 			_ = pause(ctx, wait) // its end shows above
 			wait = min(2*wait, retryMost)
 		}
@@ -203,40 +158,46 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 
 // subscriber is a subscription of the port's.
 type subscriber struct {
+	recent.Place
 	*Log
-	filter   event.Filter
-	max      int
-	at       event.Position
-	yield    func(event.Batch, error) bool
-	caughtUp bool
-	left     bool
+	filter event.Filter
+	max    int
+	yield  func(event.Batch, error) bool
+	left   bool
 }
 
-// stuck reports whether an error is of what was read, and not of the reading.
-func (s *subscriber) stuck(err error) bool {
-	var stuck *event.Stuck
-	return errors.As(err, &stuck)
-}
-
-// catchUp reads what is there.
-func (s *subscriber) catchUp(ctx context.Context) error {
-	for b, err := range s.ReadAll(ctx, s.at, s.filter, s.max) {
+// read yields what there is after the place: from memory where that reaches, else from
+// the server.
+func (s *subscriber) read(ctx context.Context) error {
+	for s.CaughtUp && !s.left {
+		b, ok := s.recent.Read(s.At, s.filter, s.max)
+		if !ok {
+			break
+		}
+		s.give(b)
+		if b.Live {
+			return nil
+		}
+	}
+	if s.left || s.CaughtUp && s.recent.Behind(s.At) {
+		return nil // a page was newer than the subscription that all share
+	}
+	for b, err := range s.ReadAll(ctx, s.At, s.filter, s.max) {
 		if err != nil {
 			return err
 		}
-		if !s.give(b) {
+		if s.give(b); s.left {
 			return nil
 		}
 	}
 	return nil
 }
 
-func (s *subscriber) give(b event.Batch) bool {
-	if b.Next > s.at || b.Live && !s.caughtUp {
-		s.at, s.caughtUp = b.Next, s.caughtUp || b.Live
+// give moves on, and yields a batch that says something.
+func (s *subscriber) give(b event.Batch) {
+	if s.Advance(b, time.Now()) {
 		s.left = !s.yield(b, nil)
 	}
-	return !s.left
 }
 
 // lookEvery is for how long a server may send nothing before it is asked whether there
@@ -246,67 +207,118 @@ const lookEvery = 10 * time.Second
 // errMute ends a subscription that was not sent what the log holds.
 var errMute = errors.New("eventstoredb: the server has fallen silent")
 
-// follow passes on what the server sends as it comes, until that ends.
-func (s *subscriber) follow(ctx context.Context) error {
-	feed := s.subscribe(ctx, s.at, s.everything())
-	defer feed.stop()
-	silence := time.NewTimer(s.lookEvery)
-	defer silence.Stop()
-	var owed event.Position // the head, when it was last asked for
-	for {
-		silence.Reset(s.lookEvery) // not while the reader took its time: the server was not heard then
-		var got item
-		select {
-		case got = <-feed.items:
-		case <-silence.C:
-			if owed > s.at { // it was there a silence ago
-				return errMute
-			}
-			var err error
-			if owed, err = s.Head(ctx); err != nil {
-				return err
-			}
-			continue
-		case <-ctx.Done():
-			return ctx.Err()
+// keepsTail starts what keeps the log's end in memory; false when the log is closed.
+func (l *Log) keepsTail() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open.Err() != nil {
+		return false
+	}
+	l.tailing.Do(func() { l.running.Go(l.keepTail) })
+	return true
+}
+
+// keepTail keeps the log's end in memory while there are subscriptions, until the log
+// closes.
+func (l *Log) keepTail() {
+	defer l.recent.Lose()
+	for wait := retryFirst; l.recent.Worthwhile(l.open) == nil; wait = min(2*wait, retryMost) {
+		head, err := l.Head(l.open)
+		if err == nil {
+			l.recent.Begin(head)
+			err = l.followFrom(l.open, head)
+			l.recent.Lose()
+			wait = retryFirst
 		}
-		b := event.Batch{Next: s.at}
-		for more := true; more; {
-			if err := s.take(&b, got); err != nil || len(b.Events) == s.max {
-				if !s.give(b) || err != nil {
-					return err
-				}
-				b = event.Batch{Next: s.at}
-			}
-			select {
-			case got = <-feed.items:
-			default:
-				more = false
-			}
-		}
-		b.Live = true
-		if !s.give(b) {
-			return nil
+		if err != nil && l.open.Err() == nil {
+			l.logger.Warn("the log's end cannot be read", "err", err)
+			_ = pause(l.open, wait) // its end shows above
 		}
 	}
 }
 
-// take adds an item to a batch.
-func (s *subscriber) take(b *event.Batch, got item) error {
-	switch {
-	case got.err != nil:
-		return got.err
-	case got.event == nil || !s.ours(got.event): // nothing, or not ours to count
-		return nil
-	}
-	if s.passesOf(s.filter, got.event) {
-		recorded, err := s.record(got.event)
-		if err != nil {
+// followFrom adds what comes after a position to the log's end in memory, through
+// interruptions: until there are no subscriptions, or an event cannot be read.
+func (l *Log) followFrom(ctx context.Context, at event.Position) error {
+	for wait := retryFirst; l.recent.Enough() && ctx.Err() == nil; wait = min(2*wait, retryMost) {
+		next, err := l.follow(ctx, at)
+		switch {
+		case err == nil, ctx.Err() != nil:
 			return err
+		case errors.As(err, new(*event.Stuck)):
+			return err
+		case next > at:
+			at, wait = next, retryFirst
 		}
-		b.Events = append(b.Events, recorded)
+		l.logger.Warn("the log's subscription is interrupted", "position", uint64(at), "err", err)
+		_ = pause(ctx, wait) // its end shows above
 	}
-	b.Next = got.at
-	s.seen.note(got.at, got.at)
-	return nil
+	return ctx.Err()
+}
+
+// follow adds what the server sends after a position, as it comes, until that ends or
+// there are no subscriptions left. It returns the position of the last event.
+func (l *Log) follow(ctx context.Context, at event.Position) (event.Position, error) {
+	feed := l.subscribe(ctx, at, l.everything())
+	defer feed.stop()
+	silence := time.NewTimer(l.lookEvery)
+	defer silence.Stop()
+	var owed event.Position // the head, when it was last asked for
+	for {
+		silence.Reset(l.lookEvery)
+		var got item
+		select {
+		case got = <-feed.items:
+		case <-l.recent.Changed():
+			if !l.recent.Enough() {
+				return at, nil
+			}
+			continue
+		case <-silence.C:
+			if owed > at { // it was there a silence ago
+				return at, errMute
+			}
+			var err error
+			if owed, err = l.Head(ctx); err != nil {
+				return at, err
+			}
+			continue
+		case <-ctx.Done():
+			return at, ctx.Err()
+		}
+		b, err := l.gather(feed, got, at)
+		if b.Next > at {
+			at = b.Next
+			l.recent.Grow(b)
+			l.seen.note(at, at)
+		}
+		if err != nil {
+			return at, err
+		}
+	}
+}
+
+// gather makes a batch of an item and of those that wait behind it.
+func (l *Log) gather(feed feed, got item, at event.Position) (event.Batch, error) {
+	b := event.Batch{Next: at, Live: true}
+	for {
+		switch {
+		case got.err != nil:
+			return b, got.err
+		case got.Event != nil && l.ours(got.Event) && got.At > b.Next:
+			recorded, err := l.record(got.Event)
+			if err != nil {
+				return b, err
+			}
+			b.Events, b.Next = append(b.Events, recorded), got.At
+		}
+		if len(b.Events) == pageMost {
+			return b, nil
+		}
+		select {
+		case got = <-feed.items:
+		default:
+			return b, nil
+		}
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/recent"
 )
 
 // Log is the event store.
@@ -21,8 +22,8 @@ type Log struct {
 	pool   *pgxpool.Pool
 	config *pgx.ConnConfig
 	logger *slog.Logger
-	bell   *bell
-	recent *recent
+	bell   *recent.Bell
+	recent *recent.Tail
 	crash  func(point string)
 
 	queue   chan *pending      // unbuffered: what the committer has not received, it has not taken
@@ -35,7 +36,7 @@ type Log struct {
 }
 
 func openLog(pool *pgxpool.Pool, config *pgx.ConnConfig, o Options) *Log {
-	l := &Log{pool: pool, config: config, logger: o.Logger, bell: newBell(), recent: newRecent(), crash: o.Crash, queue: make(chan *pending)}
+	l := &Log{pool: pool, config: config, logger: o.Logger, bell: recent.NewBell(), recent: recent.New(recentReaders), crash: o.Crash, queue: make(chan *pending)}
 	l.open, l.shut = context.WithCancel(context.Background())
 	l.alive, l.kill = context.WithCancel(context.Background())
 	c := &committer{log: l, partition: o.Partition, crash: o.Crash}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/archive"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/infra/recent"
 )
 
 // How a subscription waits. The bell is rung by this process's commits and by
@@ -19,9 +20,6 @@ import (
 const (
 	pollBusy = 20 * time.Millisecond // after something came
 	pollIdle = time.Second           // the most, when nothing comes
-	// tellEvery is how often a subscription is told that the log has grown by what does
-	// not pass its filter: that moves its checkpoint, and no more.
-	tellEvery = 100 * time.Millisecond
 	// lookEvery is how soon a subscription that found nothing for it asks the server again:
 	// one of narrow interest would ask with every commit of a busy log.
 	lookEvery = 10 * time.Millisecond
@@ -37,12 +35,12 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 			l.running.Go(l.follow)
 		})
 		reader := ctx
-		defer l.recent.join()()
+		defer l.recent.Join()()
 		ctx, cancel := context.WithCancel(reader)
 		defer cancel()
 		defer context.AfterFunc(l.open, cancel)()
 
-		s := &subscribed{log: l, at: after, told: after, filter: f, max: max, wait: pollBusy}
+		s := &subscribed{Place: recent.Start(after), log: l, filter: f, max: max, wait: pollBusy}
 		for {
 			rung := l.news()
 			b, err := s.read(ctx)
@@ -64,38 +62,36 @@ func (l *Log) Subscribe(ctx context.Context, after event.Position, f event.Filte
 			if s.news(b) && !yield(b, nil) {
 				return
 			}
-			if b.Live && !awaken(ctx, rung, s.patience()) {
+			if b.Live && !recent.Await(ctx, rung, s.Patience(s.wait)) {
 				s.wait = min(2*s.wait, pollIdle)
 			}
 		}
 	}
 }
 
-// subscribed is where a subscription stands.
+// subscribed is a subscription: its place in the log and how it waits.
 type subscribed struct {
-	log      *Log
-	at, told event.Position // looked at, and told of
-	since    time.Time      // it was last told of anything
-	vain     time.Time      // it last asked the server, which had nothing for it
-	filter   event.Filter
-	max      int
-	caughtUp bool
-	wait     time.Duration
-	trouble  bool
+	recent.Place
+	log     *Log
+	vain    time.Time // of the last read of the server that found nothing
+	filter  event.Filter
+	max     int
+	wait    time.Duration
+	trouble bool
 }
 
 // read reads on: where it has caught up, what is in memory. A position is looked for in
 // the log itself first, which may not have it.
 func (s *subscribed) read(ctx context.Context) (event.Batch, error) {
-	if s.caughtUp {
-		if b, ok := s.log.recent.read(s.at, s.filter, s.max); ok {
+	if s.CaughtUp {
+		if b, ok := s.log.recent.Read(s.At, s.filter, min(max(s.max, 1), pageMost)); ok {
 			return b, nil
 		}
 	}
 	if err := pause(ctx, lookEvery-time.Since(s.vain)); err != nil {
 		return event.Batch{}, err
 	}
-	b, err := s.log.page(ctx, s.at, s.filter, s.max)
+	b, err := s.log.page(ctx, s.At, s.filter, s.max)
 	s.vain = time.Time{}
 	if b.Live && len(b.Events) == 0 {
 		s.vain = time.Now()
@@ -103,48 +99,23 @@ func (s *subscribed) read(ctx context.Context) (event.Batch, error) {
 	return b, err
 }
 
-// news moves on, and reports whether the reader is to be told.
+// news moves on, and reports whether the reader gets the batch.
 func (s *subscribed) news(b event.Batch) bool {
-	now, behind := time.Now(), s.caughtUp && b.Live && len(b.Events) == 0
-	s.at, s.trouble = b.Next, false
-	switch {
-	case b.Next == s.told && (!b.Live || s.caughtUp):
-		return false // nothing at all
-	case behind && now.Sub(s.since) < tellEvery:
-		return false // it is told with the next events, or soon
+	s.trouble = false
+	if !s.Advance(b, time.Now()) {
+		return false
 	}
-	s.told, s.since, s.wait, s.caughtUp = b.Next, now, pollBusy, s.caughtUp || b.Live
+	s.wait = pollBusy
 	return true
-}
-
-// patience is how long to wait for the bell.
-func (s *subscribed) patience() time.Duration {
-	if s.at > s.told {
-		return min(s.wait, tellEvery)
-	}
-	return s.wait
 }
 
 // interrupted waits a while after trouble.
 func (s *subscribed) interrupted(ctx context.Context, err error) {
 	if !s.trouble {
-		s.log.logger.Warn("subscription is interrupted", "position", uint64(s.at), "err", err)
+		s.log.logger.Warn("subscription is interrupted", "position", uint64(s.At), "err", err)
 	}
 	s.trouble, s.wait = true, min(2*s.wait, pollIdle)
 	_ = pause(ctx, s.wait) // its end shows by itself
-}
-
-// awaken waits for the bell and reports whether it rang.
-func awaken(ctx context.Context, rung <-chan struct{}, atMost time.Duration) bool {
-	timer := time.NewTimer(atMost)
-	defer timer.Stop()
-	select {
-	case <-rung:
-		return true
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return false
 }
 
 // listenPause is between tries to listen.
@@ -170,7 +141,7 @@ func (l *Log) listenOn(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, `LISTEN `+channel); err != nil {
 		return err
 	}
-	l.bell.again() // for what was missed meanwhile
+	l.bell.Again() // for what was missed meanwhile
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
@@ -178,9 +149,9 @@ func (l *Log) listenOn(ctx context.Context) error {
 		}
 		head, err := strconv.ParseInt(n.Payload, 10, 64)
 		if err != nil { // not ours, but who knows
-			l.bell.again()
+			l.bell.Again()
 			continue
 		}
-		l.bell.ring(head)
+		l.bell.Ring(head)
 	}
 }

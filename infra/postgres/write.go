@@ -179,7 +179,7 @@ func (c *committer) write(ctx context.Context, b *batch) error {
 	}
 	c.extended = false
 	c.crash(afterCommit)
-	c.log.bell.ring(b.head)
+	c.log.bell.Ring(b.head)
 	return nil
 }
 

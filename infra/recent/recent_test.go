@@ -1,4 +1,4 @@
-package postgres
+package recent
 
 import (
 	"context"
@@ -13,16 +13,16 @@ import (
 
 // What is read from memory is what the log would give: every event that passes, once, by
 // rising position, and no claim to more than was read. Whoever is not within it is told.
-func TestRecent(t *testing.T) {
+func TestTail(t *testing.T) {
 	data := map[bool][]byte{true: make([]byte, 8000), false: make([]byte, 10)}
 	rapid.Check(t, func(t *rapid.T) {
 		var log []event.Recorded
-		r := newRecent()
-		if _, ok := r.read(0, event.Filter{}, 1); ok {
+		r := New(4)
+		if _, ok := r.Read(0, event.Filter{}, 1); ok {
 			t.Fatal("it has something before it has begun")
 		}
 		first := event.Position(rapid.Uint64Range(0, 5).Draw(t, "head"))
-		r.begin(first)
+		r.Begin(first)
 		head := first
 		filters := []event.Filter{{}, {Streams: []string{"a"}}, {Names: []string{"x."}}, {Streams: []string{"b"}, Names: []string{"y."}}}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
@@ -37,15 +37,15 @@ func TestRecent(t *testing.T) {
 				}
 				b.Next = head
 				log = append(log, b.Events...)
-				r.grow(b)
-				if len(r.events) > 2*recentEvents || r.bytes > 2*recentBytes {
+				r.Grow(b)
+				if len(r.events) > 2*MaxEvents || r.bytes > 2*MaxBytes {
 					t.Fatalf("it has %d events of %d bytes", len(r.events), r.bytes)
 				}
 				continue
 			}
 			after := event.Position(rapid.Uint64Range(0, uint64(head)+2).Draw(t, "after"))
 			most, f := rapid.IntRange(1, 5000).Draw(t, "most"), rapid.SampledFrom(filters).Draw(t, "filter")
-			b, ok := r.read(after, f, most)
+			b, ok := r.Read(after, f, most)
 			if within := after >= r.after && after <= head; ok != within {
 				t.Fatalf("after %d: %v, it holds %d to %d", after, ok, r.after, r.next)
 			}
@@ -56,7 +56,7 @@ func TestRecent(t *testing.T) {
 			for _, e := range log {
 				if e.Position > after && f.Passes(e.Stream, e.Name) {
 					want.Events = append(want.Events, e)
-					if len(want.Events) == min(most, pageMost) {
+					if len(want.Events) == most {
 						want.Next, want.Live = e.Position, e.Position == head
 						break
 					}
@@ -66,33 +66,34 @@ func TestRecent(t *testing.T) {
 				t.Fatal(diff)
 			}
 		}
-		r.lose()
-		if _, ok := r.read(head, event.Filter{}, 1); ok {
+		r.Lose()
+		if _, ok := r.Read(head, event.Filter{}, 1); ok {
 			t.Fatal("it is lost, and read from")
 		}
 	})
 }
 
 // It is read for several readers, and for them alone.
-func TestRecentReaders(t *testing.T) {
-	r := newRecent()
+func TestReaders(t *testing.T) {
+	const least = 4
+	r := New(least)
 	var left []func()
-	for n := range recentReaders {
-		if r.enough() {
+	for n := range least {
+		if r.Enough() {
 			t.Errorf("%d readers are enough", n)
 		}
-		left = append(left, r.join())
+		left = append(left, r.Join())
 	}
-	if err := r.worthwhile(t.Context()); err != nil || !r.enough() {
-		t.Errorf("%d readers are not enough: %v", recentReaders, err)
+	if err := r.Worthwhile(t.Context()); err != nil || !r.Enough() {
+		t.Errorf("%d readers are not enough: %v", least, err)
 	}
 	left[0]()
-	if r.enough() {
+	if r.Enough() {
 		t.Error("one left, and they are enough")
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := r.worthwhile(ended); err == nil {
+	if err := r.Worthwhile(ended); err == nil {
 		t.Error("it is worth the while of too few")
 	}
 }
