@@ -12,6 +12,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
@@ -81,6 +82,17 @@ func double(t testing.TB, o esdbtest.Options) *esdbtest.Server {
 	}
 	t.Cleanup(s.Stop)
 	return s
+}
+
+// cluster is a protocol double of a cluster. The test stops it.
+func cluster(t testing.TB, s esdbcluster.Settings) *esdbtest.Cluster {
+	t.Helper()
+	c, err := esdbtest.NewCluster(esdbtest.Options{Cluster: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Stop)
+	return c
 }
 
 func TestStore(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
 
@@ -190,9 +191,7 @@ func TestSubscriptionsCut(t *testing.T) {
 // A node that does not lead names the one that does, and appends go there; by the
 // members of a cluster the leader is found at once, and found again.
 func TestLeaderMoves(t *testing.T) {
-	data := esdbtest.NewData(time.Now)
-	nodes := []*esdbtest.Server{double(t, esdbtest.Options{Data: data}), double(t, esdbtest.Options{Data: data}), double(t, esdbtest.Options{Data: data})}
-	esdbtest.Cluster(nodes...)
+	nodes := cluster(t, esdbcluster.Settings{Nodes: 3}).Nodes
 	follower := open(t, nodes[1].URL(), eventstoredb.Options{}).log
 	if a := stands(t, follower, "one", 0, 1); a.Version != 1 || nodes[1].Met().Strays == 0 {
 		t.Errorf("appended through a follower: %+v, and it was asked %d times", a, nodes[1].Met().Strays)

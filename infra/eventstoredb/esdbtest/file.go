@@ -9,13 +9,15 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
 )
 
-// file is where data outlives the process: a line of JSON for each append. It is for a
-// process that is killed, not for a machine that loses its power: nothing is flushed.
+// file keeps committed writes beyond the process, as a line of JSON each. It survives a
+// killed process, but not a loss of power: nothing is flushed.
 type file struct{ *os.File }
 
-func (f *file) write(records []*record) error {
+func (f *file) write(records []*esdbcluster.Record) error {
 	line, err := json.Marshal(records)
 	if err != nil {
 		return err
@@ -24,8 +26,8 @@ func (f *file) write(records []*record) error {
 	return err
 }
 
-// OpenData reads the data of a file, which is made if it is not there, and keeps what
-// comes in it. A last line that was not written whole was never answered, and is dropped.
+// OpenData reads the log from a file, and appends committed writes to it. It makes the
+// file if there is none. An incomplete last line was never answered, and is cut off.
 func OpenData(name string, now func() time.Time) (*Data, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -41,12 +43,12 @@ func OpenData(name string, now func() time.Time) (*Data, error) {
 		if err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
-		var records []*record
+		var records []*esdbcluster.Record
 		if err := json.Unmarshal(bytes.TrimSpace(line), &records); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s at byte %d: %w", name, whole, err), f.Close())
 		}
 		whole += int64(len(line))
-		d.keep(records)
+		d.add(records)
 	}
 	if err := f.Truncate(whole); err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -1,11 +1,3 @@
-// Package esdbtest is a double of an EventStoreDB server: it speaks the protocol that
-// EventStore-Client-Go v4 speaks, over real gRPC, and keeps events as a server does. It
-// is not a server: it has one log in memory or in a plain file, no users, no replication
-// and no index, and nobody has held it against a real one. It can do to a client what a
-// network and a cluster do; see [Trouble].
-//
-// What it knows of the protocol is from the client's own .proto files and from the
-// documentation of the server.
 package esdbtest
 
 import (
@@ -15,7 +7,6 @@ import (
 	"net"
 	"strconv"
 	"sync"
-	"time"
 
 	gossip "github.com/EventStore/EventStore-Client-Go/v4/protos/gossip"
 	features "github.com/EventStore/EventStore-Client-Go/v4/protos/serverfeatures"
@@ -23,20 +14,28 @@ import (
 	"github.com/EventStore/EventStore-Client-Go/v4/protos/streams"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
 )
 
-// Options are the settings of [New]. A zero field takes the default given beside it.
+// Options are the settings of [New] and [NewCluster]. A zero field takes the default given
+// beside it.
 type Options struct {
-	Address string // where it listens; a free port of 127.0.0.1
-	Data    *Data  // may be another node's; empty, in memory
+	// Address is host and port of the first node, a free port of 127.0.0.1 by default. If
+	// it has a port, the other nodes take the ports that follow.
+	Address string
+	Data    *Data  // empty, in memory
 	Version string // "24.10.0"
-	// MaxAppendBytes is what one append may hold; 1 MiB.
+	// MaxAppendBytes limits one append; 1 MiB.
 	MaxAppendBytes int
-	// Silent leaves out that a subscription has caught up, as servers before 23.10 do.
+	// Silent leaves out CaughtUp, as servers before 23.10 do.
 	Silent bool
-	TLS    *tls.Config // nil speaks without
-	// User and Password, when set, must be given with every call on events.
+	TLS    *tls.Config // nil: no TLS
+	// User and Password, when set, are required of every call on events.
 	User, Password string
+	// Cluster says in which ways the nodes are as hard as a real server's. Kept, Keep and
+	// StatsEvery are set here.
+	Cluster esdbcluster.Settings
 }
 
 // Server is one node. It is safe for use by several goroutines.
@@ -45,37 +44,27 @@ type Server struct {
 	features.UnimplementedServerFeaturesServer
 
 	options Options
-	data    *Data
-	address string
+	cluster *Cluster
+	number  int // in the cluster, from 1
 
 	mu      sync.Mutex
+	address string
 	grpc    *grpc.Server // nil while it is stopped
 	running sync.WaitGroup
 	trouble trouble
-	leader  *Server // nil: this one
-	members []*Server
 }
 
-// New makes a node that listens.
+// New returns a single node that listens.
 func New(o Options) (*Server, error) {
-	if o.Address == "" {
-		o.Address = "127.0.0.1:0"
+	o.Cluster.Nodes = 1
+	c, err := NewCluster(o)
+	if err != nil {
+		return nil, err
 	}
-	if o.Version == "" {
-		o.Version = "24.10.0"
-	}
-	if o.MaxAppendBytes == 0 {
-		o.MaxAppendBytes = 1 << 20
-	}
-	if o.Data == nil {
-		o.Data = NewData(time.Now)
-	}
-	s := &Server{options: o, data: o.Data, address: o.Address, trouble: trouble{mute: make(chan struct{})}}
-	s.members = []*Server{s}
-	return s, s.Start()
+	return c.Nodes[0], nil
 }
 
-// Start listens again, where it did before.
+// Start listens, at the address that the node had before, and has the node run.
 func (s *Server) Start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,18 +85,21 @@ func (s *Server) Start() error {
 	features.RegisterServerFeaturesServer(server, s)
 	gossip.RegisterGossipServer(server, gossiping{Server: s})
 	s.grpc = server
+	s.cluster.Model.Start(s.number)
 	s.running.Go(func() { _ = server.Serve(listener) }) // ends with Stop
 	return nil
 }
 
-// maxMessage is what the client is ready to receive.
+// maxMessage is the largest message that the client receives.
 const maxMessage = 17 << 20
 
-// Stop cuts every connection and listens no more. The data stay.
+// Stop kills the node: it breaks every connection and closes the listener. The node's log
+// stays.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	server := s.grpc
 	s.grpc = nil
+	s.cluster.Model.Kill(s.number)
 	s.mu.Unlock()
 	if server != nil {
 		server.Stop()
@@ -115,23 +107,29 @@ func (s *Server) Stop() {
 	s.running.Wait()
 }
 
-// Address is host and port.
+// Address returns host and port.
 func (s *Server) Address() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.address
 }
 
-// URL is for a client of this node alone.
-func (s *Server) URL() string {
+// URL returns a URL that names this node alone.
+func (s *Server) URL() string { return s.options.url(s.Address()) }
+
+// url returns the URL of hosts.
+func (o Options) url(hosts string) string {
 	user := ""
-	if s.options.User != "" {
-		user = s.options.User + ":" + s.options.Password + "@"
+	if o.User != "" {
+		user = o.User + ":" + o.Password + "@"
 	}
-	return "esdb://" + user + s.Address() + "?tls=" + strconv.FormatBool(s.options.TLS != nil)
+	return "esdb://" + user + hosts + "?tls=" + strconv.FormatBool(o.TLS != nil)
 }
 
-// GetSupportedMethods tells a client the version.
+// Data returns the committed log.
+func (s *Server) Data() *Data { return s.options.Data }
+
+// GetSupportedMethods returns the version and the methods.
 func (s *Server) GetSupportedMethods(context.Context, *shared.Empty) (*features.SupportedMethods, error) {
 	return &features.SupportedMethods{EventStoreServerVersion: s.options.Version, Methods: []*features.SupportedMethod{
 		{MethodName: "append", ServiceName: "event_store.client.streams.streams"},
@@ -139,60 +137,29 @@ func (s *Server) GetSupportedMethods(context.Context, *shared.Empty) (*features.
 	}}, nil
 }
 
-// Cluster makes nodes, over the same data, a cluster led by the first.
-func Cluster(nodes ...*Server) {
-	for _, n := range nodes {
-		n.mu.Lock()
-		n.members = nodes
-		n.mu.Unlock()
-	}
-	Lead(nodes[0])
+// gossiping is apart from Server because both have a method Read.
+type gossiping struct {
+	gossip.UnimplementedGossipServer
+	*Server
 }
 
-// Lead makes a node its cluster's leader: the others refuse appends and name it.
-func Lead(leader *Server) {
-	leader.mu.Lock()
-	members := leader.members
-	leader.mu.Unlock()
-	for _, n := range members {
-		n.mu.Lock()
-		if n.leader = leader; n == leader {
-			n.leader = nil
-		}
-		n.mu.Unlock()
-	}
-}
-
-// led is the leader, unless it is this node.
-func (s *Server) led() *Server {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.leader
-}
-
-// gossip tells the members of the cluster, as this node knows them.
-func (s *Server) gossip() *gossip.ClusterInfo {
-	s.mu.Lock()
-	members, leader := s.members, s.leader
-	s.mu.Unlock()
+// Read returns the members of the cluster as this node knows them.
+func (g gossiping) Read(context.Context, *shared.Empty) (*gossip.ClusterInfo, error) {
 	info := &gossip.ClusterInfo{}
-	for _, m := range members {
-		state := gossip.MemberInfo_Follower
-		if m == leader || m == s && leader == nil {
+	for _, m := range g.cluster.Model.Members(g.number) {
+		state := gossip.MemberInfo_Unknown
+		switch m.State {
+		case esdbcluster.Leader:
 			state = gossip.MemberInfo_Leader
+		case esdbcluster.Follower:
+			state = gossip.MemberInfo_Follower
 		}
-		host, port := m.endpoint()
+		host, port := g.cluster.Nodes[m.Node-1].endpoint()
 		info.Members = append(info.Members, &gossip.MemberInfo{
-			State: state, IsAlive: m.alive(), HttpEndPoint: &gossip.EndPoint{Address: host, Port: uint32(port)},
+			State: state, IsAlive: m.State != esdbcluster.Dead, HttpEndPoint: &gossip.EndPoint{Address: host, Port: uint32(port)},
 		})
 	}
-	return info
-}
-
-func (s *Server) alive() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.grpc != nil
+	return info, nil
 }
 
 func (s *Server) endpoint() (host string, port uint16) {
@@ -200,6 +167,3 @@ func (s *Server) endpoint() (host string, port uint16) {
 	number, _ := strconv.ParseUint(text, 10, 16)
 	return host, uint16(number)
 }
-
-// Data is what the server keeps.
-func (s *Server) Data() *Data { return s.data }

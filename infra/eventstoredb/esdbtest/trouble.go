@@ -11,51 +11,51 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Trouble is what a node does to its clients beside its work. Shares are of the calls,
-// from 0 to 1.
+// Trouble is the faults of one node's network. Shares are of the calls, from 0 to 1.
 type Trouble struct {
 	Seed uint64
-	// LoseReplies: an append takes effect, and its client is told that the node is
-	// unavailable.
+	// LoseReplies: an append is written, and its call ends as unavailable.
 	LoseReplies float64
-	// LoseAppends: the same, and it does not.
+	// LoseAppends: an append is not written, and its call ends as unavailable.
 	LoseAppends float64
 	// CutReads: a read or a subscription ends within its first messages, as unavailable.
 	CutReads float64
-	// Delays: a call waits for up to Delay before anything is done.
+	// CancelReads: a read or a subscription ends with "Aborted: Request canceled by server".
+	CancelReads float64
+	// Delays: a call waits for up to Delay before it is served.
 	Delays float64
 	Delay  time.Duration
 }
 
-// Met counts what was done.
-type Met struct{ LostReplies, LostAppends, CutReads, Delays, Strays int }
+// Met counts the faults of one node so far. Strays are the calls that it refused because
+// another node leads.
+type Met struct{ LostReplies, LostAppends, CutReads, CanceledReads, Delays, Strays int }
 
-// trouble is what a node does from now on, and has done.
+// trouble is a node's faults from now on, and their counts.
 type trouble struct {
 	mu   sync.Mutex
 	now  Trouble
 	draw *rand.Rand
-	lose int // replies to appends, whatever the shares
+	lose int // number of replies to lose, beside the share
 	met  Met
-	mute chan struct{} // closed when the subscriptions there are fall silent
+	mute chan struct{} // closed when the present subscriptions fall silent
 }
 
-// Trouble begins trouble; the zero value ends it.
+// Trouble sets the faults from now on; the zero value ends them.
 func (s *Server) Trouble(t Trouble) {
 	s.trouble.mu.Lock()
 	defer s.trouble.mu.Unlock()
 	s.trouble.now, s.trouble.draw = t, rand.New(rand.NewPCG(t.Seed, t.Seed))
 }
 
-// LoseReplies loses the replies to the next n appends that take effect.
+// LoseReplies loses the replies to the next n appends.
 func (s *Server) LoseReplies(n int) {
 	s.trouble.mu.Lock()
 	defer s.trouble.mu.Unlock()
 	s.trouble.lose = n
 }
 
-// Mute has the subscriptions that there are sent nothing more. They do not end, and what
-// begins later is not concerned.
+// Mute sends nothing more to the present subscriptions, and does not end them.
 func (s *Server) Mute() {
 	s.trouble.mu.Lock()
 	defer s.trouble.mu.Unlock()
@@ -63,21 +63,28 @@ func (s *Server) Mute() {
 	s.trouble.mute = make(chan struct{})
 }
 
-// muted is closed when what begins now is sent nothing more.
+// muted returns a channel that is closed when a subscription that begins now falls silent.
 func (t *trouble) muted() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.mute
 }
 
-// Met is what was done so far.
+// Met returns the counts so far.
 func (s *Server) Met() Met {
 	s.trouble.mu.Lock()
 	defer s.trouble.mu.Unlock()
 	return s.trouble.met
 }
 
-// happens draws whether something happens, and counts it.
+// count adds one to a count.
+func (t *trouble) count(which func(*Met) *int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*which(&t.met)++
+}
+
+// happens draws whether a fault happens, and counts it.
 func (t *trouble) happens(share func(Trouble) float64, count func(*Met) *int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +112,15 @@ func (t *trouble) loseAppend() bool {
 	return t.happens(func(n Trouble) float64 { return n.LoseAppends }, func(m *Met) *int { return &m.LostAppends })
 }
 
-// cutAfter is after how many messages a read is cut; never is below 0.
+// cancelRead draws whether the server cancels a read.
+func (t *trouble) cancelRead() error {
+	if t.happens(func(n Trouble) float64 { return n.CancelReads }, func(m *Met) *int { return &m.CanceledReads }) {
+		return status.Error(codes.Aborted, "Request canceled by server")
+	}
+	return nil
+}
+
+// cutAfter draws the number of messages after which a read is cut; -1 means never.
 func (t *trouble) cutAfter() int {
 	if !t.happens(func(n Trouble) float64 { return n.CutReads }, func(m *Met) *int { return &m.CutReads }) {
 		return -1
@@ -115,7 +130,7 @@ func (t *trouble) cutAfter() int {
 	return t.draw.IntN(20)
 }
 
-// delay waits, if a call is to.
+// delay draws whether a call waits, and waits.
 func (t *trouble) delay(ctx context.Context) error {
 	if !t.happens(func(n Trouble) float64 { return n.Delays }, func(m *Met) *int { return &m.Delays }) {
 		return nil
@@ -131,11 +146,12 @@ func (t *trouble) delay(ctx context.Context) error {
 	}
 }
 
-// errAway is what a client sees of a node that went away.
+// errAway ends the calls of a node that goes away.
 var errAway = status.Error(codes.Unavailable, "the node is going away")
 
-// notLeader is how a node answers that another leads; address says which.
-func notLeader(host, port string) (error, metadata.MD) {
+// notLeaderStatus is the answer of a follower to a call that requires the leader; the
+// trailer says where the leader is.
+func notLeaderStatus(host, port string) (error, metadata.MD) {
 	return status.Error(codes.NotFound, "Leader info available"),
 		metadata.Pairs("exception", "not-leader", "leader-endpoint-host", host, "leader-endpoint-port", port)
 }
