@@ -131,7 +131,7 @@ func TestConflictAhead(t *testing.T) {
 	}
 }
 
-// Row 3 and 7: a follower shows what it has, forwards or names the leader.
+// Row 3 and 7: a follower shows its own log, and forwards appends or names the leader.
 func TestFollower(t *testing.T) {
 	c, a := begun(esdbcluster.Settings{Nodes: 3, FollowerLag: steady(50 * ms), Forward: true}, 1)
 	wants(t, "forwarded", c.Append(2, false, "s", at(0), event(1)), "0")
@@ -247,6 +247,28 @@ func TestKilledLeader(t *testing.T) {
 	a.run(20 * ms)
 	if met := c.Met(); met.Vanished != 2 || met.Truncations != 1 || length(c, 1, "s")+length(c, 1, "r") != 0 {
 		t.Errorf("%+v", met)
+	}
+}
+
+// A leader that lost its quorum writes on until it steps down. Nothing of that commits
+// before the quorum is back.
+func TestStepDown(t *testing.T) {
+	for _, back := range []time.Duration{40 * ms, 60 * ms} {
+		c, a := begun(esdbcluster.Settings{Nodes: 3, StepDown: 50 * ms, Election: steady(20 * ms), CommitTimeout: 200 * ms}, 1)
+		c.Kill(2)
+		c.Kill(3)
+		p := c.Append(1, true, "s", at(0), event(1))
+		a.run(back)
+		if want := map[bool]int{true: 0, false: -1}[back < 50*ms]; length(c, 1, "s") != want {
+			t.Errorf("after %s the leader shows %d events, want %d", back, length(c, 1, "s"), want)
+		}
+		wants(t, "without a quorum", p, "pending")
+		c.Start(2)
+		a.run(20 * ms)
+		wants(t, "with a quorum", p, "0")
+		if want := map[bool]int{true: 0, false: 1}[back < 50*ms]; c.Met().Elections != want {
+			t.Errorf("after %s: %+v", back, c.Met())
+		}
 	}
 }
 
