@@ -16,8 +16,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Append adds events to a stream that is at the expected version; the port says what it
-// promises. An append of unknown outcome is settled here: Append reads whether the events
+// Append adds events to a stream that is at the expected version, with the promises of the
+// port. An append of unknown outcome is settled here: Append reads whether the events
 // stand, and sends the same events again, until the caller's deadline or the log's limit.
 // The server answers an append that stands already as it answers a new one; so the last
 // event carries a mark of this call, and is read back.
@@ -210,7 +210,7 @@ func (a *appending) confirm(ctx context.Context) (*esdb.RecordedEvent, error) {
 // errAhead is the cause when the leader counts a write that cannot be read.
 var errAhead = errors.New("the leader counts a write that is not committed")
 
-// conflict judges the server's refusal by what can be read. If the stream is at the
+// conflict judges the server's refusal by the stream's readable version. If the stream is at the
 // expected version, the leader counts a write that is not committed, and that may yet be
 // lost with the leader: the append is tried again.
 func (a *appending) conflict(ctx context.Context, wrong *WrongVersion) (*esdb.RecordedEvent, error) {
@@ -236,8 +236,8 @@ func (a *appending) conflict(ctx context.Context, wrong *WrongVersion) (*esdb.Re
 // errFree is the cause when nothing stands at the append's place yet.
 var errFree = errors.New("the events do not stand yet")
 
-// look reads what stands at the append's place: the events, which it returns the last of;
-// others, which is a conflict; or nothing yet, which is a Failure.
+// look reads the append's place in the stream. It returns the last of the events if they
+// stand there, a conflict if other events do, and a Failure if nothing stands there yet.
 func (a *appending) look(ctx context.Context) (*esdb.RecordedEvent, error) {
 	page, err := a.read(ctx, a.expected, uint64(len(a.events)))
 	if err != nil {
@@ -268,7 +268,7 @@ func (a *appending) read(ctx context.Context, after event.Version, count uint64)
 	return a.streamPage(ctx, a.stream, after, count)
 }
 
-// admissible refuses what the store must not take, or what the server would not.
+// admissible refuses events that the port's limits or the server rule out.
 func admissible(stream event.Stream, events []event.Event) error {
 	switch {
 	case len(stream) > event.MaxStreamBytes:

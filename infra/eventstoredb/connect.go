@@ -15,9 +15,8 @@ import (
 // prefixParam is the one parameter of the URL that is ours and not the client's.
 const prefixParam = "streamprefix"
 
-// params are the parameters that a URL may have, in lower case: the client says of one
-// that it does not know only that it passes it over, and reads nodepreference and
-// maxdiscoverattempts, which are not for the user to set.
+// params are the parameters that a URL may have, in lower case. The client ignores unknown
+// parameters, and accepts maxdiscoverattempts, which the supervisor sets.
 var params = []string{
 	prefixParam, "discoveryinterval", "gossiptimeout", "keepaliveinterval", "keepalivetimeout",
 	"tls", "tlscafile", "tlsverifycert", "usercertfile", "userkeyfile", "defaultdeadline", "nodepreference",
@@ -59,7 +58,7 @@ func parse(text string, logger *slog.Logger) (config *esdb.Configuration, prefix
 	return config, prefix, nil
 }
 
-// parameter tries one parameter alone, so that what is wrong with it can be told.
+// parameter parses one parameter alone, so that its error can name it.
 func parameter(name, value string) error {
 	one := url.Values{name: {value}}
 	_, err := esdb.ParseConnectionString("esdb://host?" + one.Encode())
@@ -73,8 +72,8 @@ func parameter(name, value string) error {
 	return nil
 }
 
-// logging passes on what the client has to say, at a level lower than it thinks: what
-// matters of it comes back as an error.
+// logging passes the client's log lines on at the level Debug: the important ones come back
+// as errors too.
 func logging(logger *slog.Logger) esdb.LoggingFunc {
 	return func(level esdb.LogLevel, format string, args ...any) {
 		logger.Debug("client: "+fmt.Sprintf(format, args...), "level", level)

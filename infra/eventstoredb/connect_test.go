@@ -21,7 +21,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
 )
 
-// What is wrong with a URL is told without showing it.
+// Errors say which part of a URL is wrong, and do not show the URL.
 func TestURL(t *testing.T) {
 	const secret = "canary-7f3a91"
 	for text, want := range map[string]string{
@@ -43,7 +43,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// A server that would not have us is told of at once; one that is away, in time.
+// Open reports a server that refuses the client at once, and an absent server in time.
 func TestOpenFails(t *testing.T) {
 	dead := double(t, esdbtest.Options{})
 	dead.Stop()
@@ -94,7 +94,7 @@ func TestSecure(t *testing.T) {
 	}
 }
 
-// certified makes a certificate for this machine, and a file of who signed it.
+// certified makes a certificate for this machine, and a file with its CA.
 func certified(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

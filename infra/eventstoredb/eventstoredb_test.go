@@ -58,7 +58,7 @@ func (op *opener) close() error {
 	return op.log.Close(ctx)
 }
 
-// opened is what the contract wants of it.
+// opened is the log as the contract takes it.
 func (op *opener) opened() storetest.Opened[storetest.Log] {
 	return storetest.Opened[storetest.Log]{
 		Port:  op.log,

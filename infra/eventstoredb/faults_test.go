@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/storetest"
 )
 
-// soon bounds what a test waits for.
+// soon bounds a test's waiting.
 func soon(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -188,8 +188,8 @@ func TestSubscriptionsCut(t *testing.T) {
 	}
 }
 
-// A node that does not lead names the one that does, and appends go there; by the
-// members of a cluster the leader is found at once, and found again.
+// A node that does not lead names the leader, and appends go there. From a list of members
+// the leader is found at once, and again after it changes.
 func TestLeaderMoves(t *testing.T) {
 	nodes := cluster(t, esdbcluster.Settings{Nodes: 3}).Nodes
 	follower := open(t, nodes[1].URL(), eventstoredb.Options{}).log

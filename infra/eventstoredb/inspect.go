@@ -34,7 +34,7 @@ func (i *Inspection) Close() error { return i.log.Close(context.Background()) }
 // Head is the position of the last event.
 func (i *Inspection) Head(context.Context) (event.Position, error) { return i.head, nil }
 
-// Page is the next events of the log, at most so many; none at its end.
+// Page returns the log's next events, up to most; none at the inspection's head.
 func (i *Inspection) Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error) {
 	if after >= i.head {
 		return nil, nil
@@ -50,7 +50,7 @@ func (i *Inspection) Page(ctx context.Context, after event.Position, most int) (
 	return nil, nil
 }
 
-// then leaves out what came later.
+// then drops the events after the inspection's head.
 func (i *Inspection) then(events []event.Recorded) []event.Recorded {
 	for n, e := range events {
 		if e.Position > i.head {
@@ -60,8 +60,8 @@ func (i *Inspection) then(events []event.Recorded) []event.Recorded {
 	return events
 }
 
-// Names lists streams by prefix, at most so many after the one that next named: in the
-// order of their first events, which the server looks for.
+// Names lists streams by prefix, up to most after the cursor that an earlier call returned
+// as next. They come in the order of their first events, which the server searches for.
 func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most int) (names []event.Stream, next int64, err error) {
 	next = after
 	for b, err := range i.log.ReadAll(ctx, event.Position(after), event.Filter{Streams: []string{prefix}}, pageMost) {
@@ -84,7 +84,7 @@ func (i *Inspection) Names(ctx context.Context, prefix string, after int64, most
 	return names, next, nil
 }
 
-// Stream is the events of a stream after a version, at most so many.
+// Stream returns a stream's events after a version, up to most.
 func (i *Inspection) Stream(ctx context.Context, stream event.Stream, after event.Version, most int) (page []event.Recorded, err error) {
 	for e, err := range i.log.ReadStream(ctx, stream, after) {
 		if err != nil {

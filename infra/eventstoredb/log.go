@@ -25,8 +25,8 @@ type Options struct {
 	// Limit is how long a call is tried, unless its context ends before; 30 s. A change of
 	// leader takes one to two seconds.
 	Limit time.Duration
-	// MaxAppendBytes is what the server takes in one append (its MaxAppendSize); 1 MiB,
-	// which is the default of servers before version 25.1.
+	// MaxAppendBytes is the server's limit for one append (its MaxAppendSize); 1 MiB,
+	// the default of servers before version 25.1.
 	MaxAppendBytes int
 	Random         io.Reader    // crypto/rand
 	Logger         *slog.Logger // slog.DiscardHandler
@@ -50,7 +50,7 @@ const (
 	defaultLimit     = 30 * time.Second
 )
 
-// Log is the event store. Whoever else reads and appends goes through the same leader.
+// Log is the event store. All its processes read and append through the cluster's leader.
 type Log struct {
 	server    Server
 	limit     time.Duration // of a call with all its tries
@@ -63,7 +63,7 @@ type Log struct {
 	open  context.Context // ends when Close begins
 	shut  context.CancelFunc
 	mu    sync.Mutex
-	ops   sync.WaitGroup // what was begun before Close; Add under mu
+	ops   sync.WaitGroup // calls begun before Close; Add under mu
 	drawn sync.Mutex     // random is not for several at once
 	seen  seen
 	once  sync.Once
@@ -71,7 +71,7 @@ type Log struct {
 	lookEvery time.Duration
 	recent    *recent.Tail
 	tailing   sync.Once
-	running   sync.WaitGroup // what keeps recent up
+	running   sync.WaitGroup // the goroutine that fills recent
 }
 
 // Open connects to the cluster of an esdb:// or esdb+discover:// URL. An error that
@@ -165,7 +165,8 @@ func during[T any](l *Log, do func() (T, error)) (T, error) {
 	return do()
 }
 
-// seen is what is known of the log's end: the last event of ours at or below a position.
+// seen is the log's end as far as this process knows: the last event of ours at or below a
+// position.
 type seen struct {
 	mu          sync.Mutex
 	upTo, event event.Position

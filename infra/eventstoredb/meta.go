@@ -74,8 +74,8 @@ func (l *Log) record(e *esdb.RecordedEvent) (event.Recorded, error) {
 	}, nil
 }
 
-// positionOf is an event's place. Its two halves differ only for what was written in a
-// transaction of the old TCP protocol, which has no place that one number can name.
+// positionOf returns an event's position. Commit and prepare position differ only for events
+// written in a transaction of the old TCP protocol, which no single number can name.
 func positionOf(e *esdb.RecordedEvent) (event.Position, error) {
 	if e.Position.Commit != e.Position.Prepare {
 		return 0, fmt.Errorf("event %s was prepared at %d and committed at %d, in a transaction of the TCP protocol", e.EventID, e.Position.Prepare, e.Position.Commit)

@@ -37,10 +37,10 @@ func TestSubscriptionFallsSilent(t *testing.T) {
 	}
 }
 
-// A reader that takes longer for what it was given than a server may be silent is not told
-// that the server was.
+// A reader that works on a batch for longer than the server may be silent does not count as
+// a silent server.
 func TestSlowReaderIsNotASilentServer(t *testing.T) {
-	const look, all = 200 * time.Millisecond, 20 * event.MaxAppend // many times what is kept for a reader
+	const look, all = 200 * time.Millisecond, 20 * event.MaxAppend // many times the feed's buffer
 	server := double(t, esdbtest.Options{})
 	var told bytes.Buffer
 	l, err := eventstoredb.Open(soon(t), server.URL(), eventstoredb.Options{Logger: slog.New(slog.NewTextHandler(&told, nil))})

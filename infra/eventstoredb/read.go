@@ -11,10 +11,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Limits of one read. No call is open while a reader works on what it got.
+// Limits of one read. No call is open while a reader works on its events.
 const (
 	streamPageMost = 500
-	pageLeast      = 64  // of the log, whatever the reader asks for: much may be the server's own
+	pageLeast      = 64  // of the log, even if the reader wants fewer: many may be the server's own
 	pageMost       = 500 // above it a page may be too large for a message
 	tailFirst      = 16
 )
@@ -69,8 +69,8 @@ func lastFirst(from esdb.AllPosition) esdb.ReadAllOptions {
 	return esdb.ReadAllOptions{Direction: esdb.Backwards, From: from}
 }
 
-// Head is the position of the last event of ours; 0 when there is none. What others
-// have written since is read backwards, once by each process.
+// Head returns the position of this log's last event; 0 when there is none. Foreign events
+// behind it are read backwards, once by each process.
 func (l *Log) Head(ctx context.Context) (event.Position, error) {
 	return during(l, func() (event.Position, error) { return l.head(ctx) })
 }
@@ -105,8 +105,8 @@ func (l *Log) head(ctx context.Context) (event.Position, error) {
 	}
 }
 
-// Ago is a position before the last so many events of the log, whosesoever; 0 if it has no
-// more. They are read for that, as no position can be calculated.
+// Ago returns a position before the last n events of the log, foreign events included; 0 if
+// the log has fewer. They are read for that, as no position can be calculated.
 func (l *Log) Ago(ctx context.Context, events int) (event.Position, error) {
 	return during(l, func() (event.Position, error) { return l.ago(ctx, events) })
 }
@@ -148,8 +148,8 @@ func place(after event.Position) esdb.AllPosition {
 	return esdb.Position{Commit: uint64(after), Prepare: uint64(after)}
 }
 
-// ReadAll yields batches after a position up to the log's head as it is now. What is
-// near is read whole; from there on the server filters.
+// ReadAll yields batches after a position up to the log's head at the time of the call. The
+// first page is filtered here, the pages after it by the server.
 func (l *Log) ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error] {
 	return func(yield func(event.Batch, error) bool) {
 		head, err := l.Head(ctx)
@@ -182,8 +182,8 @@ type reader struct {
 	done   bool
 }
 
-// page reads the next stretch of the log, with everything that is in it, and yields what
-// passes. It says whether to go on.
+// page reads the next page of the log, unfiltered, and yields the events that pass. It
+// reports whether to go on.
 func (r *reader) page(ctx context.Context) bool {
 	if r.at >= r.head {
 		return r.end(nil)
@@ -240,7 +240,7 @@ func (l *Log) passesOf(f event.Filter, e *esdb.RecordedEvent) bool {
 
 func (r *reader) passes(e *esdb.RecordedEvent) bool { return r.passesOf(r.filter, e) }
 
-// give yields what has come up to a position, if that is anything.
+// give yields the events up to a position, unless nothing has changed.
 func (r *reader) give(events []event.Recorded, next event.Position) bool {
 	if next == r.at && len(events) == 0 {
 		return true
@@ -270,8 +270,8 @@ func (r *reader) fail(err error) bool {
 // ourselves: those before version 23.10 do not say that a subscription has caught up.
 const quiet = time.Second
 
-// scan has the server look for what passes. It ends where the server has caught up, or
-// falls silent: pages go on from its last checkpoint and find the head.
+// scan has the server search for events that pass. It ends where the server has caught up,
+// or falls silent: pages go on from its last checkpoint and find the head.
 func (r *reader) scan(ctx context.Context) {
 	began := time.Now()
 	for wait := retryFirst; !r.done; wait = min(2*wait, retryMost) {

@@ -47,7 +47,7 @@ func leading(ctx context.Context) context.Context {
 }
 
 // Append sends an append once. The call's context does not end with the caller's: the
-// client would read what gRPC is still writing. A caller that leaves lets the call end by
+// client would read memory that gRPC is still writing. A caller that leaves lets the call end by
 // itself.
 func (s *supervisor) Append(ctx context.Context, stream string, expected event.Version, events []esdb.EventData) error {
 	limit := s.limit
@@ -119,8 +119,8 @@ func (s *supervisor) Subscribe(ctx context.Context, o esdb.SubscribeToAllOptions
 			err = s.classed(ctx, c, err)
 		}
 	}()
-	// Until the server has answered, ctx does not end the call: the client would read what
-	// gRPC is writing.
+	// Until the server has answered, ctx does not end the call: the client would read memory
+	// that gRPC is still writing.
 	began, cancel := context.WithCancel(leading(context.WithoutCancel(ctx)))
 	defer cancel()
 	late := time.AfterFunc(s.limit, cancel)

@@ -15,9 +15,8 @@ import (
 // filtered subscription.
 const searchWindow = 500
 
-// narrow is the filter that the server applies, nil for one that is not worth it. It
-// knows either prefixes of streams or prefixes of names; what is left over is filtered
-// here.
+// narrow returns the filter that the server applies; nil if filtering here is cheaper. The
+// server filters by prefixes of streams or of names, not both: the rest is filtered here.
 func (l *Log) narrow(f event.Filter) *esdb.SubscriptionFilter {
 	has := func(prefixes []string) bool {
 		for _, p := range prefixes {
@@ -42,8 +41,8 @@ func (l *Log) narrow(f event.Filter) *esdb.SubscriptionFilter {
 	return nil
 }
 
-// everything is what a subscriber that has caught up is sent: all that is ours, whatever
-// its filter. Of what the server filters out it tells no position soon enough.
+// everything is the filter of the live subscription: every event of this log. For events
+// that the server filters out it would report positions too late.
 func (l *Log) everything() *esdb.SubscriptionFilter {
 	if f := l.narrow(event.Filter{}); f != nil {
 		return f
@@ -92,7 +91,7 @@ func (l *Log) subscribe(ctx context.Context, after event.Position, filter *esdb.
 	return f
 }
 
-// pump passes on what the server sends until that ends.
+// pump passes on the server's messages until the subscription ends.
 func (l *Log) pump(ctx context.Context, items chan<- item, after event.Position, filter *esdb.SubscriptionFilter) error {
 	options := esdb.SubscribeToAllOptions{From: place(after), Filter: filter, MaxSearchWindow: searchWindow, CheckpointInterval: 1}
 	return l.server.Subscribe(ctx, options, func(n Notification) error {
@@ -166,8 +165,8 @@ type subscriber struct {
 	left   bool
 }
 
-// read yields what there is after the place: from memory where that reaches, else from
-// the server.
+// read yields the events after the place: from memory if the tail reaches back so far, else
+// from the server.
 func (s *subscriber) read(ctx context.Context) error {
 	for s.CaughtUp && !s.left {
 		b, ok := s.recent.Read(s.At, s.filter, s.max)
@@ -204,10 +203,11 @@ func (s *subscriber) give(b event.Batch) {
 // is something: a connection that is well does not say that the subscription is.
 const lookEvery = 10 * time.Second
 
-// errMute ends a subscription that was not sent what the log holds.
+// errMute ends a subscription that sent nothing although the log has grown.
 var errMute = errors.New("eventstoredb: the server has fallen silent")
 
-// keepsTail starts what keeps the log's end in memory; false when the log is closed.
+// keepsTail starts the goroutine that keeps the log's end in memory; false when the log is
+// closed.
 func (l *Log) keepsTail() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -237,8 +237,8 @@ func (l *Log) keepTail() {
 	}
 }
 
-// followFrom adds what comes after a position to the log's end in memory, through
-// interruptions: until there are no subscriptions, or an event cannot be read.
+// followFrom adds the events after a position to the log's end in memory, across
+// interruptions, until there are no subscribers or an event cannot be decoded.
 func (l *Log) followFrom(ctx context.Context, at event.Position) error {
 	for wait := retryFirst; l.recent.Enough() && ctx.Err() == nil; wait = min(2*wait, retryMost) {
 		next, err := l.follow(ctx, at)
@@ -260,8 +260,8 @@ func (l *Log) followFrom(ctx context.Context, at event.Position) error {
 	return ctx.Err()
 }
 
-// follow adds what the server sends after a position, as it comes, until that ends or
-// there are no subscriptions left. It returns the position of the last event.
+// follow adds the events that one subscription of the server's brings after a position,
+// until it ends or there are no subscribers. It returns the position of the last event.
 func (l *Log) follow(ctx context.Context, at event.Position) (event.Position, error) {
 	feed := l.subscribe(ctx, at, l.everything())
 	defer feed.stop()
@@ -302,7 +302,7 @@ func (l *Log) follow(ctx context.Context, at event.Position) (event.Position, er
 	}
 }
 
-// gather makes a batch of an item and of those that wait behind it.
+// gather makes a batch of an item and the items that wait behind it.
 func (l *Log) gather(feed feed, got item, at event.Position) (event.Batch, error) {
 	b := event.Batch{Next: at, Live: true}
 	for {

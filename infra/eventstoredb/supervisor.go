@@ -171,8 +171,8 @@ func (s *supervisor) connect() (*client, error) {
 	}
 }
 
-// reach asks a node, or those of the URL, whether it lets us read as from the leader. next
-// is the leader that the node names instead. The client that asked cannot be used on: its
+// reach asks a node, or the URL's nodes, to serve a read as the leader. next is the leader
+// that the node names instead. The client that asked cannot be used on: its
 // next search would fail for good, and its callers would wait for ever.
 func (s *supervisor) reach(node *esdb.EndPoint) (c *client, next *esdb.EndPoint, err error) {
 	config := s.config

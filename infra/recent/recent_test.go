@@ -11,8 +11,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// What is read from memory is what the log would give: every event that passes, once, by
-// rising position, and no claim to more than was read. Whoever is not within it is told.
+// Read returns the same batches as the log: every event that passes, once, by rising
+// position, and never a Next beyond the events read. Outside the tail it reports false.
 func TestTail(t *testing.T) {
 	data := map[bool][]byte{true: make([]byte, 8000), false: make([]byte, 10)}
 	rapid.Check(t, func(t *rapid.T) {
@@ -98,7 +98,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// places are what there is to compare of a batch, without the data.
+// places are a batch's positions, streams and names, for comparison.
 func places(b event.Batch) (all []string) {
 	all = append(all, fmt.Sprint(b.Next, b.Live))
 	for _, e := range b.Events {

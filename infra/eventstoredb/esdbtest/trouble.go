@@ -27,8 +27,8 @@ type Trouble struct {
 	Delay  time.Duration
 }
 
-// Met counts the faults of one node so far. Strays are the calls that it refused because
-// another node leads; Subscriptions are those that it confirmed.
+// Met counts the faults of one node so far. Strays counts calls refused because
+// another node leads, Subscriptions counts confirmed subscriptions.
 type Met struct{ LostReplies, LostAppends, CutReads, CanceledReads, Delays, Strays, Subscriptions int }
 
 // trouble is a node's faults from now on, and their counts.
