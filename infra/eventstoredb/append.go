@@ -210,27 +210,26 @@ func (a *appending) confirm(ctx context.Context) (*esdb.RecordedEvent, error) {
 // errAhead is the cause when the leader counts a write that cannot be read.
 var errAhead = errors.New("the leader counts a write that is not committed")
 
-// conflict judges the server's refusal by the stream's readable version. If the stream is at the
-// expected version, the leader counts a write that is not committed, and that may yet be
-// lost with the leader: the append is tried again.
+// conflict judges the server's refusal by the stream's readable version. If the stream is
+// at the expected version, the leader counts a write that is not committed, and that may
+// yet be lost with the leader: the append is tried again. It looks for the events in any
+// case: an earlier call of the same append may have been written meanwhile.
 func (a *appending) conflict(ctx context.Context, wrong *WrongVersion) (*esdb.RecordedEvent, error) {
-	if a.unsure {
-		if last, err := a.look(ctx); err == nil || !unsettled(err) {
-			return last, err
-		}
+	if last, err := a.look(ctx); err == nil || !errors.Is(err, errFree) {
+		return last, err
 	}
 	at, err := a.version(ctx, a.stream)
 	switch {
 	case err != nil:
 		return nil, err
-	case a.unsure && at < a.expected && wrong.Known && wrong.At < a.expected:
+	case at < a.expected && !a.unsure:
+		return nil, &event.ConflictError{Stream: a.stream, Expected: a.expected, Actual: at}
+	case at < a.expected && wrong.At < a.expected:
 		// The leader has written nothing at the place, committed or not. An earlier send
 		// may still be on its way, and nothing here can tell how long.
 		return nil, fmt.Errorf("%w: %v", event.ErrUnknown, wrong) //nolint:errorlint // it is no outcome
-	case at == a.expected, a.unsure:
-		return nil, &Failure{Behind, errors.Join(errAhead, wrong)}
 	}
-	return nil, &event.ConflictError{Stream: a.stream, Expected: a.expected, Actual: at}
+	return nil, &Failure{Behind, errors.Join(errAhead, wrong)}
 }
 
 // errFree is the cause when nothing stands at the append's place yet.

@@ -105,7 +105,7 @@ func TestLinearOnCluster(t *testing.T) {
 	storetest.LinearStreams(t, l, crowd)
 	rest()
 	disturbed.Wait()
-	if m := c.Model.Met(); m.Elections < 10 || m.DroppedRepeats == 0 || m.ConflictsAhead == 0 || m.NotReady == 0 || m.NotLeader == 0 {
+	if m := c.Model.Met(); m.Elections < 10 || m.DroppedRepeats == 0 || m.ConflictsAhead == 0 || m.NotReady == 0 {
 		t.Errorf("too little trouble for a verdict: %+v", m)
 	}
 }
@@ -118,7 +118,7 @@ func TestLeaderChangesAreDelays(t *testing.T) {
 	ctx, rest := context.WithCancel(t.Context())
 	var disturbed, readers sync.WaitGroup
 	disturbed.Go(func() { unrest(ctx, t, c, 500*time.Millisecond) })
-	const writers, each = 8, 60
+	const writers, each = 8, 90
 	for range 5 {
 		readers.Go(func() {
 			versions, left := map[event.Stream]event.Version{}, writers*each
@@ -233,7 +233,7 @@ func TestConflictAhead(t *testing.T) {
 }
 
 // A repeat that the server drops without an answer costs no commit timeout: the events are
-// found beside it. The client of the late answer is kept, as it gives a sign of life.
+// found beside it. The connection of the late answer is kept, as it gives a sign of life.
 func TestDroppedRepeat(t *testing.T) {
 	s := esdbcluster.Hard(1)
 	s.CommitDelay, s.CommitTimeout = esdbcluster.Range{Least: 400 * time.Millisecond}, 20*time.Second
@@ -247,8 +247,8 @@ func TestDroppedRepeat(t *testing.T) {
 	if m := c.Model.Met(); m.DroppedRepeats == 0 {
 		t.Errorf("too little trouble for a verdict: %+v", m)
 	}
-	if n := l.Clients(); n != 1 {
-		t.Errorf("%d clients were made", n)
+	if n := l.Connections(); n != 1 {
+		t.Errorf("%d connections were made", n)
 	}
 }
 
@@ -266,8 +266,8 @@ func TestCommitTimeout(t *testing.T) {
 	if m := c.Model.Met(); m.CommitTimeouts < 4 {
 		t.Errorf("too little trouble for a verdict: %+v", m)
 	}
-	if n := l.Clients(); n != 1 {
-		t.Errorf("%d clients were made", n)
+	if n := l.Connections(); n != 1 {
+		t.Errorf("%d connections were made", n)
 	}
 }
 
@@ -337,8 +337,8 @@ func TestDroppedAsTooSlow(t *testing.T) {
 			if m := c.Model.Met(); m.SlowDrops+m.SlowResumes == 0 {
 				t.Errorf("too little trouble for a verdict: %+v", m)
 			}
-			if n := l.Clients(); n != 1 {
-				t.Errorf("%d clients were made", n)
+			if n := l.Connections(); n != 1 {
+				t.Errorf("%d connections were made", n)
 			}
 		})
 	}

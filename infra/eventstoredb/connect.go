@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
@@ -24,7 +23,7 @@ var params = []string{
 
 // parse reads an esdb:// or esdb+discover:// URL. Its errors do not show the text, which
 // may hold a password: the client's own would.
-func parse(text string, logger *slog.Logger) (config *esdb.Configuration, prefix string, err error) {
+func parse(text string) (config *esdb.Configuration, prefix string, err error) {
 	address, query, _ := strings.Cut(text, "?")
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -54,7 +53,6 @@ func parse(text string, logger *slog.Logger) (config *esdb.Configuration, prefix
 	if err != nil {
 		return nil, "", errors.New("is not an esdb:// URL with a host (special characters of a password must be percent-encoded)")
 	}
-	config.Logger = logging(logger)
 	return config, prefix, nil
 }
 
@@ -70,12 +68,4 @@ func parameter(name, value string) error {
 		return fmt.Errorf("the URL's %s is not understood", name)
 	}
 	return nil
-}
-
-// logging passes the client's log lines on at the level Debug: the important ones come back
-// as errors too.
-func logging(logger *slog.Logger) esdb.LoggingFunc {
-	return func(level esdb.LogLevel, format string, args ...any) {
-		logger.Debug("client: "+fmt.Sprintf(format, args...), "level", level)
-	}
 }

@@ -23,7 +23,7 @@
 // subscriptions are repeated after each of them. "Settled" means: the adapter reads whether
 // the events stand, and sends the same events again, until the caller's deadline.
 //
-//	kind          sign                                           append     client
+//	kind          sign                                           append     connection
 //	TimedOut      Aborted: "Operation timed out: Commit phase    settled    kept
 //	              timeout", after CommitTimeoutMs; a repeat of
 //	              an append that is not committed yet ends so
@@ -34,23 +34,23 @@
 //	NotReady      Unavailable: "Server Is Not Ready", while      repeated   replaced
 //	              nodes elect a leader; nothing is written
 //	NotLeader     NotFound with the trailer exception:           repeated   replaced, by one
-//	              not-leader and the leader's address            of the leader named
-//	Gone          Unavailable, Internal, Canceled; a panic of    settled    replaced
-//	              the client
-//	CutOff        EOF while sending: nothing is written          repeated   replaced
+//	              not-leader and the leader's address            to the leader named
+//	Gone          Unavailable, Internal, Canceled                settled    replaced
+//	CutOff        any of these before the request's end is       repeated   replaced
+//	              sent: nothing is written
 //	Late          no answer in Options.CallLimit, or             settled    kept, if it gives
 //	              DeadlineExceeded                                          a sign of life
-//	Away          no node leads within Options.Patience          repeated   searched
+//	Away          no node leads within Options.Patience          repeated   searched for
 //	WrongVersion  WrongExpectedVersion; it counts writes that    conflict, if it can be read;
 //	              are not committed and may be lost              else repeated
 //
-// A client is replaced beside its callers: calls that are under way end by themselves.
+// A connection is replaced beside its callers: calls that are under way end by themselves.
 //
 // # The client library
 //
-// The client has defects that a long-lived service meets: a call may hang past its context,
-// a client whose search for a node fails is dead for good, closing it beside a call panics,
-// and a subscription that broke does not look for another node. Each call therefore runs
-// in a goroutine of its own under a deadline, and a supervisor replaces clients that
-// failed; see [supervisor].
+// Connection strings, options and events are the client library's types (4.2), and the
+// calls go through the stubs that it generates from the protocol. Its Client is not used: a
+// call may hang past its context, a Client whose search for a node fails is dead for good,
+// it closes a connection beside the calls on it, it does not send requires-leader, and
+// an event without a time ends the process.
 package eventstoredb

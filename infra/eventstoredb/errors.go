@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -22,7 +20,7 @@ type Kind int
 
 // The kinds of failures. Each of them passes by itself.
 const (
-	Gone         Kind = iota // the connection broke, or the client library did
+	Gone         Kind = iota // the connection broke
 	Away                     // no node was found in time; nothing was sent
 	NotReady                 // the node takes part in an election
 	NotLeader                // another node leads
@@ -86,15 +84,9 @@ func (k Kind) replaces() bool {
 // WrongVersion is the server's refusal of an append: the stream is not at the expected
 // version. The server counts writes that it has not committed yet, so At may be a version
 // that no read shows, and that never will be if the leader is lost.
-type WrongVersion struct {
-	At    event.Version
-	Known bool // whether the server's text held the version
-}
+type WrongVersion struct{ At event.Version }
 
 func (w *WrongVersion) Error() string {
-	if !w.Known {
-		return "eventstoredb: the stream is at another version"
-	}
 	return fmt.Sprintf("eventstoredb: the stream is at version %d by the leader's count", w.At)
 }
 
@@ -106,13 +98,16 @@ func (e *refusedError) Error() string {
 }
 func (e *refusedError) Unwrap() error { return e.why }
 
-// panicError is a panic of the client library, caught.
-type panicError struct{ value any }
+// cutOffError is the error of an append that was not sent to its end.
+type cutOffError struct{ error }
 
-func (e *panicError) Error() string { return fmt.Sprintf("the client panicked: %v", e.value) }
+func (e *cutOffError) Unwrap() error { return e.error }
 
 // errSlow is the cause of a call that got no answer within its limit.
 var errSlow = errors.New("no answer within the limit")
+
+// errEnded is the cause of a subscription that the server ended without an error.
+var errEnded = errors.New("the server ended the subscription")
 
 // Transient reports whether the same call may succeed a little later. The end of the
 // caller's own context is not transient.
@@ -130,48 +125,48 @@ func kindOf(err error) (Kind, bool) {
 	return f.Kind, true
 }
 
-// classify turns an error of the client library into a *Failure or a *WrongVersion; an
-// error that is neither stays as it is, and is permanent.
+// classify turns an error of a call into a *Failure; a *WrongVersion and a permanent error
+// stay as they are.
 func classify(err error) error {
-	var p *panicError
 	switch {
-	case errors.As(err, &p):
-		return &Failure{Gone, err}
 	case errors.Is(err, errSlow):
 		return &Failure{Late, err}
-	case cutOff(err):
-		return &Failure{CutOff, err}
-	}
-	switch codeOf(err) {
-	case esdb.ErrorCodeWrongExpectedVersion:
-		at, ok := found(err)
-		return &WrongVersion{at, ok}
-	case esdb.ErrorCodeNotLeader:
-		return &Failure{NotLeader, err}
-	case esdb.ErrorCodeConnectionClosed:
+	case errors.Is(err, errEnded):
 		return &Failure{Gone, err}
 	}
+	kind, ok := meaning(err)
+	if !ok {
+		return err
+	}
+	if cut := new(cutOffError); errors.As(err, &cut) && !kind.unwritten() {
+		kind = CutOff
+	}
+	return &Failure{kind, err}
+}
+
+// meaning is the kind of a transient error by the server's status.
+func meaning(err error) (Kind, bool) {
 	switch grpcCode(err) {
-	case codes.NotFound: // its trailers, which the client reads, named no leader
-		return &Failure{NotLeader, err}
+	case codes.NotFound:
+		return NotLeader, true
 	case codes.Unavailable:
 		if says(err, "not ready") {
-			return &Failure{NotReady, err}
+			return NotReady, true
 		}
-		return &Failure{Gone, err}
+		return Gone, true
 	case codes.Aborted:
-		return &Failure{aborted(err), err}
+		return aborted(err), true
 	case codes.DeadlineExceeded:
-		return &Failure{Late, err}
+		return Late, true
 	case codes.Canceled:
 		if says(err, "by server") {
-			return &Failure{Canceled, err}
+			return Canceled, true
 		}
-		return &Failure{Gone, err}
+		return Gone, true
 	case codes.Internal:
-		return &Failure{Gone, err}
+		return Gone, true
 	}
-	return err
+	return 0, errors.Is(err, io.EOF)
 }
 
 // aborted tells apart the meanings of the server's Aborted.
@@ -186,14 +181,13 @@ func aborted(err error) Kind {
 	}
 }
 
-// says reports whether the server's own words, or an error that is not its, hold some
-// words, in any case. The client's words around the server's mislead: it calls each
-// Unavailable a server that is not ready.
+// says reports whether the server's words, or the text of an error that is not the
+// server's, hold some words, in any case.
 func says(err error, words string) bool {
 	text := err.Error()
-	var answered interface{ GRPCStatus() *status.Status }
-	if errors.As(err, &answered) {
-		text = answered.GRPCStatus().Message()
+	var answer interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &answer) {
+		text = answer.GRPCStatus().Message()
 	}
 	return strings.Contains(strings.ToLower(text), words)
 }
@@ -204,18 +198,12 @@ func hopeless(err error) bool {
 	case codes.Unauthenticated, codes.PermissionDenied:
 		return true
 	}
-	return err != nil && says(err, "server version format")
-}
-
-// cutOff reports whether an append ended before all of it was sent. A server writes once
-// it has the end; the client does not tell why the server refused the rest.
-func cutOff(err error) bool {
-	return errors.Is(err, io.EOF) && says(err, "could not send append request")
+	return false
 }
 
 // refused reports whether the server refused an append for good, and wrote nothing.
 func refused(err error) bool {
-	if errors.Is(err, event.ErrClosed) || codeOf(err) == esdb.ErrorCodeStreamDeleted {
+	if errors.Is(err, event.ErrClosed) {
 		return true
 	}
 	switch grpcCode(err) {
@@ -225,16 +213,6 @@ func refused(err error) bool {
 	return false
 }
 
-// codeOf is the client's code of an error; the client wraps some of its errors, and its
-// own FromError does not look inside.
-func codeOf(err error) esdb.ErrorCode {
-	var e *esdb.Error
-	if errors.As(err, &e) {
-		return e.Code()
-	}
-	return esdb.ErrorCodeUnknown
-}
-
 // grpcCode is the gRPC status code of an error of the server or the connection; OK for
 // any other error.
 func grpcCode(err error) codes.Code {
@@ -242,26 +220,6 @@ func grpcCode(err error) codes.Code {
 		return s.Code()
 	}
 	return codes.OK
-}
-
-// noStream reports whether an error says that a stream does not exist. The client gives
-// the same code to a node that does not lead.
-func noStream(err error) bool {
-	return codeOf(err) == esdb.ErrorCodeResourceNotFound && grpcCode(err) != codes.NotFound
-}
-
-// found reads a conflict's version: the client keeps the number only in its text.
-func found(err error) (at event.Version, ok bool) {
-	_, text, ok := strings.Cut(err.Error(), "but got '")
-	if !ok {
-		return 0, false
-	}
-	text, _, _ = strings.Cut(text, "'")
-	if text == "no_stream" {
-		return 0, true
-	}
-	revision, err := strconv.ParseUint(text, 10, 63)
-	return event.Version(revision + 1), err == nil
 }
 
 // Pauses between tries of one call.

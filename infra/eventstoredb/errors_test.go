@@ -14,13 +14,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Each sign of the server or of the client has one kind, and each kind its consequences.
+// Each sign of the server or of the connection has one kind, and each kind its consequences.
 func TestClassify(t *testing.T) {
 	for _, c := range []struct {
 		sign      error
 		kind      Kind
 		unwritten bool // by an append
-		replaces  bool // the client
+		replaces  bool // the connection
 	}{
 		{status.Error(codes.Aborted, "Operation timed out: Commit phase timeout"), TimedOut, false, false},
 		{status.Error(codes.Aborted, "Operation timed out: Prepare phase timeout"), TimedOut, false, false},
@@ -34,10 +34,12 @@ func TestClassify(t *testing.T) {
 		{fmt.Errorf("the server is not ready to accept requests: %w", status.Error(codes.Unavailable, "connection reset")), Gone, false, true},
 		{status.Error(codes.Internal, "stream terminated by RST_STREAM"), Gone, false, true},
 		{status.Error(codes.Canceled, "grpc: the client connection is closing"), Gone, false, true},
-		{&panicError{"send on closed channel"}, Gone, false, true},
+		{errEnded, Gone, false, true},
 		{status.Error(codes.DeadlineExceeded, "context deadline exceeded"), Late, false, false},
 		{errSlow, Late, false, false},
-		{fmt.Errorf("could not send append request. Reason: %w", io.EOF), CutOff, true, true},
+		{&cutOffError{io.EOF}, CutOff, true, true},
+		{&cutOffError{status.Error(codes.Unavailable, "connection reset")}, CutOff, true, true},
+		{&cutOffError{status.Error(codes.Unavailable, "Server Is Not Ready")}, NotReady, true, true},
 	} {
 		err := classify(fmt.Errorf("read: %w", c.sign))
 		kind, ok := kindOf(err)
@@ -45,7 +47,7 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%v has the kind %v, %v; want %v", c.sign, kind, ok, c.kind)
 		}
 		if kind.unwritten() != c.unwritten || kind.replaces() != c.replaces {
-			t.Errorf("%v: unwritten %v, replaces the client %v", kind, kind.unwritten(), kind.replaces())
+			t.Errorf("%v: unwritten %v, replaces the connection %v", kind, kind.unwritten(), kind.replaces())
 		}
 		var network net.Error
 		if !errors.As(err, &network) || network.Timeout() != (c.kind == Late) {
@@ -53,14 +55,14 @@ func TestClassify(t *testing.T) {
 		}
 	}
 	if !Away.unwritten() || Away.replaces() || Behind.unwritten() || Behind.replaces() {
-		t.Error("Away and Behind are not about the client; only Away says that nothing was written")
+		t.Error("Away and Behind are not about the connection; only Away says that nothing was written")
 	}
 	for _, permanent := range []error{
 		status.Error(codes.InvalidArgument, "Maximum Append Size of 9 Exceeded."),
 		status.Error(codes.Unauthenticated, "Unauthenticated"),
 		status.Error(codes.PermissionDenied, "Access Denied"),
 		status.Error(codes.FailedPrecondition, "x"), status.Error(codes.Unimplemented, "x"),
-		event.ErrClosed,
+		event.ErrClosed, &cutOffError{status.Error(codes.InvalidArgument, "Maximum Append Size of 9 Exceeded.")},
 	} {
 		if err := classify(permanent); Transient(err) || !refused(err) {
 			t.Errorf("%v passes by itself, or may have written", err)
@@ -69,15 +71,6 @@ func TestClassify(t *testing.T) {
 	for _, other := range []error{context.Canceled, errors.New("x")} {
 		if Transient(classify(other)) || refused(other) {
 			t.Errorf("%v is taken for one of the server's", other)
-		}
-	}
-	var wrong *WrongVersion
-	if errors.As(classify(errors.New("wrong expected version: expecting '3' but got '5'")), &wrong) {
-		t.Error("a text alone is no conflict")
-	}
-	for text, want := range map[string]event.Version{"expecting '3' but got '5'": 6, "expecting '3' but got 'no_stream'": 0} {
-		if at, ok := found(errors.New(text)); !ok || at != want {
-			t.Errorf("%s: %d, %v", text, at, ok)
 		}
 	}
 }

@@ -17,14 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// A client that loses its connection makes another for a call that begins just then, and
-// forgets the first: nothing of its API closes that one. It tries to connect now and
-// then, and gRPC puts it to sleep after 30 minutes.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreTopFunction("google.golang.org/grpc/internal/grpcsync.(*CallbackSerializer).run"),
-		goleak.IgnoreTopFunction("google.golang.org/grpc.(*addrConn).resetTransportAndUnlock"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // opener opens a log anew each time it is closed.
 type opener struct {

@@ -86,7 +86,7 @@ func Open(ctx context.Context, url string, o Options) (*Log, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	config, prefix, err := parse(url, o.Logger)
+	config, prefix, err := parse(url)
 	if err != nil {
 		return nil, fmt.Errorf("eventstoredb: %w", err)
 	}

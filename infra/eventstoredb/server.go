@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"github.com/EventStore/EventStore-Client-Go/v4/esdb"
-	"google.golang.org/grpc/codes"
+	"github.com/EventStore/EventStore-Client-Go/v4/protos/streams"
+	"google.golang.org/grpc"
 	grpcmeta "google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
@@ -41,29 +42,46 @@ type Notification struct {
 }
 
 // leading adds the header by which a node that does not lead refuses a call, and names the
-// leader. The client (4.0 to 4.2) puts it into the incoming context, which is never sent.
+// leader. The client library (4.0 to 4.2) puts it into the incoming context, which is
+// never sent.
 func leading(ctx context.Context) context.Context {
 	return grpcmeta.AppendToOutgoingContext(ctx, "requires-leader", "true")
 }
 
-// Append sends an append once. The call's context does not end with the caller's: the
-// client would read memory that gRPC is still writing. A caller that leaves lets the call end by
-// itself.
-func (s *supervisor) Append(ctx context.Context, stream string, expected event.Version, events []esdb.EventData) error {
-	limit := s.limit
-	options := esdb.AppendToStreamOptions{ExpectedRevision: esdb.NoStream{}, Deadline: &limit}
-	if expected > 0 {
-		options.ExpectedRevision = esdb.Revision(uint64(min(expected, maxVersion)) - 1)
+// notLeaderError is a node's answer that another node leads.
+type notLeaderError struct {
+	leader string // host and port; may be empty
+	error
+}
+
+func (e *notLeaderError) Unwrap() error { return e.error }
+
+// answered adds the leader's address to an error, if its trailers name one.
+func answered(err error, trailer grpcmeta.MD) error {
+	host, port := trailer.Get("leader-endpoint-host"), trailer.Get("leader-endpoint-port")
+	if err == nil || len(host) == 0 || len(port) == 0 {
+		return err
 	}
-	c, err := s.acquire(ctx)
+	return &notLeaderError{net.JoinHostPort(host[0], port[0]), err}
+}
+
+// Append sends an append once. The server writes once it has the end of the request: an
+// append whose sending breaks off is not written.
+func (s *supervisor) Append(ctx context.Context, stream string, expected event.Version, events []esdb.EventData) error {
+	l, err := s.acquire(ctx)
 	if err != nil && ctx.Err() != nil {
 		return &Failure{Away, ctx.Err()}
 	}
 	if err != nil {
 		return err
 	}
-	_, err = on(ctx, s, c, func(ctx context.Context, c *esdb.Client) (*esdb.WriteResult, error) {
-		return c.AppendToStream(context.WithoutCancel(ctx), stream, options, events...)
+	err = s.on(ctx, l, func(ctx context.Context, c streams.StreamsClient) error {
+		var trailer grpcmeta.MD
+		answer, err := sendAppend(ctx, c, &trailer, stream, expected, events)
+		if err != nil {
+			return answered(err, trailer)
+		}
+		return wrongVersion(answer)
 	})
 	if errors.Is(err, event.ErrClosed) { // beside the call
 		return fmt.Errorf("%w: %w", event.ErrUnknown, err)
@@ -71,103 +89,109 @@ func (s *supervisor) Append(ctx context.Context, stream string, expected event.V
 	return err
 }
 
+func sendAppend(ctx context.Context, c streams.StreamsClient, trailer *grpcmeta.MD, stream string, expected event.Version, events []esdb.EventData) (*streams.AppendResp, error) {
+	call, err := c.Append(ctx, grpc.Trailer(trailer))
+	if err != nil {
+		return nil, &cutOffError{err}
+	}
+	err = call.Send(appendOptions(stream, expected))
+	for i := 0; err == nil && i < len(events); i++ {
+		err = call.Send(proposal(events[i]))
+	}
+	if err != nil {
+		// A Send that fails tells io.EOF; the reason is the call's status.
+		if _, status := call.CloseAndRecv(); status != nil {
+			err = status
+		}
+		return nil, &cutOffError{err}
+	}
+	return call.CloseAndRecv()
+}
+
+// ReadStream reads a page of a stream.
 func (s *supervisor) ReadStream(ctx context.Context, stream string, o esdb.ReadStreamOptions, count uint64) ([]*esdb.RecordedEvent, error) {
-	return call(ctx, s, func(ctx context.Context, c *esdb.Client) ([]*esdb.RecordedEvent, error) {
-		return receive(c.ReadStream(ctx, stream, o, count))
-	})
+	return s.page(ctx, streamRequest(stream, o, count))
 }
 
+// ReadAll reads a page of the log.
 func (s *supervisor) ReadAll(ctx context.Context, o esdb.ReadAllOptions, count uint64) ([]*esdb.RecordedEvent, error) {
-	return call(ctx, s, func(ctx context.Context, c *esdb.Client) ([]*esdb.RecordedEvent, error) {
-		return receive(c.ReadAll(ctx, o, count))
-	})
+	return s.page(ctx, allRequest(o, count))
 }
 
-// receive takes everything that a read yields. Links whose event is gone are left out.
-func receive(r *esdb.ReadStream, err error) (page []*esdb.RecordedEvent, _ error) {
+func (s *supervisor) page(ctx context.Context, request *streams.ReadReq) (page []*esdb.RecordedEvent, err error) {
+	l, err := s.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	err = s.on(ctx, l, func(ctx context.Context, c streams.StreamsClient) (err error) {
+		page, err = readPage(ctx, c, request)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return page, nil
+}
+
+// readPage reads all events of a request; none of a stream that does not exist.
+func readPage(ctx context.Context, c streams.StreamsClient, request *streams.ReadReq) (page []*esdb.RecordedEvent, err error) {
+	var trailer grpcmeta.MD
+	call, err := c.Read(ctx, request, grpc.Trailer(&trailer))
+	if err != nil {
+		return nil, err
+	}
 	for {
-		e, err := r.Recv()
+		m, err := call.Recv()
 		switch {
-		case errors.Is(err, io.EOF), err != nil && noStream(err):
+		case errors.Is(err, io.EOF):
 			return page, nil
 		case err != nil:
-			return nil, err
-		case e.Event != nil:
-			page = append(page, e.Event)
+			return nil, answered(err, trailer)
+		case m.GetEvent().GetEvent() == nil:
+			continue
 		}
-	}
-}
-
-// Subscribe passes on the server's messages. It ends when its client is retired: a node
-// that stopped leading goes on serving the subscriptions that it has.
-func (s *supervisor) Subscribe(ctx context.Context, o esdb.SubscribeToAllOptions, each func(Notification) error) (err error) {
-	c, err := s.acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.release(c)
-	ended := false // by each
-	defer func() {
-		if p := recover(); p != nil {
-			err = &panicError{p}
-		}
-		if err != nil && !ended {
-			err = s.classed(ctx, c, err)
-		}
-	}()
-	// Until the server has answered, ctx does not end the call: the client would read memory
-	// that gRPC is still writing.
-	began, cancel := context.WithCancel(leading(context.WithoutCancel(ctx)))
-	defer cancel()
-	late := time.AfterFunc(s.limit, cancel)
-	subscription, err := c.SubscribeToAll(began, o)
-	if !late.Stop() {
-		err = errSlow
-	}
-	if err != nil {
-		return err
-	}
-	defer subscription.Close() //nolint:errcheck // never fails
-	defer context.AfterFunc(ctx, cancel)()
-	defer context.AfterFunc(c.gone, cancel)()
-	for {
-		got, err := received(subscription.Recv())
+		e, err := recordedEvent(m.GetEvent().GetEvent())
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := each(got); err != nil {
-			ended = true
-			return err
-		}
+		page = append(page, e)
 	}
 }
 
-// received translates a message of a subscription; the zero Notification for a message of
-// no interest.
-func received(e *esdb.SubscriptionEvent) (Notification, error) {
-	switch {
-	case e.SubscriptionDropped != nil:
-		if err := e.SubscriptionDropped.Error; err != nil {
-			return Notification{}, err
-		}
-		return Notification{}, status.Error(codes.Unavailable, "the subscription was dropped")
-	case e.CaughtUp != nil:
-		return Notification{CaughtUp: true}, nil
-	case e.CheckPointReached != nil:
-		return Notification{At: event.Position(e.CheckPointReached.Commit)}, nil
-	case e.EventAppeared != nil && e.EventAppeared.Event != nil:
-		return Notification{Event: e.EventAppeared.Event, At: event.Position(e.EventAppeared.Event.Position.Commit)}, nil
+// Subscribe passes on the server's messages. It ends when its connection is retired: a
+// node that stopped leading goes on serving the subscriptions that it has.
+func (s *supervisor) Subscribe(ctx context.Context, o esdb.SubscribeToAllOptions, each func(Notification) error) error {
+	l, err := s.acquire(ctx)
+	if err != nil {
+		return err
 	}
-	return Notification{}, nil
-}
-
-// Kill ends every call, and the search for nodes.
-func (s *supervisor) Kill() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.kill()
+	defer s.release(l)
+	inner, cancel := context.WithCancel(leading(ctx))
+	defer cancel()
+	defer context.AfterFunc(s.alive, cancel)()
+	defer context.AfterFunc(l.gone, cancel)()
+	late := time.AfterFunc(s.limit, cancel) // unless the server confirms it
+	defer late.Stop()
+	var trailer grpcmeta.MD
+	call, err := l.streams.Read(inner, subscriptionRequest(o), grpc.Trailer(&trailer))
+	for first := true; err == nil; first = false {
+		var m *streams.ReadResp
+		if m, err = call.Recv(); err != nil {
+			break
+		}
+		if first && !late.Stop() {
+			err = errSlow
+			break
+		}
+		var n Notification
+		if n, err = notification(m); err == nil {
+			if err := each(n); err != nil {
+				return err
+			}
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = errEnded
+	}
+	return s.classed(ctx, l, answered(err, trailer))
 }
