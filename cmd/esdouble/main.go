@@ -1,10 +1,17 @@
-// Command esdouble is a double of an EventStoreDB server, for tests and for trying
-// things out without one. It speaks the protocol, and is no server: one log in memory
-// or in a plain file that is not flushed, no users, no TLS, no cluster. What is to be
-// kept does not belong in it.
+// Command esdouble is a double of an EventStoreDB server or cluster, for tests and for
+// trying things out. It speaks the server's protocol and is not a server: it keeps one log
+// in memory or in a plain file that is not flushed, and has no users and no TLS. Do not
+// keep anything in it that must not be lost.
 //
-//	esdouble                              on 127.0.0.1:2113, in memory
-//	esdouble --data events.jsonl          what was written outlives the process
+//	esdouble                              one node on 127.0.0.1:2113, in memory
+//	esdouble --data events.jsonl          keeps the log in a file
+//	esdouble cluster --dir D              three nodes in one process, as hard as real ones
+//	esdouble control status               nodes of a cluster, and its URL
+//	esdouble control kill-node 1          also start-node, resign
+//
+// As a driver of a cluster for the tests:
+//
+//	WATCHTOWER_TEST_ESDB_CLUSTER='esdouble control --at 127.0.0.1:2112'
 package main
 
 import (
@@ -32,22 +39,60 @@ func main() {
 	}
 }
 
-// run serves until ctx ends.
+// run runs one of the commands.
 func run(ctx context.Context, args []string, stdout io.Writer) error {
-	o := esdbtest.Options{}
-	flags := pflag.NewFlagSet("esdouble", pflag.ContinueOnError)
-	flags.StringVar(&o.Address, "listen", "127.0.0.1:2113", "where it listens; whoever reaches that may read and write")
-	name := flags.String("data", "", "file that keeps the log; none keeps it in memory")
-	flags.StringVar(&o.Version, "version", "", "the version it says it has")
+	if len(args) > 0 {
+		switch args[0] {
+		case "cluster":
+			return runCluster(ctx, args[1:], stdout)
+		case "control":
+			return control(ctx, args[1:], stdout)
+		}
+	}
+	return runServer(ctx, args, stdout)
+}
+
+// newFlags returns a command's flags; --help prints usage before them.
+func newFlags(name, usage string, stdout io.Writer) *pflag.FlagSet {
+	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	flags.SetOutput(stdout)
+	flags.Usage = func() { fmt.Fprintf(stdout, "%s\n\nFlags:\n%s", usage, flags.FlagUsages()) }
+	return flags
+}
+
+// parse parses flags, and refuses arguments that are not flags unless the command has some.
+func parse(flags *pflag.FlagSet, args []string, positional bool) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if o.Data = esdbtest.NewData(time.Now); *name != "" {
-		var err error
-		if o.Data, err = esdbtest.OpenData(*name, time.Now); err != nil {
-			return err
-		}
+	if !positional && flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
+	return nil
+}
+
+const serverUsage = `esdouble runs a double of one EventStoreDB node until it is interrupted.
+
+Commands beside it, each with --help:
+  esdouble cluster   runs a double of a cluster in one process
+  esdouble control   shows, kills, starts and resigns the nodes of such a cluster`
+
+// runServer serves one node until ctx ends.
+func runServer(ctx context.Context, args []string, stdout io.Writer) error {
+	o := esdbtest.Options{}
+	flags := newFlags("esdouble", serverUsage, stdout)
+	flags.StringVar(&o.Address, "listen", "127.0.0.1:2113", "address to listen on; everybody who reaches it may read and write")
+	file := flags.String("data", "", "file that keeps the log; without it the log is in memory")
+	flags.StringVar(&o.Version, "version", "", "version that the server reports")
+	settings := addSettings(flags, o.Cluster)
+	if err := parse(flags, args, false); err != nil {
+		return err
+	}
+	var err error
+	if o.Data, err = open(*file); err != nil {
+		return err
+	}
+	o.Cluster = settings()
 	server, err := esdbtest.New(o)
 	if err != nil {
 		return errors.Join(err, o.Data.Close())
@@ -56,4 +101,12 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	<-ctx.Done()
 	server.Stop()
 	return o.Data.Close()
+}
+
+// open opens the log in a file, or in memory if it has no name.
+func open(name string) (*esdbtest.Data, error) {
+	if name == "" {
+		return esdbtest.NewData(time.Now), nil
+	}
+	return esdbtest.OpenData(name, time.Now)
 }

@@ -1,9 +1,9 @@
 // Package esdbtest is a double of an EventStoreDB server or cluster. It speaks the
-// protocol of EventStore-Client-Go v4 over real gRPC. Its log, replication and elections
-// are those of package esdbcluster, whose settings say in which ways it is as hard as a
-// real server. [Trouble] adds faults of the network.
+// protocol of EventStore-Client-Go v4 over real gRPC. Package esdbcluster keeps its log,
+// replicates it and elects leaders. The settings there make it as hard as a real server.
+// [Trouble] adds faults of the network.
 //
-// # What it assumes of a real server
+// # Assumptions about real servers
 //
 // The protocol comes from the client's .proto files and the server's documentation. The
 // behaviours below were seen on real servers 23.10.8 (one node, and three with TLS) and
@@ -29,17 +29,17 @@
 //	7    after an answered append, a follower may not have the     FollowerLag
 //	     events yet
 //
-// Not seen but assumed: a resignation breaks no connection and no subscription; gossip
-// may be old (GossipLag); an append that a follower forwarded to a leader that dies ends
-// with the commit timeout.
+// Three behaviours were not seen and are assumed. A resignation breaks no connection and
+// no subscription. Gossip may be old (GossipLag). An append that a follower forwarded to a
+// leader that dies ends with the commit timeout.
 //
-// # What it does not do
+// # Limits
 //
 // It has no users beyond one name and password, no access lists, no streams with limits,
 // no deletes, no scavenge, no persistent subscriptions, no projections, no batch append,
 // no read-only replicas, and no subscriptions to a stream. Only whole nodes fail: no
-// partition cuts some nodes from others, no disk is lost, and a node that has to truncate
-// its log does so at once instead of restarting. A subscription is never too slow "while
-// transitioning to live". A position between two records is refused; a real server may do
-// anything there.
+// partition cuts some nodes from others, and no disk is lost. A node that has to truncate
+// its log does so at once instead of restarting. A leader that loses its quorum steps down
+// at once. A subscription is never too slow "while transitioning to live". A position
+// between two records is refused; the answer of a real server is not known.
 package esdbtest

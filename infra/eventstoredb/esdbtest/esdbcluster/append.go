@@ -108,6 +108,7 @@ func (c *Cluster) refuse(p *Pending, ahead []*Record) {
 		c.end(p, nil, conflict)
 	case c.s.ConflictsAhead:
 		c.met.ConflictsAhead++
+		w.conflicted = true
 		c.end(p, nil, conflict)
 	default:
 		w.waiting = append(w.waiting, answer{pending: p, err: conflict})

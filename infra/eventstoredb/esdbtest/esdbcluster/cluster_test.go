@@ -131,7 +131,7 @@ func TestConflictAhead(t *testing.T) {
 	}
 }
 
-// Row 3 and 7: a follower shows what it has, forwards or names the leader.
+// Row 3 and 7: a follower shows its own log, and forwards appends or names the leader.
 func TestFollower(t *testing.T) {
 	c, a := begun(esdbcluster.Settings{Nodes: 3, FollowerLag: steady(50 * ms), Forward: true}, 1)
 	wants(t, "forwarded", c.Append(2, false, "s", at(0), event(1)), "0")

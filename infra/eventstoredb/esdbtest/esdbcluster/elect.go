@@ -111,9 +111,8 @@ func (c *Cluster) follow(n *node) {
 func (c *Cluster) lose(cut []*write) {
 	for _, w := range cut {
 		held := slices.ContainsFunc(c.nodes, func(n *node) bool { return slices.Contains(n.log[min(len(n.log), len(c.committed)):], w) })
-		if !held && !w.committed && !w.vanished {
-			w.vanished = true
-			c.met.Vanished++
+		if !held {
+			c.vanish(w)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package esdbcluster_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -38,32 +37,38 @@ type subscribed struct {
 	next int // index in the committed log
 }
 
-// Properties of every history: the committed log only grows; nodes show a part of its
-// beginning; an acknowledged append is in it once, where the answer said; conflicts never
-// say less than was committed; a subscription gets each record once, in order.
+// TestHistories checks for random histories:
+// the committed log only grows;
+// each node shows a beginning of it;
+// an acknowledged append is in it once, at the answered place;
+// a conflict never says less than was committed;
+// a subscription gets each record once, in order.
 func TestHistories(t *testing.T) {
 	var met esdbcluster.Met
-	rapid.Check(t, func(t *rapid.T) {
-		nodes := rapid.SampledFrom([]int{1, 3, 3, 5}).Draw(t, "nodes")
-		s := esdbcluster.Hard(nodes).Faster(10)
-		s.CommitDelay.Most = 20 * ms
-		s.SlowLimit, s.StatsEvery = 2, 7
-		s.DropRepeats = rapid.Bool().Draw(t, "drop repeats")
-		s.ConflictsAhead = rapid.Bool().Draw(t, "conflicts ahead")
-		s.ResumeSlow = rapid.Bool().Draw(t, "resume slow")
-		h := &history{nodes: nodes, acked: map[[16]byte]*esdbcluster.Record{}}
-		h.c, h.a = begun(s, rapid.Uint64().Draw(t, "seed"))
-		h.committed = h.c.Committed()
-		for range rapid.IntRange(50, 200).Draw(t, "steps") {
-			h.step(t)
-			h.check(t)
-		}
-		h.recover(t)
-		add(&met, h.c.Met())
-	})
+	for range 10 {
+		rapid.Check(t, func(t *rapid.T) {
+			nodes := rapid.SampledFrom([]int{1, 3, 3, 5}).Draw(t, "nodes")
+			s := esdbcluster.Hard(nodes).Faster(10)
+			s.CommitDelay.Most = 20 * ms
+			s.SlowLimit, s.StatsEvery = 2, 7
+			s.DropRepeats = rapid.Bool().Draw(t, "drop repeats")
+			s.ConflictsAhead = rapid.Bool().Draw(t, "conflicts ahead")
+			s.ResumeSlow = rapid.Bool().Draw(t, "resume slow")
+			h := &history{nodes: nodes, acked: map[[16]byte]*esdbcluster.Record{}}
+			h.c, h.a = begun(s, rapid.Uint64().Draw(t, "seed"))
+			h.committed = h.c.Committed()
+			for range rapid.IntRange(50, 200).Draw(t, "steps") {
+				h.step(t)
+				h.check(t)
+			}
+			h.recover(t)
+			add(&met, h.c.Met())
+		})
+	}
 	t.Logf("%+v", met)
 	for what, n := range map[string]int{
 		"dropped repeats": met.DroppedRepeats, "conflicts ahead": met.ConflictsAhead, "late commits": met.LateCommits,
+		"conflicts with vanished writes": met.ConflictsVanished, "commit timeouts": met.CommitTimeouts, "truncations": met.Truncations,
 		"vanished writes": met.Vanished, "inherited writes": met.Inherited, "forwarded": met.Forwarded, "stale reads": met.StaleReads,
 		"slow drops": met.SlowDrops, "slow resumes": met.SlowResumes, "not ready": met.NotReady, "not leader": met.NotLeader,
 	} {
@@ -76,7 +81,10 @@ func TestHistories(t *testing.T) {
 func add(sum *esdbcluster.Met, m esdbcluster.Met) {
 	sum.DroppedRepeats += m.DroppedRepeats
 	sum.ConflictsAhead += m.ConflictsAhead
+	sum.ConflictsVanished += m.ConflictsVanished
+	sum.CommitTimeouts += m.CommitTimeouts
 	sum.LateCommits += m.LateCommits
+	sum.Truncations += m.Truncations
 	sum.Vanished += m.Vanished
 	sum.Inherited += m.Inherited
 	sum.Forwarded += m.Forwarded
@@ -266,7 +274,7 @@ func (h *history) recover(t *rapid.T) {
 			t.Fatalf("node %d shows %d records of %d: %v", node+1, len(v.All()), len(h.committed), err)
 		}
 	}
-	p := h.c.Append(leader(h.c), true, fmt.Sprint("last"), at(0), event(1<<15))
+	p := h.c.Append(leader(h.c), true, "last", at(0), event(1<<15))
 	h.a.run(time.Second)
 	if got := outcome(p); got != "0" {
 		t.Fatalf("the last append: %s", got)

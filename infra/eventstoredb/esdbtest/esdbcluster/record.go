@@ -56,7 +56,7 @@ func (e Expectation) place(stream []*Record) int {
 	return len(stream)
 }
 
-// recordBytes is about what a record occupies in a real log besides its texts. It makes
+// recordBytes is about the size of a record in a real log without its texts. It makes
 // gaps between positions, and no number inside a gap is a position.
 const recordBytes = 96
 

@@ -8,8 +8,10 @@ type write struct {
 	records   []*Record
 	waiting   []answer // given at the commit
 	committed bool
-	vanished  bool // counted as such
-	end       int  // length of Cluster.all after it; set at the commit
+	vanished  bool // counted in Met
+	// conflicted: a conflict was answered that counted this write while it was uncommitted
+	conflicted bool
+	end        int // length of Cluster.all after it; set at the commit
 }
 
 // answer is the result of an append that waits for a commit.
@@ -149,11 +151,20 @@ func (c *Cluster) supersede(place int) {
 			continue
 		}
 		for _, w := range n.log[place:] {
-			if !w.committed && !w.vanished {
-				w.vanished = true
-				c.met.Vanished++
-			}
+			c.vanish(w)
 		}
+	}
+}
+
+// vanish counts a write that can never commit, once.
+func (c *Cluster) vanish(w *write) {
+	if w.committed || w.vanished {
+		return
+	}
+	w.vanished = true
+	c.met.Vanished++
+	if w.conflicted {
+		c.met.ConflictsVanished++
 	}
 }
 

@@ -90,7 +90,8 @@ func TestSubscriptionOfFollower(t *testing.T) {
 	}
 }
 
-// A subscription that begins beyond what its node shows gets the records from there on.
+// A subscription that begins beyond the end of its node's log gets the records from there
+// on.
 func TestSubscribeBeyond(t *testing.T) {
 	c, a := begun(esdbcluster.Settings{Nodes: 3, FollowerLag: steady(10 * ms)}, 1)
 	first := c.Append(1, true, "s", at(0), event(1))

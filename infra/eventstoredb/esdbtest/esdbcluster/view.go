@@ -6,7 +6,7 @@ type View struct {
 	records []*Record
 }
 
-// View returns what a node shows now.
+// View returns the log as a node shows it now.
 func (c *Cluster) View(number int, requiresLeader bool) (View, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
