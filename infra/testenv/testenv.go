@@ -34,6 +34,7 @@ const (
 	ViemVar             = "WATCHTOWER_TEST_VIEM"       // folder whose node_modules holds viem
 	TypeScriptVar       = "WATCHTOWER_TEST_TYPESCRIPT" // folder whose node_modules holds the compiler
 	EventStoreVar       = "WATCHTOWER_TEST_ESDB"       // URL of a real EventStoreDB or KurrentDB; nothing brings one up
+	ProgramsVar         = "WATCHTOWER_TEST_PROGRAMS"   // folder of the programs that process tests start; without it they are built
 	RequireVar          = "WATCHTOWER_TEST_REQUIRE"    // set: a missing part is a failure
 )
 

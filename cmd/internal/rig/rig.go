@@ -20,6 +20,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
 // Build compiles the service into a folder and returns the program's path.
@@ -34,6 +36,25 @@ func BuildProgram(ctx context.Context, dir, name string, flags ...string) (strin
 	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/tempo-watchtower/watchtower/cmd/"+name)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return program, nil
+}
+
+// CrashProgram returns the path of a program of folder cmd that has crash points: the file
+// in the folder that [testenv.ProgramsVar] names, or else a new one in dir, built with the
+// race detector.
+func CrashProgram(ctx context.Context, dir, name string) (string, error) {
+	prebuilt := os.Getenv(testenv.ProgramsVar)
+	if prebuilt == "" {
+		// Without SQLite, which is C made into Go and ten times as slow under the detector.
+		return BuildProgram(ctx, dir, name, "-race", "-gcflags=modernc.org/...=-race=false", "-tags", "crash")
+	}
+	program, err := filepath.Abs(filepath.Join(prebuilt, name))
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(program); err != nil {
+		return "", fmt.Errorf("%s names a folder without the program: %w", testenv.ProgramsVar, err)
 	}
 	return program, nil
 }
