@@ -100,6 +100,13 @@ type world struct {
 
 // engines are the stores that every process test runs on, both at once.
 func engines(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir string) []string)) {
+	if inEventStoreOnly() {
+		t.Run("eventstoredb", func(t *testing.T) {
+			t.Parallel()
+			test(t, eventStore)
+		})
+		return
+	}
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
 		test(t, inFiles)
@@ -110,11 +117,20 @@ func engines(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir 
 	})
 }
 
-func inFiles(_ *testing.T, dir string) []string {
+// inFiles returns the flags for an embedded store; or an event store if [engineVar] says so.
+func inFiles(t *testing.T, dir string) []string {
+	if inEventStoreOnly() {
+		return eventStore(t, dir)
+	}
 	return []string{"--store", "embedded:" + filepath.Join(dir, "data")}
 }
 
+// inPostgres returns the flags for a store in Postgres; or an event store if [engineVar]
+// says so.
 func inPostgres(t *testing.T, dir string) []string {
+	if inEventStoreOnly() {
+		return eventStore(t, dir)
+	}
 	return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
 }
 
