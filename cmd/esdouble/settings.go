@@ -18,6 +18,7 @@ func addSettings(flags *pflag.FlagSet, s esdbcluster.Settings) func() esdbcluste
 	flags.Var(&interval{&s.FollowerLag}, "follower-lag", "time from a commit until a follower shows it")
 	flags.Var(&interval{&s.Election}, "election", "time without a leader after one was lost")
 	flags.DurationVar(&s.CommitTimeout, "commit-timeout", s.CommitTimeout, "time after which an append without an answer is aborted; 0 means 2s")
+	flags.DurationVar(&s.StepDown, "step-down", s.StepDown, "time for which a leader without a quorum goes on writing")
 	flags.DurationVar(&s.GossipLag, "gossip-lag", s.GossipLag, "age of a node's knowledge about the others")
 	flags.BoolVar(&s.DropRepeats, "drop-repeats", s.DropRepeats, "do not answer a repeat of an uncommitted append")
 	flags.BoolVar(&s.ConflictsAhead, "conflicts-ahead", s.ConflictsAhead, "count uncommitted writes in the version of a conflict")

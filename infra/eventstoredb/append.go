@@ -154,7 +154,7 @@ func (a *appending) once(ctx context.Context) (*esdb.RecordedEvent, error) {
 	case transient, ctx.Err() != nil:
 		a.unsure = true
 		return nil, err
-	case grpcCode(err) == codes.InvalidArgument && strings.Contains(err.Error(), "Append Size"):
+	case grpcCode(err) == codes.InvalidArgument && says(err, "append size"):
 		return nil, fmt.Errorf("%w: %w", event.ErrTooLarge, err)
 	case !refused(err):
 		a.unsure = true
@@ -223,6 +223,10 @@ func (a *appending) conflict(ctx context.Context, wrong *WrongVersion) (*esdb.Re
 	switch {
 	case err != nil:
 		return nil, err
+	case a.unsure && at < a.expected && wrong.Known && wrong.At < a.expected:
+		// The leader has written nothing at the place, committed or not. An earlier send
+		// may still be on its way, and nothing here can tell how long.
+		return nil, fmt.Errorf("%w: %v", event.ErrUnknown, wrong) //nolint:errorlint // it is no outcome
 	case at == a.expected, a.unsure:
 		return nil, &Failure{Behind, errors.Join(errAhead, wrong)}
 	}

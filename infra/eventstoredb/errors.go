@@ -186,9 +186,16 @@ func aborted(err error) Kind {
 	}
 }
 
-// says reports whether an error's text holds some words, in any case.
+// says reports whether the server's own words, or an error that is not its, hold some
+// words, in any case. The client's words around the server's mislead: it calls each
+// Unavailable a server that is not ready.
 func says(err error, words string) bool {
-	return strings.Contains(strings.ToLower(err.Error()), words)
+	text := err.Error()
+	var answered interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &answered) {
+		text = answered.GRPCStatus().Message()
+	}
+	return strings.Contains(strings.ToLower(text), words)
 }
 
 // hopeless reports whether a server that was found refuses this client for good.

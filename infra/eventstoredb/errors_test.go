@@ -31,6 +31,7 @@ func TestClassify(t *testing.T) {
 		{status.Error(codes.Unavailable, "Server Is Not Ready"), NotReady, true, true},
 		{status.Error(codes.NotFound, "Leader info available"), NotLeader, true, true},
 		{status.Error(codes.Unavailable, "connection refused"), Gone, false, true},
+		{fmt.Errorf("the server is not ready to accept requests: %w", status.Error(codes.Unavailable, "connection reset")), Gone, false, true},
 		{status.Error(codes.Internal, "stream terminated by RST_STREAM"), Gone, false, true},
 		{status.Error(codes.Canceled, "grpc: the client connection is closing"), Gone, false, true},
 		{&panicError{"send on closed channel"}, Gone, false, true},

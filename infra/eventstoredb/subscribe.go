@@ -250,6 +250,10 @@ func (l *Log) followFrom(ctx context.Context, at event.Position) error {
 		case next > at:
 			at, wait = next, retryFirst
 		}
+		if kind, ok := kindOf(err); ok && kind == SlowConsumer {
+			l.logger.Debug("the server dropped the log's subscription as too slow", "position", uint64(at))
+			continue // it has done all it could
+		}
 		l.logger.Warn("the log's subscription is interrupted", "position", uint64(at), "err", err)
 		_ = pause(ctx, wait) // its end shows above
 	}

@@ -48,6 +48,7 @@ type supervisor struct {
 	changed chan struct{}  // closed when current or why has changed
 	why     error          // of the last search that failed
 	named   *esdb.EndPoint // the leader by the word of a node that is not; where to search first
+	made    int            // clients so far
 	users   int
 	idle    chan struct{} // closed when users is 0
 }
@@ -215,7 +216,9 @@ func signOfLife(ctx context.Context, c *esdb.Client) ([]*esdb.RecordedEvent, err
 func (s *supervisor) found(c *client, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.current, s.why = c, why
+	if s.current, s.why = c, why; c != nil {
+		s.made++
+	}
 	close(s.changed)
 	s.changed = make(chan struct{})
 }

@@ -29,7 +29,8 @@
 //	7    after an answered append, a follower may not have the     FollowerLag
 //	     events yet
 //
-// Three behaviours were not seen and are assumed. A resignation breaks no connection and
+// Four behaviours were not seen and are assumed. A leader that lost its quorum writes on for
+// a while (StepDown). A resignation breaks no connection and
 // no subscription. Gossip may be old (GossipLag). An append that a follower forwarded to a
 // leader that dies ends with the commit timeout.
 //
@@ -39,7 +40,7 @@
 // no deletes, no scavenge, no persistent subscriptions, no projections, no batch append,
 // no read-only replicas, and no subscriptions to a stream. Only whole nodes fail: no
 // partition cuts some nodes from others, and no disk is lost. A node that has to truncate
-// its log does so at once instead of restarting. A leader that loses its quorum steps down
-// at once. A subscription is never too slow "while transitioning to live". A position
-// between two records is refused; the answer of a real server is not known.
+// its log does so at once instead of restarting. A subscription is never too slow "while
+// transitioning to live". A position between two records is refused; the answer of a real
+// server is not known.
 package esdbtest

@@ -176,6 +176,7 @@ func (s *Server) subscribe(view esdbcluster.View, o *streams.ReadReq_Options, ou
 		return s.refused(err, out.call)
 	}
 	defer sub.Close()
+	s.trouble.count(func(m *Met) *int { return &m.Subscriptions })
 	f := &following{
 		sender: out, Subscription: sub, passes: passes, silent: s.options.Silent, muted: s.trouble.muted(),
 		every: uint64(o.GetFilter().GetMax()) * uint64(o.GetFilter().GetCheckpointIntervalMultiplier()),

@@ -28,8 +28,8 @@ type Trouble struct {
 }
 
 // Met counts the faults of one node so far. Strays are the calls that it refused because
-// another node leads.
-type Met struct{ LostReplies, LostAppends, CutReads, CanceledReads, Delays, Strays int }
+// another node leads; Subscriptions are those that it confirmed.
+type Met struct{ LostReplies, LostAppends, CutReads, CanceledReads, Delays, Strays, Subscriptions int }
 
 // trouble is a node's faults from now on, and their counts.
 type trouble struct {

@@ -250,6 +250,28 @@ func TestKilledLeader(t *testing.T) {
 	}
 }
 
+// A leader that lost its quorum writes on until it steps down. Nothing of that commits
+// before the quorum is back.
+func TestStepDown(t *testing.T) {
+	for _, back := range []time.Duration{40 * ms, 60 * ms} {
+		c, a := begun(esdbcluster.Settings{Nodes: 3, StepDown: 50 * ms, Election: steady(20 * ms), CommitTimeout: 200 * ms}, 1)
+		c.Kill(2)
+		c.Kill(3)
+		p := c.Append(1, true, "s", at(0), event(1))
+		a.run(back)
+		if want := map[bool]int{true: 0, false: -1}[back < 50*ms]; length(c, 1, "s") != want {
+			t.Errorf("after %s the leader shows %d events, want %d", back, length(c, 1, "s"), want)
+		}
+		wants(t, "without a quorum", p, "pending")
+		c.Start(2)
+		a.run(20 * ms)
+		wants(t, "with a quorum", p, "0")
+		if want := map[bool]int{true: 0, false: 1}[back < 50*ms]; c.Met().Elections != want {
+			t.Errorf("after %s: %+v", back, c.Met())
+		}
+	}
+}
+
 // A leader without a quorum steps down.
 func TestNoQuorum(t *testing.T) {
 	c, a := begun(esdbcluster.Settings{Nodes: 3, CommitDelay: steady(10 * ms), CommitTimeout: 200 * ms}, 1)

@@ -65,9 +65,16 @@ func (c *Cluster) Kill(number int) {
 	n.wake()
 	if n == c.leader {
 		c.orphan(n)
-	}
-	if n == c.leader || c.leader != nil && c.living() < c.quorum() {
 		c.vacate(nil)
+	}
+	if c.leader != nil && c.living() < c.quorum() {
+		epoch := c.epoch
+		c.after(c.s.StepDown, func() {
+			if c.leader != nil && c.epoch == epoch && c.living() < c.quorum() {
+				c.vacate(nil)
+				c.changed()
+			}
+		})
 	}
 	c.changed()
 }

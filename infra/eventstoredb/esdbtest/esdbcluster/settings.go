@@ -28,6 +28,9 @@ type Settings struct {
 	CommitTimeout time.Duration
 	// Election is the time without a leader after one was lost. Zero elects at once.
 	Election Range
+	// StepDown is the time for which a leader goes on writing after it lost its quorum. Zero
+	// makes it step down at once.
+	StepDown time.Duration
 	// GossipLag is the age of each node's knowledge about the other nodes.
 	GossipLag time.Duration
 
@@ -69,6 +72,7 @@ func Hard(nodes int) Settings {
 		FollowerLag:    Range{0, 50 * time.Millisecond},
 		CommitTimeout:  2 * time.Second,
 		Election:       Range{time.Second, 2 * time.Second},
+		StepDown:       500 * time.Millisecond,
 		GossipLag:      500 * time.Millisecond,
 		DropRepeats:    true,
 		ConflictsAhead: true,
@@ -83,7 +87,9 @@ func (s Settings) Faster(n int) Settings {
 	for _, r := range []*Range{&s.CommitDelay, &s.FollowerLag, &s.Election} {
 		r.Least, r.Most = r.Least/by, r.Most/by
 	}
-	s.CommitTimeout, s.GossipLag = s.CommitTimeout/by, s.GossipLag/by
+	for _, d := range []*time.Duration{&s.CommitTimeout, &s.StepDown, &s.GossipLag} {
+		*d /= by
+	}
 	return s
 }
 
