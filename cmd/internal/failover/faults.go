@@ -52,7 +52,7 @@ func (f *faults) run(ctx context.Context, stop <-chan struct{}) error {
 	}
 }
 
-// change makes the leader change once, waits for the new leader, and starts what it killed.
+// change changes the leader once, waits for the new leader, and starts the killed node again.
 func (f *faults) change(ctx context.Context, turn int) error {
 	status, err := f.await(ctx, Status.whole)
 	if err != nil {

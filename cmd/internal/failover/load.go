@@ -19,7 +19,7 @@ const (
 	RateVar  = "WATCHTOWER_TEST_FAULTS_RATE"  // requests a second; 20
 )
 
-// Settings are those of a run.
+// Settings set a run.
 type Settings struct {
 	For, Every time.Duration
 	Rate       int
@@ -85,8 +85,8 @@ func (f Figures) Judge(t *testing.T) {
 	}
 }
 
-// Run asks at a steady rate while the leader of a cluster changes. ask sends request n, from
-// 0 on, on a goroutine of its own; its error is a refusal.
+// Run asks at a steady rate while the leader of a cluster changes. ask sends request n,
+// counted from 0, on a goroutine of its own. Its error is a refusal.
 func Run(ctx context.Context, t *testing.T, c Cluster, s Settings, ask func(ctx context.Context, n int) error) Figures {
 	t.Helper()
 	f := &faults{Cluster: c, every: s.Every, log: t.Logf}
