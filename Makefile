@@ -64,9 +64,8 @@ signers: ## the signers for AWS KMS, GCP KMS and Vault (docs/signers.md), into b
 		go build -C "$$module" -trimpath -o "$(CURDIR)/bin/signer-$${module##*/}" . || exit 1; \
 	done
 
-contract: ## bin/eventstoredb-contract: the stores' contract against a real EventStoreDB, for machines without Go
-	CGO_ENABLED=0 go test -c -trimpath -o bin/eventstoredb-contract ./infra/eventstoredb
-	@echo "WATCHTOWER_TEST_ESDB='esdb://…' bin/eventstoredb-contract -test.v -test.run '^TestRealServer$$'"
+contract: ## bin/eventstoredb-contract/: tests against a real EventStoreDB or its cluster, for machines without Go
+	@sh deploy/contract.sh bin/eventstoredb-contract
 
 fuzz: ## each fuzz target for FUZZTIME (30s)
 	@go list -f '{{.ImportPath}}' ./... | while read -r package; do \

@@ -4,22 +4,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"testing"
 
 	"github.com/tempo-watchtower/watchtower/cmd/devnet/wallet"
 	"github.com/tempo-watchtower/watchtower/cmd/internal/rig"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/intent"
-	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
-	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
 // on runs a test on some of the stores at once: those of [engines], a log in an event
 // store (eventstoredb), and a Postgres with leases of lanes in a Redis (redis).
 func on(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir string) []string), names ...string) {
 	all := map[string]func(t *testing.T, dir string) []string{
-		"embedded": inFiles, "postgres": inPostgres, "eventstoredb": inEventStore, "redis": leasedByRedis,
+		"embedded": inFiles, "postgres": inPostgres, "eventstoredb": eventStore, "redis": leasedByRedis,
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
@@ -27,14 +24,6 @@ func on(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir strin
 			test(t, all[name])
 		})
 	}
-}
-
-// inEventStore is a log in a double of an EventStoreDB, and the rest in Postgres.
-func inEventStore(t *testing.T, dir string) []string {
-	log, err := esdbtest.New(esdbtest.Options{})
-	check(t, err)
-	t.Cleanup(log.Stop)
-	return []string{"--store", log.URL(), "--database", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
 }
 
 func leasedByRedis(t *testing.T, dir string) []string {

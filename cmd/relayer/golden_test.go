@@ -170,8 +170,8 @@ func (w *world) stayIn(t *testing.T, secrets map[string][]byte, all []event.Reco
 		look(path, text)
 		return err
 	}))
-	if _, dsn, ok := strings.Cut(strings.Join(w.flags[:2], "="), "postgres"); ok {
-		check(t, w.eachTable("postgres"+dsn, look))
+	if dsn := w.database(); strings.HasPrefix(dsn, "postgres") {
+		check(t, w.eachTable(dsn, look))
 	}
 }
 

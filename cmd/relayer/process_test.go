@@ -29,7 +29,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// program is the built relayer, with crash points in it; TestMain builds it once.
+// program is the built relayer, with crash points in it; TestMain finds or builds it.
 var program string
 
 func TestMain(m *testing.M) {
@@ -39,8 +39,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-		// Without SQLite, which is C made into Go and ten times as slow under the detector.
-		if program, err = rig.BuildProgram(context.Background(), dir, "relayer", "-race", "-gcflags=modernc.org/...=-race=false", "-tags", "crash"); err != nil {
+		if program, err = rig.CrashProgram(context.Background(), dir, "relayer"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -101,6 +100,13 @@ type world struct {
 
 // engines are the stores that every process test runs on, both at once.
 func engines(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir string) []string)) {
+	if inEventStoreOnly() {
+		t.Run("eventstoredb", func(t *testing.T) {
+			t.Parallel()
+			test(t, eventStore)
+		})
+		return
+	}
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
 		test(t, inFiles)
@@ -111,11 +117,20 @@ func engines(t *testing.T, test func(t *testing.T, store func(t *testing.T, dir 
 	})
 }
 
-func inFiles(_ *testing.T, dir string) []string {
+// inFiles returns the flags for an embedded store; or an event store if [engineVar] says so.
+func inFiles(t *testing.T, dir string) []string {
+	if inEventStoreOnly() {
+		return eventStore(t, dir)
+	}
 	return []string{"--store", "embedded:" + filepath.Join(dir, "data")}
 }
 
+// inPostgres returns the flags for a store in Postgres; or an event store if [engineVar]
+// says so.
 func inPostgres(t *testing.T, dir string) []string {
+	if inEventStoreOnly() {
+		return eventStore(t, dir)
+	}
 	return []string{"--store", testenv.Postgres(t), "--vault-key-file", filepath.Join(dir, "vault.key")}
 }
 

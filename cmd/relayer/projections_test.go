@@ -54,7 +54,7 @@ func TestRebuildWhileServing(t *testing.T) {
 				}
 			}
 		})
-		check(t, rig.OnView(w.ctx, w.flags[1], "DELETE FROM readers WHERE name = 'intents'", "DELETE FROM intents", "DELETE FROM intent_attempts"))
+		check(t, rig.OnView(w.ctx, w.database(), "DELETE FROM readers WHERE name = 'intents'", "DELETE FROM intents", "DELETE FROM intent_attempts"))
 		var more []intent.Request
 		for i := range 20 {
 			r := w.pool(fmt.Sprint("more-", i))
@@ -90,7 +90,7 @@ func (w *world) rebuiltAlike(t *testing.T) {
 	if strings.Count(live, `"table":"intents"`) != len(w.asked) || strings.Count(live, `"table":"intent_attempts"`) < len(w.asked) {
 		t.Errorf("the dump has %d lines", strings.Count(live, "\n"))
 	}
-	check(t, rig.OnView(w.ctx, w.flags[1], "UPDATE intents SET status = 'failed' WHERE position = (SELECT min(position) FROM intents)",
+	check(t, rig.OnView(w.ctx, w.database(), "UPDATE intents SET status = 'failed' WHERE position = (SELECT min(position) FROM intents)",
 		"DELETE FROM intents WHERE position = (SELECT max(position) FROM intents)"))
 	out := w.says(t, 1, `status is "failed" and should be "completed"`, nil, "projections", "verify", "intents")
 	if !strings.Contains(out, "1 missing, 1 different") || !strings.Contains(out, "intents has no row") {

@@ -59,8 +59,7 @@ func newTakeover(t *testing.T, leases string) (w *world, lose func()) {
 			check(t, cache.Kill())
 			check(t, cache.Start(w.ctx))
 		}
-		_, dsn, _ := strings.Cut(strings.Join(w.flags[:2], "="), "=")
-		db, err := pgx.Connect(w.ctx, dsn)
+		db, err := pgx.Connect(w.ctx, w.database())
 		check(t, err)
 		defer db.Close(context.WithoutCancel(w.ctx)) //nolint:errcheck // read to its end
 		_, err = db.Exec(w.ctx, "DELETE FROM work.leases")

@@ -22,7 +22,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv/server"
 )
 
-// program is the built service, with crash points in it; TestMain builds it once.
+// program is the built service, with crash points in it; TestMain finds or builds it.
 var program string
 
 func TestMain(m *testing.M) {
@@ -32,8 +32,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-		// Without SQLite, which is C made into Go and ten times as slow under the detector.
-		if program, err = rig.Build(context.Background(), dir, "-race", "-gcflags=modernc.org/...=-race=false", "-tags", "crash"); err != nil {
+		if program, err = rig.CrashProgram(context.Background(), dir, "watchtower"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

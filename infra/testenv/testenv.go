@@ -26,15 +26,17 @@ const (
 	// PostgresSettingsVar is what the server that cmd/testrun starts is set to, name=value
 	// each, separated by commas.
 	PostgresSettingsVar = "WATCHTOWER_TEST_POSTGRES_SETTINGS"
-	RedisVar            = "WATCHTOWER_TEST_REDIS"      // URL
-	RedisBinVar         = "WATCHTOWER_TEST_REDIS_BIN"  // path of redis-server
-	AnvilVar            = "WATCHTOWER_TEST_ANVIL"      // path of the anvil binary
-	GethVar             = "WATCHTOWER_TEST_GETH"       // path of go-ethereum's node
-	ChromiumVar         = "WATCHTOWER_TEST_CHROMIUM"   // path of Chromium; without it the one in PATH
-	ViemVar             = "WATCHTOWER_TEST_VIEM"       // folder whose node_modules holds viem
-	TypeScriptVar       = "WATCHTOWER_TEST_TYPESCRIPT" // folder whose node_modules holds the compiler
-	EventStoreVar       = "WATCHTOWER_TEST_ESDB"       // URL of a real EventStoreDB or KurrentDB; nothing brings one up
-	RequireVar          = "WATCHTOWER_TEST_REQUIRE"    // set: a missing part is a failure
+	RedisVar            = "WATCHTOWER_TEST_REDIS"        // URL
+	RedisBinVar         = "WATCHTOWER_TEST_REDIS_BIN"    // path of redis-server
+	AnvilVar            = "WATCHTOWER_TEST_ANVIL"        // path of the anvil binary
+	GethVar             = "WATCHTOWER_TEST_GETH"         // path of go-ethereum's node
+	ChromiumVar         = "WATCHTOWER_TEST_CHROMIUM"     // path of Chromium; without it the one in PATH
+	ViemVar             = "WATCHTOWER_TEST_VIEM"         // folder whose node_modules holds viem
+	TypeScriptVar       = "WATCHTOWER_TEST_TYPESCRIPT"   // folder whose node_modules holds the compiler
+	EventStoreVar       = "WATCHTOWER_TEST_ESDB"         // URL of a real EventStoreDB or KurrentDB; nothing brings one up
+	ClusterVar          = "WATCHTOWER_TEST_ESDB_CLUSTER" // command that drives a cluster's nodes (docs/eventstoredb.md)
+	ProgramsVar         = "WATCHTOWER_TEST_PROGRAMS"     // folder of the programs that process tests start; without it they are built
+	RequireVar          = "WATCHTOWER_TEST_REQUIRE"      // set: a missing part is a failure
 )
 
 // Need returns a variable's value, or ends the test: skipped, or failed when

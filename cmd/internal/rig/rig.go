@@ -20,6 +20,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
 // Build compiles the service into a folder and returns the program's path.
@@ -36,6 +38,37 @@ func BuildProgram(ctx context.Context, dir, name string, flags ...string) (strin
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return program, nil
+}
+
+// CrashProgram returns the path of a program of folder cmd that has crash points: the file
+// in the folder that [testenv.ProgramsVar] names, or else a new one in dir, built with the
+// race detector.
+func CrashProgram(ctx context.Context, dir, name string) (string, error) {
+	prebuilt := os.Getenv(testenv.ProgramsVar)
+	if prebuilt == "" {
+		return BuildProgram(ctx, dir, name, append(RaceFlags(), "-tags", "crash")...)
+	}
+	program, err := filepath.Abs(filepath.Join(prebuilt, name))
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(program); err != nil {
+		return "", fmt.Errorf("%s names a folder without the program: %w", testenv.ProgramsVar, err)
+	}
+	return program, nil
+}
+
+// RaceFlags are the flags of go build and go test for the race detector, which leaves two
+// packages out. SQLite is C made into Go, and ten times as slow under the detector. The
+// client of EventStoreDB reads the header and trailer of a call that broke off while gRPC
+// may be writing them: on a not-leader answer it closes the connection under all calls
+// (v4.2.0, esdb/impl.go:257 and esdb/client.go:84). It reads a map or nil, either of which
+// is an error to the adapter.
+func RaceFlags() []string {
+	return []string{
+		"-race", "-gcflags=modernc.org/...=-race=false",
+		"-gcflags=github.com/EventStore/EventStore-Client-Go/v4/esdb=-race=false",
+	}
 }
 
 // Service is one process of the built program.
