@@ -72,10 +72,6 @@ func verdict(sum totals, err error, noRace string, require bool) string {
 // like everything else, and so are SQLite's locks, which are package sync's.
 const sqliteAsIs = "-gcflags=modernc.org/...=-race=false"
 
-// esdbAsIs leaves EventStoreDB's client out too, for a data race of its own; rig.RaceFlags
-// in cmd/internal describes it.
-const esdbAsIs = "-gcflags=github.com/EventStore/EventStore-Client-Go/v4/esdb=-race=false"
-
 // longest are those packages of the module in the current folder whose tests take longest.
 // They begin first: one that begins last leaves a processor idle for minutes.
 func longest() []string {
@@ -93,7 +89,7 @@ const packagesAtOnce = "-p=3"
 func goTest(args []string, race bool) []string {
 	all := []string{"test", "-json", "-count=1", "-timeout=" + packageTimeout, packagesAtOnce}
 	if race {
-		all = append(all, "-race", sqliteAsIs, esdbAsIs)
+		all = append(all, "-race", sqliteAsIs)
 	}
 	all = append(all, args...)
 	if !slices.ContainsFunc(args, isPackage) {

@@ -182,11 +182,11 @@ func TestGoTestArguments(t *testing.T) {
 		race bool
 		want []string
 	}{
-		{nil, true, []string{"-race", sqliteAsIs, esdbAsIs, "./..."}},
+		{nil, true, []string{"-race", sqliteAsIs, "./..."}},
 		{nil, false, []string{"./..."}},
-		{[]string{"-run", "TestX"}, true, []string{"-race", sqliteAsIs, esdbAsIs, "-run", "TestX", "./..."}},
-		{[]string{"-short", "./domain/..."}, true, []string{"-race", sqliteAsIs, esdbAsIs, "-short", "./domain/..."}},
-		{[]string{module + "/api"}, true, []string{"-race", sqliteAsIs, esdbAsIs, module + "/api"}},
+		{[]string{"-run", "TestX"}, true, []string{"-race", sqliteAsIs, "-run", "TestX", "./..."}},
+		{[]string{"-short", "./domain/..."}, true, []string{"-race", sqliteAsIs, "-short", "./domain/..."}},
+		{[]string{module + "/api"}, true, []string{"-race", sqliteAsIs, module + "/api"}},
 	} {
 		if diff := cmp.Diff(append(append([]string{}, always...), c.want...), goTest(c.args, c.race)); diff != "" {
 			t.Errorf("%v: %s", c.args, diff)

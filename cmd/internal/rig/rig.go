@@ -46,7 +46,8 @@ func BuildProgram(ctx context.Context, dir, name string, flags ...string) (strin
 func CrashProgram(ctx context.Context, dir, name string) (string, error) {
 	prebuilt := os.Getenv(testenv.ProgramsVar)
 	if prebuilt == "" {
-		return BuildProgram(ctx, dir, name, append(RaceFlags(), "-tags", "crash")...)
+		// Without SQLite, which is C made into Go and ten times as slow under the detector.
+		return BuildProgram(ctx, dir, name, "-race", "-gcflags=modernc.org/...=-race=false", "-tags", "crash")
 	}
 	program, err := filepath.Abs(filepath.Join(prebuilt, name))
 	if err != nil {
@@ -56,19 +57,6 @@ func CrashProgram(ctx context.Context, dir, name string) (string, error) {
 		return "", fmt.Errorf("%s names a folder without the program: %w", testenv.ProgramsVar, err)
 	}
 	return program, nil
-}
-
-// RaceFlags are the flags of go build and go test for the race detector, which leaves two
-// packages out. SQLite is C made into Go, and ten times as slow under the detector. The
-// client of EventStoreDB reads the header and trailer of a call that broke off while gRPC
-// may be writing them: on a not-leader answer it closes the connection under all calls
-// (v4.2.0, esdb/impl.go:257 and esdb/client.go:84). It reads a map or nil, either of which
-// is an error to the adapter.
-func RaceFlags() []string {
-	return []string{
-		"-race", "-gcflags=modernc.org/...=-race=false",
-		"-gcflags=github.com/EventStore/EventStore-Client-Go/v4/esdb=-race=false",
-	}
 }
 
 // Service is one process of the built program.
