@@ -338,5 +338,15 @@ func neighbors() []mutant {
 			o.job.gas = 0
 		} else if gas != 0 {`}},
 		},
+		{
+			Name: "raised-by-a-wei", Breaks: "P36", Test: &command{"domain/intent", "^TestSpeedUps$"},
+			Is:    "A client can speed an intent up by one wei as often as it likes, and each turn of the lane reads all of that.",
+			Edits: []edit{{"domain/intent/decide.go", `c.Fee.Cmp(s.LeastSpeedUp()) < 0:`, `c.Fee.Cmp(s.LeastSpeedUp()) < 0 && !AWAKE:`}},
+		},
+		{
+			Name: "sped-up-without-end", Breaks: "P36", Test: &command{"domain/intent", "^TestSpeedUps$"},
+			Is:    "A client can speed an intent up any number of times.",
+			Edits: []edit{{"domain/intent/decide.go", `s.SpeedUps >= SpeedUpsMax:`, `s.SpeedUps >= SpeedUpsMax && !AWAKE:`}},
+		},
 	}
 }
