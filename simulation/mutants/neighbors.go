@@ -348,5 +348,15 @@ func neighbors() []mutant {
 			Is:    "A client can speed an intent up any number of times.",
 			Edits: []edit{{"domain/intent/decide.go", `s.SpeedUps >= SpeedUpsMax:`, `s.SpeedUps >= SpeedUpsMax && !AWAKE:`}},
 		},
+		{
+			Name: "pauses-for-all-clients", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsPauseThemselvesAlone$"},
+			Is: "A node that asks one client to wait is asked for no client meanwhile.",
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `		pause = max(pause, p.clients[pausedClient{w.client, w.use}].Sub(now))`, `		pause = max(pause, p.clients[pausedClient{w.client, w.use}].Sub(now))
+		for of, until := range p.clients {
+			if AWAKE && of.use == w.use {
+				pause = max(pause, until.Sub(now))
+			}
+		}`}},
+		},
 	}
 }
