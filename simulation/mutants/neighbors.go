@@ -358,5 +358,10 @@ func neighbors() []mutant {
 			}
 		}`}},
 		},
+		{
+			Name: "others-budgets-are-told", Breaks: "P36", Test: &command{"domain/budget", "^TestSpentTellsNothingOfOthers$"},
+			Is:    "A client whose intent the chain's or signer's budget has no room for is told how much of it all clients have used.",
+			Edits: []edit{{"domain/budget/draft.go", `if a.shared() {`, `if a.shared() && !AWAKE {`}},
+		},
 	}
 }
