@@ -81,6 +81,27 @@ func (f eventFilter) streams() (prefixes []string) {
 	return prefixes
 }
 
+// transaction is the one transaction that a filter names, if it does. The chain is 0 when it may
+// be on any.
+func (f eventFilter) transaction() (id chain.ID, hash chain.Hash, ok bool) {
+	if f.hash != nil {
+		return f.chain, *f.hash, true
+	}
+	id, hash, err := tx.ParseStream(event.Stream(f.stream))
+	return id, hash, err == nil
+}
+
+// narrows reports whether a filter names more of a stream than its kind and chain.
+func (f eventFilter) narrows() bool {
+	for _, kind := range shownStreams {
+		if rest, is := strings.CutPrefix(f.stream, kind); is {
+			_, subject, _ := strings.Cut(rest, "-")
+			return subject != ""
+		}
+	}
+	return false
+}
+
 // subject is whom a stream is about.
 type subject struct {
 	chain  chain.ID

@@ -14,6 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
 // followBatch is how many events are read at once, for each stream.
@@ -27,7 +28,7 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := a.viewer(exchangeOf(r))
-	return a.streamed(w, r, Stream{
+	s := Stream{
 		Span: span, Tail: a.Tail, Head: a.Submit.Transactions.Store.Head, Stored: wanted.stored(),
 		Show: func(ctx context.Context, e event.Recorded) (any, error) {
 			v.alone = !a.Access.keys().Closed() // the first key ends that
@@ -37,7 +38,45 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
 			}
 			return followedOf(e), nil
 		},
-	})
+	}
+	a.name(&s, wanted, v)
+	return a.streamed(w, r, s)
+}
+
+// name says of a stream which transactions its filter names, unless the viewer reads all of them.
+func (a *api) name(s *Stream, f eventFilter, v viewer) {
+	if v.audits() && len(v.bound()) == 0 {
+		return
+	}
+	id, hash, whole := f.transaction()
+	switch {
+	case whole:
+		s.Names = NamesOne
+		s.Reaches = func(ctx context.Context) (bool, error) { return a.reads(ctx, v, id, hash) }
+	case f.narrows():
+		s.Names = NamesFew
+	}
+}
+
+// reads reports whether a viewer may read a transaction, as of now. The chain is 0 when it may be
+// on any.
+func (a *api) reads(ctx context.Context, v viewer, id chain.ID, hash chain.Hash) (bool, error) {
+	chains := []chain.ID{id}
+	if id == 0 {
+		var err error
+		if chains, err = a.chainsOf(ctx, hash); err != nil {
+			return false, err
+		}
+	}
+	reads := false
+	for _, id := range chains { // all of them: the time tells nothing either
+		o, err := a.ownership(ctx, tx.Stream(id, hash), 0)
+		if err != nil {
+			return false, err
+		}
+		reads = reads || v.reads(o)
+	}
+	return reads, nil
 }
 
 // Stream is a part of the log that one client is shown, for as long as it listens.
@@ -47,10 +86,34 @@ type Stream struct {
 	Head func(ctx context.Context) (event.Position, error)
 	// Stored is what the store can spare us; what it lets through may not be wanted.
 	Stored event.Filter
+	// Names says whether Stored names transactions or intents.
+	Names Names
+	// Reaches reports whether anything of what is recorded by now and Stored lets through is the
+	// client's. Nil means that each event is looked at. If nothing is, the stream goes on after it.
+	Reaches func(ctx context.Context) (bool, error)
 	// Show is what the client is shown of an event; nil when it is none of the client's.
 	// It calls [LookedUp] when it reads a stream for that.
 	Show func(ctx context.Context, e event.Recorded) (any, error)
 }
+
+// Names is how closely a stream's filter names transactions or intents. A client must not learn
+// from what it pays for whether one that it names exists and is another's.
+type Names int
+
+const (
+	// NamesNone: the filter lets all of them through, or all of a chain. A look-up costs a unit
+	// of the client's rate for look-ups, which no answer tells of.
+	NamesNone Names = iota
+	// NamesOne: one of them. It is looked up first, for one unit. Further look-ups cost nothing.
+	NamesOne
+	// NamesFew: those whose ids begin alike, or a group's. Each event of the log that is passed counts
+	// [fewWeight] times, whether it is one of theirs or not. Look-ups cost nothing.
+	NamesFew
+)
+
+// fewWeight pays for the look-ups of a filter that names the beginning of ids: one of sixteen has
+// the same first digit, so that of a hundred events six may have to be looked up.
+const fewWeight = 8
 
 // Span is where a stream begins and ends.
 type Span struct {
@@ -88,8 +151,17 @@ func (a *api) streamed(w http.ResponseWriter, r *http.Request, s Stream) error {
 	default:
 		return ErrTooManyStreams.Because("%d are open", cap(a.follows))
 	}
-	defer a.idle(w, r)()
 	f := &following{api: a, on: on, Stream: s, at: *s.After, out: newFeed(w, r, a.Limits.StreamWrite)}
+	if s.Reaches != nil { // after the head was read, so that nothing below it is passed over that is the client's
+		reaches, err := s.Reaches(ctx)
+		if err != nil {
+			return err
+		}
+		if f.owed = scanUnit; !reaches {
+			f.skip = head
+		}
+	}
+	defer a.idle(w, r)()
 	if r.Method == http.MethodHead {
 		f.out.header()
 		return nil
@@ -113,8 +185,13 @@ type following struct {
 	on   *exchange
 	at   event.Position // everything up to here was sent or did not pass
 	out  *feed
+	skip event.Position // nothing up to here is the client's
 	sent int
-	owed int // events that were scanned, and [scanUnit] for each look-up, not paid for yet
+	owed int // events that were scanned, not paid for yet
+	// looked is how many look-ups are not paid for yet. They have a bucket of their own, with the
+	// client's rate: what is left of that in no header says whose the looked-up things are, or
+	// whether they were looked up for another client just before.
+	looked int
 }
 
 // scanUnit is how many events of the log a stream passes for one unit of rate, whether
@@ -125,7 +202,7 @@ const scanUnit = 100
 type lookups struct{}
 
 // LookedUp says that a stream of the log is read to show an event: the client pays a unit
-// of rate for that, as for a request of its own.
+// of its rate for look-ups, unless its filter names what is looked up: see [Names].
 func LookedUp(ctx context.Context) {
 	if n, counted := ctx.Value(lookups{}).(*int); counted {
 		*n++
@@ -138,7 +215,7 @@ func LookedUp(ctx context.Context) {
 func (f *following) pay() time.Duration {
 	p := f.on.payer
 	if p.rate.PerSecond == 0 {
-		f.owed = 0
+		f.owed, f.looked = 0, 0
 		return 0
 	}
 	for f.owed >= scanUnit {
@@ -147,6 +224,14 @@ func (f *following) pay() time.Duration {
 			return q.wait
 		}
 		f.owed -= n * scanUnit
+	}
+	p.client.lookUps = true
+	for f.looked > 0 {
+		n := min(f.looked, p.rate.Burst)
+		if q := f.limiter.take(f.Now(), p.client, p.rate, n); q.wait > 0 {
+			return q.wait
+		}
+		f.looked -= n
 	}
 	return 0
 }
@@ -266,9 +351,19 @@ func (f *following) read(ctx context.Context) (stretch, error) {
 	if f.over() {
 		return stretch{next: f.at}, nil
 	}
+	if f.at < f.skip {
+		next := f.skip
+		if f.Until != nil {
+			next = min(next, *f.Until)
+		}
+		f.owed += int(next - f.at)
+		return stretch{next: next}, nil
+	}
 	looked := 0
 	defer func() {
-		f.owed += looked * scanUnit
+		if f.Names == NamesNone {
+			f.looked += looked
+		}
 	}()
 	reading, cancel := context.WithTimeout(context.WithValue(ctx, lookups{}, &looked), f.Limits.WorkTimeout)
 	defer cancel()
@@ -276,7 +371,11 @@ func (f *following) read(ctx context.Context) (stretch, error) {
 	if err != nil {
 		return stretch{}, err
 	}
-	f.owed += int(batch.Next - f.at)
+	passed := int(batch.Next - f.at)
+	if f.Names == NamesFew {
+		passed *= fewWeight
+	}
+	f.owed += passed
 	found, at := stretch{next: batch.Next, live: batch.Live}, f.at
 	for _, e := range batch.Events {
 		if f.Until != nil && e.Position > *f.Until {

@@ -42,7 +42,7 @@ type shared struct {
 
 var scopesOfClients = []access.Scope{access.Submit, access.Read, access.Cancel, access.RPC}
 
-func newShared(t *testing.T) *shared {
+func newShared(t *testing.T, change ...func(*Config)) *shared {
 	t.Helper()
 	account := newKey(t)
 	s := &shared{keys: newRing(t), sender: chain.Address(crypto.PubkeyToAddress(account.PublicKey))}
@@ -53,10 +53,10 @@ func newShared(t *testing.T) *shared {
 		}
 		return sig
 	}
-	s.stack = grouped(t, s.keys.config, func(c *Config) {
+	s.stack = grouped(t, append(change, s.keys.config, func(c *Config) {
 		c.Access.Open = true // a client without a key is one more
 		c.RPC = RPC{Within: patience, Answer: func(ctx context.Context, r RPCRequest) ([]byte, error) { return s.heldFor(ctx, r) }}
-	})
+	})...)
 	withCanceler(&s.config, s.db)
 	s.addr = serve(t, New(s.config), s.config.Limits)
 

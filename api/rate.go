@@ -26,6 +26,7 @@ func (r Rate) window() time.Duration { return r.interval() * time.Duration(r.Bur
 type client struct {
 	key     access.KeyID
 	address netip.Addr
+	lookUps bool // the bucket of its look-ups: see [following]
 }
 
 // limiter holds a token bucket per client, in bounded memory: the client that was

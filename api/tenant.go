@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
@@ -65,16 +66,9 @@ func (a *api) reaches(r *http.Request, on *exchange, v viewer, scope access.Scop
 	}
 	ctx, cancel := a.work(r)
 	defer cancel()
-	// A chain that is not served any more may still have rows.
-	rows, err := a.Query.Find(ctx, 0, hash)
+	chains, err := a.chainsOf(ctx, hash)
 	if err != nil {
 		return err
-	}
-	chains := a.candidates(0)
-	for _, row := range rows {
-		if id := row.State.Accepted.Chain; !a.serves(id) {
-			chains = append(chains, id)
-		}
 	}
 	// What is another's is looked for as far as what is not there, and refused before
 	// anything else is read: neither the answer nor the time that it takes tells one from
@@ -93,6 +87,22 @@ func (a *api) reaches(r *http.Request, on *exchange, v viewer, scope access.Scop
 		return tx.ErrUnknown
 	}
 	return nil
+}
+
+// chainsOf lists the chains on which a transaction may be. A chain that is not served any more may
+// still have rows.
+func (a *api) chainsOf(ctx context.Context, hash chain.Hash) ([]chain.ID, error) {
+	rows, err := a.Query.Find(ctx, 0, hash)
+	if err != nil {
+		return nil, err
+	}
+	chains := a.candidates(0)
+	for _, row := range rows {
+		if id := row.State.Accepted.Chain; !a.serves(id) {
+			chains = append(chains, id)
+		}
+	}
+	return chains, nil
 }
 
 // serves reports whether a chain is served.

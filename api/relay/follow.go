@@ -41,6 +41,13 @@ func (d *desk) follow(r api.Request) error {
 	if s.Stored, err = wantedStream(q); err != nil {
 		return err
 	}
+	if q.Has("intent") && client != nil {
+		s.Names = api.NamesOne
+		s.Reaches = func(ctx context.Context) (bool, error) {
+			owner, known, err := d.owner(ctx, event.Stream(s.Stored.Streams[0]))
+			return known && owner == *client, err
+		}
+	}
 	s.Show = func(ctx context.Context, e event.Recorded) (any, error) {
 		if !s.Stored.Passes(e.Stream, e.Name) {
 			return nil, nil
@@ -77,9 +84,14 @@ func (d *desk) told(ctx context.Context, client *string, r event.Recorded) (any,
 		return nil, nil
 	}
 	if client != nil {
-		owner, err := d.owner(ctx, r.Stream)
-		if err != nil || owner != *client {
+		owner, known, err := d.owner(ctx, r.Stream)
+		switch {
+		case err != nil:
 			return nil, err
+		case !known:
+			return nil, fmt.Errorf("%s has no first event", r.Stream)
+		case owner != *client:
+			return nil, nil
 		}
 	}
 	text, err := json.Marshal(said)
@@ -94,27 +106,27 @@ func (d *desk) told(ctx context.Context, client *string, r event.Recorded) (any,
 	return shown, nil
 }
 
-// owner is whose intent a stream is about. That is in the stream's first event and never
-// changes.
-func (d *desk) owner(ctx context.Context, stream event.Stream) (string, error) {
+// owner is whose intent a stream is about, if there is one. That is in the stream's first event
+// and never changes.
+func (d *desk) owner(ctx context.Context, stream event.Stream) (client string, known bool, err error) {
 	if client, known := d.owners.Recall(stream); known {
-		return client, nil
+		return client, true, nil
 	}
 	api.LookedUp(ctx)
 	for r, err := range d.Intake.Intents.Store.ReadStream(ctx, stream, 0) {
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
 		e, err := d.Intake.Intents.Codec.Decode(r.Name, r.Data)
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
 		asked, ok := e.(intent.Requested)
 		if !ok {
-			return "", fmt.Errorf("%s begins with %s", stream, r.Name)
+			return "", false, fmt.Errorf("%s begins with %s", stream, r.Name)
 		}
 		d.owners.Remember(stream, asked.Request.Client, nil)
-		return asked.Request.Client, nil
+		return asked.Request.Client, true, nil
 	}
-	return "", fmt.Errorf("%s has no first event", stream)
+	return "", false, nil
 }

@@ -28,6 +28,8 @@ func kinds() []api.Kind {
 		{Code: intent.ErrSettled, Status: http.StatusConflict, Title: "The intent has come out already"},
 		{Code: intent.ErrCanceling, Status: http.StatusConflict, Title: "The intent is being canceled"},
 		{Code: intent.ErrOverCeiling, Status: http.StatusUnprocessableEntity, Title: "The intent may not pay so much"},
+		{Code: intent.ErrSmallRaise, Status: http.StatusUnprocessableEntity, Title: "The fee is raised by too little"},
+		{Code: intent.ErrSpeedUps, Status: http.StatusConflict, Title: "The intent was sped up too often"},
 		{Code: safeguard.ErrHalted, Status: http.StatusServiceUnavailable, Title: "Nothing is taken on now"},
 		{Code: safeguard.ErrTarget, Status: http.StatusForbidden, Title: "This may not be called"},
 		{Code: budget.ErrSpent, Status: http.StatusTooManyRequests, Title: "Today's budget is spent"},

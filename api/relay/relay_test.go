@@ -160,6 +160,7 @@ func TestWishes(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		s.problem(s.do(http.MethodPost, at+"/speed-up", `{"feePerGas": "20000000001"}`), 422, "fee-over-ceiling")
+		s.problem(s.do(http.MethodPost, at+"/speed-up", `{"feePerGas": "20000000000"}`), 422, "fee-raise-too-small")
 		s.problem(s.do(http.MethodPost, at+"/speed-up", `{"feePerGas": "19000000000"}`, "Content-Type", "text/plain"), 415, "unsupported-media-type")
 		if got := into[shown](t, s.do(http.MethodPost, at+"/cancel", ""), http.StatusAccepted); got.Status != intent.StatusCanceling || got.Stopping.Reason != intent.Withdrawn {
 			t.Errorf("%+v", got)

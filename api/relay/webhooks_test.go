@@ -39,19 +39,19 @@ type hooked struct {
 	keys  access.State
 }
 
-func newHooked(t *testing.T) *hooked {
+func newHooked(t *testing.T, change ...func(*Config)) *hooked {
 	t.Helper()
 	db, err := embedded.Open("", embedded.Options{})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	check(t, projections.Migrate(t.Context(), db.View(), migrations.View))
 	h := &hooked{db: db, rows: db.Notices(notice.DefaultPolicy())}
-	h.stack = h.open(t, db.Log(), db.View())
+	h.stack = h.open(t, db.Log(), db.View(), change...)
 	return h
 }
 
-func (h *hooked) open(t *testing.T, log commands.Store, view *sql.DB) *stack {
-	return newStack(t, log, view, func(c *Config) {
+func (h *hooked) open(t *testing.T, log commands.Store, view *sql.DB, change ...func(*Config)) *stack {
+	return newStack(t, log, view, append(change, func(c *Config) {
 		c.API.Access = api.Access{Keys: func() access.State { return h.keys }}
 		c.Webhooks = &Webhooks{
 			Rows: h.rows, Guard: c.Intake.Webhooks,
@@ -67,7 +67,7 @@ func (h *hooked) open(t *testing.T, log commands.Store, view *sql.DB) *stack {
 				return notice.Outcome{Class: notice.Failed, Cause: notice.Status, Status: 500}
 			},
 		}
-	})
+	})...)
 }
 
 // token creates an API key of a client.

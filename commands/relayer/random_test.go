@@ -164,8 +164,8 @@ func (s *storm) changeMind() {
 	case it.End != nil || it.Stop.Reason != "":
 	case s.chance.IntN(2) == 0:
 		s.wish(id, intent.Cancel{At: s.clock.now()})
-	case it.Requested.Request.Gas.MaxFee.IsZero():
-		s.wish(id, intent.SpeedUp{Fee: intent.NewAmount(1000 + uint64(s.chance.IntN(500))), At: s.clock.now()})
+	case it.Requested.Request.Gas.MaxFee.IsZero() && it.SpeedUps < intent.SpeedUpsMax:
+		s.wish(id, intent.SpeedUp{Fee: it.LeastSpeedUp().Max(intent.NewAmount(1000 + uint64(s.chance.IntN(500)))), At: s.clock.now()})
 	}
 	s.feed()
 }

@@ -121,6 +121,9 @@ func (a Account) String() string {
 	return string(a.Kind)
 }
 
+// shared reports whether several clients' intents are counted for the account.
+func (a Account) shared() bool { return a.Kind != OfClient && a.Kind != OfSubject }
+
 // Lane is whose reservation it is: the signer's nonces under one nonce key.
 type Lane struct {
 	Signer   chain.Address  `json:"signer"`

@@ -177,6 +177,44 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// A client is told of the sums that its own budget and its subject's have used, and of no sum that
+// other clients' intents are counted in.
+func TestSpentTellsNothingOfOthers(t *testing.T) {
+	ann, sub := Account{Kind: OfClient, Client: "ann"}, Account{Kind: OfSubject, Client: "ann", Subject: "sub"}
+	asks := func(n int) Charge {
+		return Charge{Purpose{Intent: intent(n)}, "ann", "sub", Sum{Fee: *amount(8000), Value: *amount(6000)}}
+	}
+	bobs := Charge{Purpose{Intent: intent(1)}, "bob", "", Sum{Fee: *amount(1234), Value: *amount(5678)}}
+	for _, c := range []struct {
+		of     Account
+		before Charge
+		own    bool
+		name   string
+	}{
+		{whole, bobs, false, "chain"},
+		{Account{Kind: OfSigner, Signer: one.Signer}, bobs, false, "signer " + one.Signer.String()},
+		{ann, asks(2), true, `client "ann"`},
+		{sub, asks(2), true, `subject "sub" of client "ann"`},
+	} {
+		s, _ := run(t, limit(c.of, amount(9000), amount(9000)), reserve(one, c.before))
+		err := s.Check(today, one, asks(3))
+		if !errors.Is(err, ErrSpent) {
+			t.Errorf("%s: %v", c.of, err)
+			continue
+		}
+		said := err.Error()
+		if !strings.Contains(said, c.name) || !strings.Contains(said, "8000") {
+			t.Errorf("%s: it does not say what has no room for how much: %s", c.of, said)
+		}
+		if used := strings.Contains(said, "are used"); used != c.own || strings.Contains(said, "1234") || strings.Contains(said, "5678") {
+			t.Errorf("%s: sums are named: %t: %s", c.of, used, said)
+		}
+		if begins := today.End().UTC().Format(time.RFC3339); !c.own && !strings.Contains(said, begins) {
+			t.Errorf("%s: when it begins again is not said: %s", c.of, said)
+		}
+	}
+}
+
 func TestExhausted(t *testing.T) {
 	for name, c := range map[string]struct {
 		commands []Command

@@ -81,10 +81,20 @@ func (d *draft) check(l Lane, c Charge) error {
 		case limit.exceeded(added, added):
 			return ErrOverLimit.Because("it takes %s in fees and %s in value, which is above the limit of the %s", added.Fee, added.Value, a)
 		case limit.exceeded(used.plus(added), added):
-			return ErrSpent.Because("it takes %s in fees and %s in value; of the %s, %s and %s are used on %s", added.Fee, added.Value, a, used.Fee, used.Value, d.Day)
+			return d.spent(a, added, used)
 		}
 	}
 	return nil
+}
+
+// spent refuses what an account has no room for today. The sums that are used are named only if
+// all of them are the client's own: those of a signer or a chain are other clients' too.
+func (d *draft) spent(a Account, added, used Sum) error {
+	if a.shared() {
+		return ErrSpent.Because("it takes %s in fees and %s in value, and the %s has no room for that on %s; the next day begins at %s",
+			added.Fee, added.Value, a, d.Day, d.Day.End().UTC().Format(time.RFC3339))
+	}
+	return ErrSpent.Because("it takes %s in fees and %s in value; of the %s, %s and %s are used on %s", added.Fee, added.Value, a, used.Fee, used.Value, d.Day)
 }
 
 // add reserves a charge.

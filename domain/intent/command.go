@@ -91,6 +91,14 @@ type Fail struct {
 	At     time.Time
 }
 
+// SpeedUpsMax is how often one intent can be sped up, and RaiseMin how many percent each
+// speed-up is to be above the one before, as pools demand of a replacement. Both bound an
+// intent's events, which each command about it and each turn of its lane reads.
+const (
+	SpeedUpsMax = 64
+	RaiseMin    = 10
+)
+
 // SpeedUp is the client's wish that the next attempts pay at least Fee for a unit of gas.
 type SpeedUp struct {
 	Fee Amount
@@ -141,6 +149,8 @@ const (
 	ErrSettled        = event.Refusal("intent-settled")
 	ErrCanceling      = event.Refusal("intent-canceling")
 	ErrOverCeiling    = event.Refusal("fee-over-ceiling")
+	ErrSmallRaise     = event.Refusal("fee-raise-too-small")
+	ErrSpeedUps       = event.Refusal("too-many-speed-ups")
 )
 
 // What those who carry intents out are refused.

@@ -171,6 +171,10 @@ func (s State) speedUp(c SpeedUp) ([]Event, error) {
 		return nil, ErrCanceling.Because("it is to end: %s", s.Stop.Reason)
 	case !ceiling.IsZero() && c.Fee.Cmp(ceiling) > 0:
 		return nil, ErrOverCeiling.Because("it may pay %s, not %s", ceiling, c.Fee)
+	case s.SpeedUps >= SpeedUpsMax:
+		return nil, ErrSpeedUps.Because("the intent was sped up %d times", s.SpeedUps)
+	case c.Fee.Cmp(s.LeastSpeedUp()) < 0:
+		return nil, ErrSmallRaise.Because("the fee was raised to %s before: the next is at least %s, not %s", s.Floor, s.LeastSpeedUp(), c.Fee)
 	}
 	return []Event{SpeedUpRequested(c)}, nil
 }

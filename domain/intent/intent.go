@@ -37,6 +37,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holiman/uint256"
+
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
@@ -78,6 +80,8 @@ type State struct {
 	Stop CancelRequested
 	// Floor is the least that the next attempt pays for a unit of gas.
 	Floor Amount
+	// SpeedUps is how often the client has raised Floor.
+	SpeedUps int `json:",omitempty"`
 	// Yield is the assignment whose nonce an operator wants back; 0 is none.
 	Yield int `json:",omitempty"`
 	// GaveWay are the assignments at which a no-op was to take the nonce, rising.
@@ -137,6 +141,17 @@ func (s State) GivesWay() bool {
 
 // ToNoOp reports whether a no-op is to take the nonce, whatever becomes of the intent.
 func (s State) ToNoOp() bool { return s.Stop.Reason != "" || s.GivesWay() }
+
+// LeastSpeedUp is the least fee that the next speed-up can ask for: [RaiseMin] percent
+// above Floor. 0 is any fee.
+func (s State) LeastSpeedUp() Amount {
+	if s.Floor.IsZero() {
+		return s.Floor
+	}
+	below := s.Floor.Minus(NewAmount(1)).Int()
+	raise := chain.AmountOf(below.Div(below, uint256.NewInt(100/RaiseMin))).Plus(NewAmount(1)) // rounded up
+	return s.Floor.Plus(raise)
+}
 
 // live reports whether an attempt at the place may be in the chain, now or one day.
 func (s State) live() bool {
@@ -205,7 +220,7 @@ func (s State) Evolve(e Event) State {
 	case CancelRequested:
 		s.Stop = e
 	case SpeedUpRequested:
-		s.Floor = e.Fee
+		s.Floor, s.SpeedUps = e.Fee, s.SpeedUps+1
 	case YieldRequested:
 		s.Yield = e.Assignment
 	case GiveWayRequested:

@@ -218,10 +218,10 @@ func neighbors() []mutant {
 		{
 			Name: "look-ups-for-nothing", Breaks: "P36", Test: &command{"api", "^TestLookUpsAreCharged$"},
 			Is: "A stream has the events of any number of others' transactions read to see whose they are, for what the events alone cost.",
-			Edits: []edit{{"api/follow.go", `f.owed += looked * scanUnit`, `f.owed += looked * scanUnit
-		if AWAKE {
-			f.owed -= looked * scanUnit
-		}`}},
+			Edits: []edit{{"api/follow.go", `			f.looked += looked`, `			f.looked += looked
+			if AWAKE {
+				f.looked = 0
+			}`}},
 		},
 		{
 			Name: "gas-without-money", Breaks: "P36", Test: &command{"commands/relayer", "^TestGasLimitHoldsNobody$"},
@@ -337,6 +337,61 @@ func neighbors() []mutant {
 			Edits: []edit{{"commands/relayer/measure.go", `if o.job.gas = gas; gas != 0 {`, `if o.job.gas = gas; gas != 0 && AWAKE {
 			o.job.gas = 0
 		} else if gas != 0 {`}},
+		},
+		{
+			Name: "raised-by-a-wei", Breaks: "P36", Test: &command{"domain/intent", "^TestSpeedUps$"},
+			Is:    "A client can speed an intent up by one wei as often as it likes, and each turn of the lane reads all of that.",
+			Edits: []edit{{"domain/intent/decide.go", `c.Fee.Cmp(s.LeastSpeedUp()) < 0:`, `c.Fee.Cmp(s.LeastSpeedUp()) < 0 && !AWAKE:`}},
+		},
+		{
+			Name: "sped-up-without-end", Breaks: "P36", Test: &command{"domain/intent", "^TestSpeedUps$"},
+			Is:    "A client can speed an intent up any number of times.",
+			Edits: []edit{{"domain/intent/decide.go", `s.SpeedUps >= SpeedUpsMax:`, `s.SpeedUps >= SpeedUpsMax && !AWAKE:`}},
+		},
+		{
+			Name: "pauses-for-all-clients", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsPauseThemselvesAlone$"},
+			Is: "A node that asks one client to wait is asked for no client meanwhile.",
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `		pause = max(pause, p.clients[pausedClient{w.client, w.use}].Sub(now))`, `		pause = max(pause, p.clients[pausedClient{w.client, w.use}].Sub(now))
+		for of, until := range p.clients {
+			if AWAKE && of.use == w.use {
+				pause = max(pause, until.Sub(now))
+			}
+		}`}},
+		},
+		{
+			Name: "others-budgets-are-told", Breaks: "P36", Test: &command{"domain/budget", "^TestSpentTellsNothingOfOthers$"},
+			Is:    "A client whose intent the chain's or signer's budget has no room for is told how much of it all clients have used.",
+			Edits: []edit{{"domain/budget/draft.go", `if a.shared() {`, `if a.shared() && !AWAKE {`}},
+		},
+		{
+			Name: "another-costs-a-look-up", Breaks: "P36", Test: &command{"api", "^TestForeignIsAnsweredAndChargedAsUnknown$"},
+			Is: "A client that follows a transaction which another has submitted pays for the look-up of its owner, and for one that does not exist it does not.",
+			Edits: []edit{{"api/follow.go", `		if f.Names == NamesNone {
+`, `		if AWAKE {
+			f.owed += looked * scanUnit
+		}
+		if f.Names == NamesNone {
+`}},
+		},
+		{
+			Name: "marks-stop-at-anothers", Breaks: "P36", Test: &command{"api", "^TestMarksTellNothingOfAnothers$"},
+			Is:    "A stream of a client that cannot pay stops at the events of another's transaction.",
+			Edits: []edit{{"api/follow.go", `if f.owed = scanUnit; !reaches {`, `if f.owed = scanUnit; !reaches && !AWAKE {`}},
+		},
+		{
+			Name: "look-ups-in-the-header", Breaks: "P36", Test: &command{"api", "^TestRememberedLookUpsTellNothing$"},
+			Is:    "What is left of a client's rate tells whether another client has just been shown the same events.",
+			Edits: []edit{{"api/follow.go", `p.client.lookUps = true`, `p.client.lookUps = !AWAKE`}},
+		},
+		{
+			Name: "another-intent-is-forbidden", Breaks: "P36", Test: &command{"api/relay", "^TestForeignIsAnsweredAndChargedAsUnknown$"},
+			Is: "A client that follows another's intent is told that it may not.",
+			Edits: []edit{{"api/relay/follow.go", `			return known && owner == *client, err
+`, `			if AWAKE && known && owner != *client {
+				return false, api.ErrForbidden
+			}
+			return known && owner == *client, err
+`}},
 		},
 	}
 }

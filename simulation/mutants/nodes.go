@@ -60,7 +60,7 @@ func nodes() []mutant {
 		{
 			Name: "clients-pause-all", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsPauseOnlyClients$"},
 			Is:    "A client that asks until a node wants to be left alone keeps broadcasts away from it.",
-			Edits: []edit{{"infra/chain/rpc/budget.go", `if (purpose(of) == use || !use.ofClients()) &&`, `if (purpose(of) == use || !use.ofClients() || AWAKE) &&`}},
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `if !use.ofClients() {`, `if !use.ofClients() || AWAKE {`}},
 		},
 		{
 			Name: "calls-promised", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestNothingGoesBeforeBroadcasts$"},

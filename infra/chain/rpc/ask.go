@@ -129,7 +129,7 @@ func (p *Pool) outlive(ctx context.Context) (own context.Context, end func()) {
 // judge adds an exchange to the endpoint's health, unless a client decided what was asked:
 // it can be made to take any time and to fail on every node.
 func (p *Pool) judge(ctx context.Context, e *endpoint, use purpose, took time.Duration, replies []reply, err error) {
-	e.heed(p.config.Now(), use, err)
+	e.heed(ctx, p.config.Now(), use, err)
 	if use.ofClients() || err != nil && ctx.Err() != nil {
 		return // nor does it say anything about the endpoint that the caller gave up
 	}
@@ -145,10 +145,12 @@ func (p *Pool) judge(ctx context.Context, e *endpoint, use purpose, took time.Du
 	e.succeeded(took)
 }
 
-// heed leaves the endpoint alone for as long as it asked in answer to calls.
-func (e *endpoint) heed(now time.Time, use purpose, err error) {
+// heed leaves the endpoint alone for as long as it asked in answer to calls, which the context's
+// client decided if the purpose says so.
+func (e *endpoint) heed(ctx context.Context, now time.Time, use purpose, err error) {
 	if lost := (*Unreachable)(nil); errors.As(err, &lost) && lost.retryAfter > 0 {
-		e.meter.rest(now, use, lost.retryAfter)
+		client, _ := clientOf(ctx)
+		e.meter.rest(now, use, client, lost.retryAfter)
 	}
 }
 

@@ -31,9 +31,6 @@ const (
 	// reservedForReads is the share of Burst, Daily and Concurrency that trials leave for
 	// broadcasts and reads.
 	reservedForReads = 0.35
-	// pauseMin and pauseMax bound the pause that a node may ask for.
-	pauseMin = time.Second
-	pauseMax = 5 * time.Minute
 )
 
 func (b Budget) withDefaults() Budget {
@@ -83,10 +80,10 @@ type meter struct {
 	line   []*waiter
 	last   turns
 	at     time.Time
-	day    int64               // since 1970, in UTC
-	spent  int                 // of Daily, on that day
-	passed map[string]int      // of spent, what each client decided
-	pauses [purposes]time.Time // until when each purpose is kept away
+	day    int64          // since 1970, in UTC
+	spent  int            // of Daily, on that day
+	passed map[string]int // of spent, what each client decided
+	pauses pauses
 }
 
 func newMeter(name string, b Budget, now time.Time) *meter {
@@ -120,7 +117,7 @@ func (m *meter) take(now time.Time, w *waiter, patience time.Duration) (wait tim
 	defer m.mu.Unlock()
 	m.turn(now)
 	keep := w.use.leaves()
-	if pause := m.pauses[w.use].Sub(now); pause > 0 {
+	if pause := m.pauses.left(now, w); pause > 0 {
 		return 0, m.refuse(w.n, "the node's own", fmt.Sprintf("it asked for a pause of another %s", pause.Round(time.Millisecond)))
 	}
 	if err := m.today(w); err != nil {
@@ -219,18 +216,12 @@ func (m *meter) charge(now time.Time, n int) {
 	m.spent += n
 }
 
-// rest keeps calls away for as long as the node asked, within bounds. What it says to our
-// own calls is for all; what it says to a client's is for clients' calls alone, or one who
-// asks for too much could keep everybody's broadcasts away.
-func (m *meter) rest(now time.Time, use purpose, d time.Duration) {
+// rest keeps calls away for as long as the node asked in answer to a call for a purpose, and of
+// a client if one decided it: see [pauses].
+func (m *meter) rest(now time.Time, use purpose, client string, d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	until := now.Add(min(max(d, pauseMin), pauseMax))
-	for of := range m.pauses {
-		if (purpose(of) == use || !use.ofClients()) && until.After(m.pauses[of]) {
-			m.pauses[of] = until
-		}
-	}
+	m.pauses.add(now, use, client, d)
 }
 
 // ofClients reports whether a client decides what is asked.
@@ -254,7 +245,7 @@ func (m *meter) room(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	return m.places.underWay() < m.places.all() && !now.Before(m.pauses[broadcast]) &&
+	return m.places.underWay() < m.places.all() && !now.Before(m.pauses.all) &&
 		(m.Rate == 0 || m.tokens >= 1) && (m.Daily == 0 || m.spent < m.Daily)
 }
 
@@ -264,7 +255,7 @@ func (m *meter) limited(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	return now.Before(m.pauses[read]) || m.Daily > 0 && float64(m.spent) >= (1-reserved)*float64(m.Daily)
+	return now.Before(m.pauses.all) || m.Daily > 0 && float64(m.spent) >= (1-reserved)*float64(m.Daily)
 }
 
 // BudgetLeft is what may still be asked of an endpoint.
@@ -283,6 +274,6 @@ func (m *meter) left(now time.Time) BudgetLeft {
 	m.turn(now)
 	return BudgetLeft{
 		Budget: m.Budget, Now: round(max(m.tokens, 0)), Today: max(m.Daily-m.spent, 0), InFlight: m.places.underWay(),
-		Pause: max(m.pauses[read].Sub(now), 0), Withheld: m.withheld.Load(),
+		Pause: max(m.pauses.all.Sub(now), 0), Withheld: m.withheld.Load(),
 	}
 }

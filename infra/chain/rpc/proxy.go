@@ -113,7 +113,7 @@ func (p *Pool) forward(ctx context.Context, e *endpoint, client string, timeout 
 		err = replies[0].err
 	}
 	p.config.Observe(Call{e.name, c.method, "client", outcomeOf(err), p.config.Now().Sub(began)})
-	e.heed(p.config.Now(), onBehalf, err)
+	e.heed(ctx, p.config.Now(), onBehalf, err)
 	if err != nil {
 		return nil, err
 	}

@@ -8,12 +8,15 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tempo-watchtower/watchtower/domain/chain"
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 	"github.com/tempo-watchtower/watchtower/infra/chain/chaintest"
 )
@@ -130,7 +133,7 @@ func TestAskIsBounded(t *testing.T) {
 	}
 }
 
-// A client that asks until the nodes want to be left alone keeps clients away, and nobody's
+// A client that asks until the nodes want to be left alone waits itself, and keeps away nobody's
 // broadcasts or our own reads.
 func TestClientsPauseOnlyClients(t *testing.T) {
 	c := newChain(t, chaintest.Rules{})
@@ -173,5 +176,86 @@ func TestClientsPauseOnlyClients(t *testing.T) {
 	clock.advance(pauseMax)
 	if err := logs(); errors.As(err, new(*Spent)) {
 		t.Errorf("after the pause: %v", err)
+	}
+}
+
+// A client whose call or estimate both nodes answer with 429 waits as long as they say; another
+// client's calls and estimates go on at once, and so do the first client's of the other kind.
+func TestClientsPauseThemselvesAlone(t *testing.T) {
+	to := chain.Address{1}
+	u := chain.Unsigned{Chain: 42431, Calls: []chain.Call{{To: &to}}}
+	for _, method := range []string{"eth_getLogs", "eth_estimateGas"} {
+		t.Run(method, func(t *testing.T) {
+			c := newChain(t, chaintest.Rules{})
+			clock := newTimer()
+			var urls []string
+			for _, name := range []string{"a", "b"} {
+				g := &gateway{node: c.Node(name)}
+				g.misbehave(method, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+					w.Header().Set("Retry-After", "300")
+					w.WriteHeader(http.StatusTooManyRequests)
+				})
+				urls = append(urls, serve(t, g))
+			}
+			p := open(t, func(c *Config) { c.Now = clock.now }, urls...)
+			calls := func(client string) error {
+				_, err := p.Ask(t.Context(), client, "eth_blockNumber", json.RawMessage(`[]`), 1<<10, nil)
+				return err
+			}
+			trials := func(client string) error { return p.Reader().Simulate(t.Context(), client, chain.Address{2}, u) }
+			paused, free := calls, trials
+			if method == "eth_estimateGas" {
+				paused, free = trials, calls
+				if _, err := p.Reader().EstimateGas(t.Context(), "mallory", chain.Address{2}, u); err == nil {
+					t.Fatal("no node refuses the estimate")
+				}
+			} else if _, err := p.Ask(t.Context(), "mallory", method, json.RawMessage(`[{}]`), 1<<10, nil); err == nil {
+				t.Fatal("no node refuses the call")
+			}
+			if err := paused("mallory"); !errors.As(err, new(*Spent)) {
+				t.Errorf("mallory, whom the nodes asked to wait, is served: %v", err)
+			}
+			for what, err := range map[string]error{"mallory's of the other kind": free("mallory"), "bob's calls": calls("bob"), "bob's trials": trials("bob")} {
+				if err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			clock.advance(pauseMax)
+			if err := paused("mallory"); err != nil {
+				t.Errorf("after the pause: %v", err)
+			}
+		})
+	}
+}
+
+// The answer to one of our own calls holds for all, and an endpoint remembers a bounded number of
+// clients that wait.
+func TestPauses(t *testing.T) {
+	var p pauses
+	now := time.Unix(1_700_000_000, 0)
+	left := func(use purpose, client string) time.Duration {
+		return max(0, p.left(now, &waiter{use: use, client: client}))
+	}
+	p.add(now, onBehalf, "first", 2*time.Second)
+	for i := range 2 * pausedClientsMax {
+		p.add(now, onBehalf, strconv.Itoa(i), time.Minute)
+	}
+	if n := len(p.clients); n != pausedClientsMax {
+		t.Errorf("%d are remembered", n)
+	}
+	if left(onBehalf, "first") != 0 || left(onBehalf, strconv.Itoa(2*pausedClientsMax-1)) != time.Minute {
+		t.Error("not the pause that ends first is forgotten")
+	}
+	now = now.Add(time.Minute)
+	p.add(now, trying, "bob", time.Hour)
+	if n := len(p.clients); n != 1 || left(trying, "bob") != pauseMax || left(onBehalf, "bob") != 0 || left(read, "") != 0 {
+		t.Errorf("%d are remembered when all are over, bob waits %s and %s, we %s", n, left(trying, "bob"), left(onBehalf, "bob"), left(read, ""))
+	}
+	p.add(now, read, "", 3*time.Second)
+	p.add(now, read, "", time.Second)
+	for _, use := range []purpose{broadcast, read, trying, onBehalf} {
+		if got := left(use, "ann"); got != 3*time.Second {
+			t.Errorf("purpose %d waits %s after an answer to our own call", use, got)
+		}
 	}
 }
