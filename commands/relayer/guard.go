@@ -134,7 +134,6 @@ func (a *actor) ask(ctx context.Context, requests []*intent.Request, charges []b
 // allowed are the orders that may be signed for. An intent that was not signed for, and
 // may not be now, gives its nonce back, and keeps no others waiting.
 func (a *actor) allowed(ctx context.Context, orders []order) (allowed []order, trouble error) {
-	orders, trouble = a.measured(ctx, orders)
 	if a.Guard == nil || len(orders) == 0 {
 		return orders, trouble
 	}

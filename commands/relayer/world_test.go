@@ -311,6 +311,8 @@ func (w *world) Offer(_ context.Context, t fee.Terms) (fee.Offer, error) {
 	return w.policy.Offer(chain.Market{Next: &base, Suggested: w.fee.MaxPriorityFee}, t)
 }
 
+func (w *world) Bounds(gas uint64) bool { return w.policy.Bounds(gas) }
+
 var errUnpriced = errors.New("nobody knows what gas costs")
 
 // noHeadroom is a policy that offers what the market asks for, and no more.
