@@ -89,7 +89,7 @@ func (a *actor) admit(ctx context.Context) error {
 		switch why := answers[i]; {
 		case why == nil && !held[row]:
 			admitted = append(admitted, j)
-		case errors.Is(why, errHeavy): // and so are those behind it in its row
+		case errors.Is(why, errHeavy), errors.Is(why, errOutspent): // and so are those behind it in its row
 			back = append(back, j)
 		case lasting(why, *requests[i]):
 			trouble = errors.Join(trouble, a.fail(ctx, j, why))

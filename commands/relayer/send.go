@@ -305,7 +305,15 @@ func (a *actor) orders(ctx context.Context) ([]order, error) {
 	trouble = errors.Join(trouble, err)
 	ask := a.askOnce(ctx)
 	for _, s := range a.slots() {
-		o, wanted := a.wanted(s, stalled != nil && *stalled == s.Nonce)
+		is := stalled != nil && *stalled == s.Nonce
+		if is && len(s.Attempts) > 0 {
+			spent, err := a.isSpent(ctx, s)
+			if trouble = errors.Join(trouble, err); spent {
+				a.pin.nonce, a.pin.due = s.Nonce, true
+				continue
+			}
+		}
+		o, wanted := a.wanted(s, is)
 		if !wanted {
 			continue
 		}
@@ -338,19 +346,21 @@ func (a *actor) priced(ctx context.Context, orders []order, stalled *uint64) (pr
 		}
 		err := a.price(ctx, &o)
 		if err == nil {
+			err = a.affordable(ctx, &o)
+		}
+		if err == nil {
 			priced = append(priced, o)
 			continue
 		}
 		var unsigned []standing
-		if errors.Is(err, fee.ErrMarket) {
+		if commands.IsRefusal(err) || isShort(err) {
 			unsigned = a.unsignedFrom(o)
 		}
 		for _, one := range unsigned {
 			given[one.Nonce], back = true, append(back, one)
 		}
-		if len(unsigned) == 0 {
-			a.refusedMore(o.standing, o, err, stalled)
-			trouble = errors.Join(trouble, fmt.Errorf("nonce %d: %w", o.Nonce, err))
+		if faster := o.faster && (isAtCeiling(err) || isShort(err)); len(unsigned) == 0 && !faster {
+			trouble = errors.Join(trouble, fmt.Errorf("nonce %d: %w", o.Nonce, err), a.refusedMore(ctx, o, err, stalled))
 		}
 	}
 	return priced, errors.Join(trouble, a.release(ctx, reasonMarket, back))
@@ -384,7 +394,7 @@ func (a *actor) wanted(s standing, stalled bool) (o order, wanted bool) {
 	case !a.known(s, last.Hash):
 		return o, false // it is told first
 	}
-	o.intent = s.id
+	o.intent, o.faster = s.id, !stalled
 	return o, len(s.Attempts) < lane.BumpsMax && (stalled || it.Floor.Int().Gt(last.Fee.MaxFee.Int()))
 }
 

@@ -23,6 +23,8 @@ type order struct {
 	intent chain.IntentID // zero is a no-op
 	offer  fee.Offer
 	unsent []chain.Hash // of the attempts so far
+	faster bool         // it has not stalled: its client has asked for a higher fee
+	plain  bool         // the fee that its client has asked for is left out: the signer cannot pay it
 }
 
 // signature is what was.
@@ -102,6 +104,10 @@ func (a *actor) price(ctx context.Context, o *order) (err error) {
 	if o.intent.IsZero() {
 		t = fee.Terms{NoOp: true, Legacy: t.Legacy, Gas: a.noOpGas(o.Nonce), Sender: t.Sender, Sponsored: t.Sponsored && a.sponsorsNoOp(o.standing)}
 	}
+	if o.plain {
+		t.Floor = chain.Price{}
+	}
+	o.unsent = nil
 	for _, made := range o.Attempts {
 		unsent := a.unsent(o.standing, made)
 		if unsent {

@@ -236,7 +236,7 @@ func (w *world) live(effects int, after bool) (*life, *Lane) {
 		News:     &News{Chain: moderato, Store: log, Log: slog.New(slog.DiscardHandler)},
 		Guard:    keeper{w.guard(log), w},
 		Settings: w.settings, Holder: fmt.Sprintf("process %d", w.runs), Now: w.clock.now, Random: rand.Reader,
-		Crash: l.crash, Log: slog.New(slog.DiscardHandler),
+		Crash: l.crash, Log: slog.New(slog.DiscardHandler), Purses: &Purses{},
 	}
 	return l, &Lane{Relayer: r, ID: w.lane, Signer: w.signer, Pools: []string{"hot"}}
 }
