@@ -1,6 +1,7 @@
 package relayer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,7 @@ type actor struct {
 	pin     pin
 	// penalties are of clients whose intents gave way, see [actor.penalize].
 	penalties map[string]penalty
+	purses    *Purses
 	fresh     map[chain.Hash][]byte // signed here, and not handed to delivery yet
 	told      string                // the trouble that the log was told of
 	toldAt    time.Time             // when
@@ -91,8 +93,9 @@ type job struct {
 type delivered struct {
 	tx.State
 	was, now chain.Block
-	lacks    bool   // nodes have refused it last for want of funds
-	why      string // in a node's words, if they have refused it for good
+	lacks    bool       // nodes have refused it last for want of funds
+	refusal  tx.Outcome // the last recorded one, if nodes have refused it since one took it
+	why      string     // in a node's words, if they have refused it for good
 }
 
 // front is the first nonce that waits for the chain.
@@ -103,7 +106,7 @@ type front struct {
 
 func newActor(l *Lane, held commands.Result[lane.State], token lane.Token, box *inbox) *actor {
 	return &actor{
-		Lane: l, token: token, held: held, box: box, claim: true,
+		Lane: l, token: token, held: held, box: box, claim: true, purses: cmp.Or(l.Purses, &Purses{}),
 		jobs: map[uint64]*job{}, measures: newMeasures(), penalties: map[string]penalty{}, fresh: map[chain.Hash][]byte{}, delayed: map[chain.IntentID]delay{},
 	}
 }
@@ -176,7 +179,7 @@ func (a *actor) turn(ctx context.Context) error {
 	var trouble error
 	a.silent = nil
 	for _, step := range []func(context.Context) error{
-		a.poll, a.look, a.refresh, a.warn, a.settle, a.expire, a.giveWay, a.take, a.remind, a.place, a.fill, a.square, a.sign, a.record, a.hand,
+		a.poll, a.look, a.refresh, a.warn, a.settle, a.expire, a.giveWay, a.account, a.take, a.remind, a.place, a.fill, a.square, a.sign, a.record, a.hand,
 	} {
 		err := step(ctx)
 		if over := (overError{}); errors.As(err, &over) || ctx.Err() != nil {
@@ -347,12 +350,12 @@ func (a *actor) readTx(ctx context.Context, hash chain.Hash) (d delivered, err e
 		case tx.Reorged:
 			d.was, d.now = e.Was, e.Now
 		case tx.Rejected:
-			d.lacks = e.Cause == tx.Funds
+			d.lacks, d.refusal = e.Cause == tx.Funds, tx.Outcome{Class: e.Class, Cause: e.Cause, Message: e.Reason}
 			if d.why = ""; e.Permanent {
 				d.why = e.Reason
 			}
 		case tx.Broadcast:
-			d.lacks = false
+			d.lacks, d.refusal = false, tx.Outcome{}
 		}
 		d.State = d.State.Evolve(e)
 	}

@@ -45,6 +45,9 @@ func (e Estimator) Offer(ctx context.Context, t fee.Terms) (fee.Offer, error) {
 	return e.Policy.Offer(m, t)
 }
 
+// Bounds reports whether the policy's limit for one transaction bounds the fee at so much gas.
+func (e Estimator) Bounds(gas uint64) bool { return e.Policy.Bounds(gas) }
+
 // Gas is the gas limit of a transaction in a lane: what its request says, or what nodes
 // estimate and a margin. They are asked only if they have to be: for an estimate, or
 // because the request wants it to be tried.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/domain/fee"
@@ -14,7 +15,7 @@ import (
 // Clients share a lane, and each may limit how an intent pays its fee: by a fee ceiling of
 // its own, by a fee token, or by asking for the sponsor. When gas becomes more expensive
 // than the ceiling, or the payer has no funds, the transaction cannot be mined, and all
-// later nonces wait. The intent then gives way: a no-op replaces the transaction, with a
+// later nonces wait. So they do if no node takes it at all. The intent then gives way: a no-op replaces the transaction, with a
 // fee up to the operator's ceiling. Once the no-op is final, the intent waits for another
 // nonce. Until then any attempt at the nonce may still be mined.
 
@@ -30,14 +31,15 @@ type pin struct {
 }
 
 // giveWay makes the front of the lane give way if it cannot be mined. All pinned intents
-// behind it give way in the same turn, and all of the same client that pay no better.
+// behind it give way in the same turn, and all of the same client that pay no better or that
+// no node takes.
 func (a *actor) giveWay(ctx context.Context) error {
 	front, waits := a.waiting()
-	if !waits || !a.mayGiveWay(front) {
+	if !waits || !a.isReplaceable(front) {
 		a.pin = pin{}
 		return nil
 	}
-	pinned, err := a.pinned(ctx, front)
+	stuck, err := a.isStuck(ctx, front)
 	if err != nil {
 		return err
 	}
@@ -47,7 +49,7 @@ func (a *actor) giveWay(ctx context.Context) error {
 	}
 	switch {
 	case a.pin.due:
-	case !pinned:
+	case !stuck:
 		a.pin = pin{}
 		return nil
 	case now.Sub(a.pin.since) < a.Settings.Stall/patience:
@@ -61,11 +63,30 @@ func (a *actor) giveWay(ctx context.Context) error {
 	return a.allGiveWay(ctx, front)
 }
 
-// refusedMore records that the front has stalled and that its fee cannot be raised.
-func (a *actor) refusedMore(s standing, o order, why error, stalled *uint64) {
-	if isAtCeiling(why) && !o.intent.IsZero() && stalled != nil && *stalled == s.Nonce {
-		a.pin.nonce, a.pin.due = s.Nonce, true
+// isStuck reports whether the front is to give way once it has been so for a while.
+func (a *actor) isStuck(ctx context.Context, s standing) (bool, error) {
+	if a.mayBePinned(s) {
+		if pinned, err := a.pinned(ctx, s); pinned || err != nil {
+			return pinned, err
+		}
 	}
+	rejected, err := a.isRejected(ctx, s)
+	return rejected && a.followers(s) == 0, err
+}
+
+// refusedMore records that the front has stalled and that its fee cannot be raised.
+func (a *actor) refusedMore(ctx context.Context, o order, why error, stalled *uint64) error {
+	if o.intent.IsZero() || len(o.Attempts) == 0 || stalled == nil || *stalled != o.Nonce || !isAtCeiling(why) && !isShort(why) {
+		return nil
+	}
+	due, err := isAtCeiling(why) && a.mayBePinned(o.standing), error(nil)
+	if !due {
+		due, err = a.isHopeless(ctx, o.standing, why)
+	}
+	if due {
+		a.pin.nonce, a.pin.due = o.Nonce, true
+	}
+	return err
 }
 
 // isAtCeiling reports whether an offer was refused because of a ceiling.
@@ -83,13 +104,10 @@ func (a *actor) waiting() (standing, bool) {
 	return standing{}, false
 }
 
-// mayGiveWay reports whether the intent at a nonce limits how it pays, is signed, is not
-// mined, and has no later intent of its ordering group signed.
-func (a *actor) mayGiveWay(s standing) bool {
-	it := s.job.intent.State
-	live := len(s.Attempts) > 0 && s.Landed == nil && !s.seen() && !s.stale && s.halted == ""
-	return live && a.placed(s) && it.End == nil && it.Receipt == nil && !it.ToNoOp() && isLimited(it.Requested.Request.Gas) &&
-		!s.last().Intent.IsZero() && !a.isFollowed(s)
+// mayBePinned reports whether the intent at a nonce limits how it pays, can be replaced, and
+// has no later intent of its ordering group signed.
+func (a *actor) mayBePinned(s standing) bool {
+	return a.isReplaceable(s) && a.limits(s.job) && a.followers(s) == 0
 }
 
 // last returns the last attempt at a nonce that has attempts.
@@ -100,20 +118,34 @@ func isLimited(g intent.Gas) bool {
 	return !g.MaxFee.IsZero() || !g.MaxPriorityFee.IsZero() || elsewhere(g)
 }
 
-// isFollowed reports whether a later intent of the same ordering group is signed, or may
-// be. None is behind an intent that may give way, see [actor.follows]; an earlier release
+// limits reports whether an intent limits how it pays, or its gas does: the more gas, the
+// less a unit of it may cost within fee.max-per-transaction. Gas that is unknown does.
+func (a *actor) limits(j *job) bool {
+	wish := j.intent.State.Requested.Request.Gas
+	gas := max(j.gas, wish.Limit)
+	return isLimited(wish) || gas == 0 || a.Fees.Bounds(gas)
+}
+
+// followers counts the later intents of the same ordering group that are signed, or may be.
+// None is behind an intent that limits how it pays, see [actor.follows]; an earlier release
 // signed some.
-func (a *actor) isFollowed(s standing) bool {
+func (a *actor) followers(s standing) (n int) {
 	row := rowOf(s.job)
 	if row.Order == "" {
-		return false
+		return 0
 	}
 	for _, other := range a.slots() {
 		if other.Nonce > s.Nonce && !other.id.IsZero() && (other.unread || rowOf(other.job) == row && len(other.Attempts) > 0) {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
+}
+
+// knowsRows reports whether all open nonces have been read, so that it is known which
+// ordering groups their intents belong to.
+func (a *actor) knowsRows() bool {
+	return !slices.ContainsFunc(a.slots(), func(s standing) bool { return s.unread && !s.id.IsZero() })
 }
 
 func rowOf(j *job) intent.Row { return j.intent.State.Requested.Request.Waiting(0).Row }
@@ -150,7 +182,7 @@ func (s standing) isUnpaid() bool {
 // pays by the same means as a front without funds, or offers no more and may not either.
 func (a *actor) paysNoBetter(ctx context.Context, s, front standing) (bool, error) {
 	r, first := s.job.intent.State.Requested.Request, front.job.intent.State.Requested.Request
-	if r.Client != first.Client {
+	if r.Client != first.Client || !a.mayBePinned(front) {
 		return false, nil
 	}
 	if front.isUnpaid() {
@@ -172,21 +204,25 @@ func sameMeans(x, y intent.Gas) bool {
 }
 
 // allGiveWay makes the front give way, with all pinned intents and those of its client that
-// pay no better. Unsigned intents of their ordering groups return their nonces first.
+// pay no better or that no node takes. Unsigned intents of their ordering groups return their
+// nonces first. An intent behind which others of its group are signed fails instead.
 func (a *actor) allGiveWay(ctx context.Context, front standing) error {
-	var ways, unsigned []standing
+	var ways, ends, unsigned []standing
 	for _, s := range a.slots() {
-		if !a.mayGiveWay(s) {
+		if !a.isReplaceable(s) {
 			continue
 		}
-		pinned, err := a.pinned(ctx, s)
-		if !pinned && err == nil {
-			pinned, err = a.paysNoBetter(ctx, s, front)
+		if s.Nonce != front.Nonce {
+			if stuck, err := a.isStuckBehind(ctx, s, front); err != nil {
+				return err
+			} else if !stuck {
+				continue
+			}
 		}
-		if err != nil {
-			return err
-		}
-		if !pinned && s.Nonce != front.Nonce {
+		if a.followers(s) > 0 {
+			if a.knowsRows() {
+				ends = append(ends, s)
+			}
 			continue
 		}
 		ways = append(ways, s)
@@ -195,13 +231,41 @@ func (a *actor) allGiveWay(ctx context.Context, front standing) error {
 	if err := a.release(ctx, reasonMarket, unsigned); err != nil {
 		return err // one of its row may still be signed for behind it
 	}
-	a.penalize(front.job.intent.State.Requested.Request.Client)
-	return each(a, ways, func(s standing) error {
+	if len(ways)+len(ends) > 0 {
+		a.penalize(front)
+	}
+	trouble := each(a, ends, func(s standing) error {
+		a.Log.Warn("no node takes an intent", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "intent", s.id)
+		return a.end(ctx, s)
+	})
+	return errors.Join(trouble, each(a, ways, func(s standing) error {
 		a.Log.Warn("nonce gives way", "lane", lane.Stream(a.ID), "nonce", s.Nonce, "intent", s.id)
 		return unlessRefused(a.tellIntent(ctx, s.job, intent.GiveWay{
-			Assignment: s.job.intent.State.Assignment, Detail: reasonMarket, At: a.Now(),
+			Assignment: s.job.intent.State.Assignment, Detail: a.whyWay(s), At: a.Now(),
 		}))
-	})
+	}))
+}
+
+// isStuckBehind reports whether an intent behind a front that gives way does so too.
+func (a *actor) isStuckBehind(ctx context.Context, s, front standing) (stuck bool, err error) {
+	if a.mayBePinned(s) {
+		stuck, err = a.pinned(ctx, s)
+		if !stuck && err == nil {
+			stuck, err = a.paysNoBetter(ctx, s, front)
+		}
+	}
+	if stuck || err != nil || s.job.intent.State.Requested.Request.Client != front.job.intent.State.Requested.Request.Client {
+		return stuck, err
+	}
+	return a.isRejected(ctx, s)
+}
+
+// whyWay says why an intent gives way, in the words of the nodes if none has taken it.
+func (a *actor) whyWay(s standing) string {
+	if refusal := s.txs[s.last().Hash].refusal; s.isUntaken() && refusal.Class != "" {
+		return fmt.Sprintf("no node takes it: %s", refusal.Message)
+	}
+	return reasonMarket
 }
 
 // unsignedBehind returns the nonces of later intents of the same ordering group. The caller
@@ -244,10 +308,11 @@ func (a *actor) filled(ctx context.Context, s standing, made lane.Made, d delive
 }
 
 // mayBeFollowed reports whether later intents of the same ordering group may get nonces
-// before this intent is mined. They may not if it could give way: they would be mined
-// before it.
-func mayBeFollowed(it intent.State) bool {
-	return !it.GivesWay() && !isLimited(it.Requested.Request.Gas)
+// before this intent is mined. They may not if it could give way, or has done so before: they
+// would be mined before it.
+func (a *actor) mayBeFollowed(j *job) bool {
+	it := j.intent.State
+	return !it.GivesWay() && len(it.GaveWay) == 0 && !a.limits(j)
 }
 
 // landed reports whether a block contains the intent's own transaction, not a no-op.

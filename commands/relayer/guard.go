@@ -89,7 +89,7 @@ func (a *actor) admit(ctx context.Context) error {
 		switch why := answers[i]; {
 		case why == nil && !held[row]:
 			admitted = append(admitted, j)
-		case errors.Is(why, errHeavy): // and so are those behind it in its row
+		case errors.Is(why, errHeavy), errors.Is(why, errOutspent): // and so are those behind it in its row
 			back = append(back, j)
 		case lasting(why, *requests[i]):
 			trouble = errors.Join(trouble, a.fail(ctx, j, why))
@@ -134,7 +134,6 @@ func (a *actor) ask(ctx context.Context, requests []*intent.Request, charges []b
 // allowed are the orders that may be signed for. An intent that was not signed for, and
 // may not be now, gives its nonce back, and keeps no others waiting.
 func (a *actor) allowed(ctx context.Context, orders []order) (allowed []order, trouble error) {
-	orders, trouble = a.measured(ctx, orders)
 	if a.Guard == nil || len(orders) == 0 {
 		return orders, trouble
 	}

@@ -49,6 +49,9 @@ type Relayer struct {
 	// Crash is called at the named points of [CrashPoints]; nil does nothing.
 	Crash func(point string)
 	Log   *slog.Logger
+	// Purses holds the costs of the transactions in flight, which the chain's lanes share; if
+	// it is nil each lane counts its own alone.
+	Purses *Purses
 }
 
 // Settings are the numbers that may differ.
@@ -160,6 +163,7 @@ func (l *Lane) Run(ctx context.Context) error {
 		return err
 	}
 	defer l.turned(Turn{Lane: l.ID, Over: true})
+	defer l.Purses.drop(l.ID)
 	return newActor(l, held, token, box).run(ctx)
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // An intent that gives way has delayed the lane. A client could repeat that with one intent
-// after the other, so its limited intents wait before they get nonces again, longer each
+// after the other, so its intents of the kind wait before they get nonces again, longer each
 // time. The delays are kept in memory: a new holder of the lane starts without them.
 
 // penaltyMax bounds the delay, and a client without intents that gave way for so long after
@@ -17,30 +17,52 @@ import (
 const penaltyMax = time.Hour
 
 // errPatient: intents of the client gave way lately.
-var errPatient = errors.New("intents of its client gave way lately, and it limits how it pays as they did")
+var errPatient = errors.New("intents of its client gave way lately, and it asks for as much as they did")
 
-// penalty delays the limited intents of a client.
+// scope is which of a client's intents a penalty delays.
+type scope int
+
+const (
+	scopeLimited   scope = iota // intents that limit how they pay
+	scopeDemanding              // and those that set their gas limit or move value
+	scopeAll
+)
+
+// penalty delays the intents of a client.
 type penalty struct {
 	wait  time.Duration
 	until time.Time
+	scope scope
 }
 
-// penalize delays a client after its intents gave way: first for [Settings.Stall], then
-// twice as long each time.
-func (a *actor) penalize(client string) {
+// penalize delays the front's client after its intents gave way: first for [Settings.Stall],
+// then twice as long each time. The front's kind of intents and those of lower scopes wait.
+func (a *actor) penalize(front standing) {
 	now := a.Now()
 	maps.DeleteFunc(a.penalties, func(_ string, p penalty) bool { return now.Sub(p.until) >= penaltyMax })
+	client := front.job.intent.State.Requested.Request.Client
 	p := a.penalties[client]
 	p.wait = min(max(2*p.wait, a.Settings.Stall), penaltyMax)
-	p.until = now.Add(p.wait)
+	p.until, p.scope = now.Add(p.wait), max(p.scope, a.scopeOf(front.job))
 	a.penalties[client] = p
 }
 
-// patient refuses limited requests of clients with a penalty.
+// scopeOf is the least scope that an intent belongs to.
+func (a *actor) scopeOf(j *job) scope {
+	switch r := j.intent.State.Requested.Request; {
+	case a.limits(j):
+		return scopeLimited
+	case r.Gas.Limit != 0 || !valueOf(r).IsZero():
+		return scopeDemanding
+	}
+	return scopeAll
+}
+
+// patient refuses requests of clients with a penalty, each for the job of a.ready in its place.
 func (a *actor) patient(requests []*intent.Request) []error {
 	answers, now := make([]error, len(requests)), a.Now()
 	for i, r := range requests {
-		if isLimited(r.Gas) && now.Before(a.penalties[r.Client].until) {
+		if p := a.penalties[r.Client]; now.Before(p.until) && a.scopeOf(a.ready[i]) <= p.scope {
 			answers[i] = errPatient
 		}
 	}

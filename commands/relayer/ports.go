@@ -143,6 +143,9 @@ type Fees interface {
 	// Offer is what an attempt offers that is made now, on these terms. Its refusals are
 	// those of [fee.Policy.Offer]; any other error says that the price is not known.
 	Offer(ctx context.Context, t fee.Terms) (fee.Offer, error)
+	// Bounds reports whether the operator's limit for one transaction keeps the fee of an
+	// intent with so much gas below what other intents may offer: see [fee.Policy.Bounds].
+	Bounds(gas uint64) bool
 }
 
 // Delivery takes signed transactions on, and keeps at it: *commands.Submit does.

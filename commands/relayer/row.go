@@ -32,7 +32,7 @@ func (a *actor) inTurn(ctx context.Context, claimed []intent.Claimed) ([]intent.
 func (a *actor) follows(ahead chain.IntentID, now []chain.IntentID) bool {
 	if slices.Contains(now, ahead) {
 		i := slices.IndexFunc(a.ready, func(j *job) bool { return j.id == ahead })
-		return i < 0 || mayBeFollowed(a.ready[i].intent.State)
+		return i < 0 || a.mayBeFollowed(a.ready[i])
 	}
 	slot, holds := a.held.State.Held(ahead)
 	if !holds {
@@ -42,5 +42,5 @@ func (a *actor) follows(ahead chain.IntentID, now []chain.IntentID) bool {
 	if j == nil || j.id != ahead || j.unread || !a.placed(standing{slot, j}) {
 		return false
 	}
-	return standing{slot, j}.landed() || mayBeFollowed(j.intent.State)
+	return standing{slot, j}.landed() || a.mayBeFollowed(j)
 }

@@ -219,15 +219,16 @@ func (l *Lane) Quote(ctx context.Context, it intent.State) (q Quote, err error) 
 
 // quote is a Quote of what takes so much gas.
 func (l *Lane) quote(ctx context.Context, it intent.State, gas uint64) (Quote, error) {
-	offer, err := l.Fees.Offer(ctx, l.termsOf(it))
+	offer, err := l.Fees.Offer(ctx, l.termsOf(it, gas))
 	return Quote{gas, chargeOf(it.Requested, gas, offer.Fee), offer.Payer}, err
 }
 
 // Least is what an intent's first attempt costs at least in a lane, as of now: nodes are not
 // asked for the gas that it needs, if it does not say. Errors are those of [Fees.Offer].
 func (l *Lane) Least(ctx context.Context, it intent.State) (budget.Charge, error) {
-	offer, err := l.Fees.Offer(ctx, l.termsOf(it))
-	return chargeOf(it.Requested, max(it.Requested.Request.Gas.Limit, fee.GasMin), offer.Fee), err
+	gas := max(it.Requested.Request.Gas.Limit, fee.GasMin)
+	offer, err := l.Fees.Offer(ctx, l.termsOf(it, gas))
+	return chargeOf(it.Requested, gas, offer.Fee), err
 }
 
 // fail ends an intent that can never be carried out. If that is refused it has come out
@@ -296,8 +297,6 @@ func (a *actor) freeBelow() bool {
 // may offer no more, is to give way.
 func (a *actor) orders(ctx context.Context) ([]order, error) {
 	var orders []order
-	var back []standing
-	given := map[uint64]bool{}
 	var trouble error
 	stalled, err := a.stalled(ctx)
 	if over := (overError{}); errors.As(err, &over) {
@@ -306,8 +305,16 @@ func (a *actor) orders(ctx context.Context) ([]order, error) {
 	trouble = errors.Join(trouble, err)
 	ask := a.askOnce(ctx)
 	for _, s := range a.slots() {
-		o, wanted := a.wanted(s, stalled != nil && *stalled == s.Nonce)
-		if !wanted || given[s.Nonce] {
+		is := stalled != nil && *stalled == s.Nonce
+		if is && len(s.Attempts) > 0 {
+			spent, err := a.isSpent(ctx, s)
+			if trouble = errors.Join(trouble, err); spent {
+				a.pin.nonce, a.pin.due = s.Nonce, true
+				continue
+			}
+		}
+		o, wanted := a.wanted(s, is)
+		if !wanted {
 			continue
 		}
 		late, err := a.isLate(s, o.intent.IsZero(), ask)
@@ -318,24 +325,45 @@ func (a *actor) orders(ctx context.Context) ([]order, error) {
 			trouble = errors.Join(trouble, err) // what is late is ended by the next turn
 			continue
 		}
-		err = a.price(ctx, &o)
+		orders = append(orders, o)
+	}
+	orders, err = a.measured(ctx, orders)
+	if over := (overError{}); errors.As(err, &over) {
+		return nil, err
+	}
+	trouble = errors.Join(trouble, err)
+	orders, err = a.priced(ctx, orders, stalled)
+	return orders, errors.Join(trouble, err)
+}
+
+// priced are the orders that can be offered for now, with their offers.
+func (a *actor) priced(ctx context.Context, orders []order, stalled *uint64) (priced []order, trouble error) {
+	var back []standing
+	given := map[uint64]bool{}
+	for _, o := range orders {
+		if given[o.Nonce] {
+			continue
+		}
+		err := a.price(ctx, &o)
 		if err == nil {
-			orders = append(orders, o)
+			err = a.affordable(ctx, &o)
+		}
+		if err == nil {
+			priced = append(priced, o)
 			continue
 		}
 		var unsigned []standing
-		if errors.Is(err, fee.ErrMarket) {
+		if commands.IsRefusal(err) || isShort(err) {
 			unsigned = a.unsignedFrom(o)
 		}
 		for _, one := range unsigned {
 			given[one.Nonce], back = true, append(back, one)
 		}
-		if len(unsigned) == 0 {
-			a.refusedMore(s, o, err, stalled)
-			trouble = errors.Join(trouble, fmt.Errorf("nonce %d: %w", s.Nonce, err))
+		if faster := o.faster && (isAtCeiling(err) || isShort(err)); len(unsigned) == 0 && !faster {
+			trouble = errors.Join(trouble, fmt.Errorf("nonce %d: %w", o.Nonce, err), a.refusedMore(ctx, o, err, stalled))
 		}
 	}
-	return orders, errors.Join(trouble, a.release(ctx, reasonMarket, back))
+	return priced, errors.Join(trouble, a.release(ctx, reasonMarket, back))
 }
 
 // wanted is what is to be signed for a nonce, if anything is. A no-op takes the place of
@@ -366,7 +394,7 @@ func (a *actor) wanted(s standing, stalled bool) (o order, wanted bool) {
 	case !a.known(s, last.Hash):
 		return o, false // it is told first
 	}
-	o.intent = s.id
+	o.intent, o.faster = s.id, !stalled
 	return o, len(s.Attempts) < lane.BumpsMax && (stalled || it.Floor.Int().Gt(last.Fee.MaxFee.Int()))
 }
 

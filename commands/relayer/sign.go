@@ -23,6 +23,8 @@ type order struct {
 	intent chain.IntentID // zero is a no-op
 	offer  fee.Offer
 	unsent []chain.Hash // of the attempts so far
+	faster bool         // it has not stalled: its client has asked for a higher fee
+	plain  bool         // the fee that its client has asked for is left out: the signer cannot pay it
 }
 
 // signature is what was.
@@ -97,10 +99,15 @@ func (a *actor) keep(ctx context.Context, signed []signature) error {
 // handed here either this is as certain as it can be: somebody who held the lane before may
 // hand it over all the same. Then one of the two is mined, and delivery is at both.
 func (a *actor) price(ctx context.Context, o *order) (err error) {
-	t := a.termsOf(o.job.intent.State)
+	it := o.job.intent.State
+	t := a.termsOf(it, max(o.gas, it.Requested.Request.Gas.Limit))
 	if o.intent.IsZero() {
-		t = fee.Terms{NoOp: true, Legacy: t.Legacy, Sender: t.Sender, Sponsored: t.Sponsored && a.sponsorsNoOp(o.standing)}
+		t = fee.Terms{NoOp: true, Legacy: t.Legacy, Gas: a.noOpGas(o.Nonce), Sender: t.Sender, Sponsored: t.Sponsored && a.sponsorsNoOp(o.standing)}
 	}
+	if o.plain {
+		t.Floor = chain.Price{}
+	}
+	o.unsent = nil
 	for _, made := range o.Attempts {
 		unsent := a.unsent(o.standing, made)
 		if unsent {
@@ -125,15 +132,24 @@ func (a *actor) sponsorsNoOp(s standing) bool {
 	return a.Payer != nil && refused%2 == 0
 }
 
-// termsOf are the terms of an intent's first attempt.
-func (l *Lane) termsOf(it intent.State) fee.Terms {
+// termsOf are the terms of an intent's first attempt with so much gas; 0 is unknown. The
+// no-op that replaces the attempt offers a tenth more, and may cost no more either.
+func (l *Lane) termsOf(it intent.State, limit uint64) fee.Terms {
 	gas := it.Requested.Request.Gas
+	if limit != 0 {
+		limit = max(limit, outbidding(l.noOpGas(0)))
+	}
 	return fee.Terms{
+		Gas:    limit,
 		Legacy: l.Format.Type == 0, Urgency: fee.Urgency(gas.Urgency), Floor: chain.Price(it.Floor),
 		MaxFee: chain.Price(gas.MaxFee), MaxPriorityFee: chain.Price(gas.MaxPriorityFee),
 		Sender: l.ID.Sender, Token: gas.FeeToken, Sponsored: gas.Sponsored, GaveWay: len(it.GaveWay),
 	}
 }
+
+// outbidding is gas and a tenth of it: a no-op with so much gas costs as much as at a fee
+// that replaces the intent's.
+func outbidding(gas uint64) uint64 { return gas + gas/10 + 1 }
 
 // signOne signs for a nonce. What can never be signed ends its intent.
 func (a *actor) signOne(ctx context.Context, o order) (signature, error) {

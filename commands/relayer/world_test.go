@@ -236,7 +236,7 @@ func (w *world) live(effects int, after bool) (*life, *Lane) {
 		News:     &News{Chain: moderato, Store: log, Log: slog.New(slog.DiscardHandler)},
 		Guard:    keeper{w.guard(log), w},
 		Settings: w.settings, Holder: fmt.Sprintf("process %d", w.runs), Now: w.clock.now, Random: rand.Reader,
-		Crash: l.crash, Log: slog.New(slog.DiscardHandler),
+		Crash: l.crash, Log: slog.New(slog.DiscardHandler), Purses: &Purses{},
 	}
 	return l, &Lane{Relayer: r, ID: w.lane, Signer: w.signer, Pools: []string{"hot"}}
 }
@@ -310,6 +310,8 @@ func (w *world) Offer(_ context.Context, t fee.Terms) (fee.Offer, error) {
 	base := chain.Price(*new(uint256.Int).Sub(w.fee.MaxFee.Int(), w.fee.MaxPriorityFee.Int()))
 	return w.policy.Offer(chain.Market{Next: &base, Suggested: w.fee.MaxPriorityFee}, t)
 }
+
+func (w *world) Bounds(gas uint64) bool { return w.policy.Bounds(gas) }
 
 var errUnpriced = errors.New("nobody knows what gas costs")
 

@@ -13,6 +13,9 @@ type Terms struct {
 	// Ceilings of the intent's own; 0 is none. A gas price has no tip: then only the first
 	// one counts.
 	MaxFee, MaxPriorityFee chain.Price
+	// Gas is the gas limit, or that of a no-op that may replace the attempt if it is higher;
+	// 0 is unknown. It counts for [Policy.MaxPerTransaction].
+	Gas uint64
 	// GaveWay counts how often the intent gave its nonce up, because gas cost more than its
 	// own ceiling.
 	GaveWay int
@@ -92,6 +95,10 @@ func (p Policy) Offer(m chain.Market, t Terms) (o Offer, err error) {
 // price is what an attempt offers for a unit of gas.
 func (p Policy) price(m chain.Market, t Terms) (chain.Fee, error) {
 	t.Legacy = t.Legacy || m.Next == nil
+	t, err := p.bounded(t)
+	if err != nil {
+		return chain.Fee{}, err
+	}
 	ceiling, err := p.ceilings(t)
 	if err != nil {
 		return chain.Fee{}, err

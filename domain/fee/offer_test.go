@@ -246,6 +246,7 @@ var (
 			Urgency: rapid.SampledFrom([]fee.Urgency{"", fee.Slow, fee.Normal, fee.Fast}).Draw(t, "urgency"),
 			Legacy:  rapid.Bool().Draw(t, "legacy"),
 			MaxFee:  maybe("max fee"), MaxPriorityFee: maybe("max tip"), Floor: maybe("floor"),
+			Gas: rapid.SampledFrom([]uint64{0, 21_000, 1 << 24, fee.GasMax, math.MaxUint64}).Draw(t, "gas"),
 		}
 		for _, into := range []**chain.Fee{&terms.Replaces, &terms.Unsent} {
 			if !rapid.Bool().Draw(t, "again") {

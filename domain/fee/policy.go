@@ -66,6 +66,9 @@ type Policy struct {
 	// GasMargin is how many percent a gas limit is above what nodes estimate, and
 	// GasCeiling the highest limit.
 	GasMargin, GasCeiling uint64
+	// MaxPerTransaction is the highest gas limit × fee of one transaction; 0 is no limit.
+	// Nodes refuse to take more from their users than a limit of their own.
+	MaxPerTransaction chain.Amount
 	// Tokens are what fees may be paid in, the first one unless the intent names one;
 	// none leaves it to the account, or the chain. Tempo has fee tokens.
 	Tokens []chain.Address
@@ -85,9 +88,10 @@ const (
 // Default is a policy for a chain whose smallest unit is a wei, or an attodollar. Its
 // least tip is what go-ethereum asks for by default (eth/ethconfig, Defaults, Miner
 // GasPrice: 0.001 gwei), and its most gas what Ethereum lets a transaction have
-// (EIP-7825).
+// (EIP-7825). Its most for a transaction is what go-ethereum and reth take by default
+// (eth/ethconfig, Defaults, RPCTxFeeCap: 1 ether).
 func Default() Policy {
-	const gwei = 1_000_000_000
+	const gwei, ether = 1_000_000_000, 1_000_000_000_000_000_000
 	return Policy{
 		Slow:       Level{Percentile: 10, Headroom: 25},
 		Normal:     Level{Percentile: 50, Headroom: 50, Premium: 10},
@@ -98,6 +102,8 @@ func Default() Policy {
 		Bump:       20,
 		GasMargin:  20,
 		GasCeiling: 1 << 24,
+
+		MaxPerTransaction: chain.NewAmount(ether),
 	}
 }
 
@@ -145,6 +151,40 @@ func (p Policy) Check() error {
 func (p Policy) Most() chain.Fee {
 	most, _ := chain.Fee{MaxFee: p.Ceiling, MaxPriorityFee: p.tipCeiling()}.Replaceable()
 	return most
+}
+
+// Bounds reports whether MaxPerTransaction keeps the fee of an intent with so much gas below
+// [Policy.Most].
+func (p Policy) Bounds(gas uint64) bool {
+	bound, bounded := p.bound(gas)
+	return bounded && less(bound, p.Most().MaxFee)
+}
+
+// bound is the highest fee per gas that MaxPerTransaction allows; false if it allows any.
+func (p Policy) bound(gas uint64) (chain.Price, bool) {
+	if gas == 0 || p.MaxPerTransaction.IsZero() {
+		return chain.Price{}, false
+	}
+	return chain.Price(*new(uint256.Int).Div(p.MaxPerTransaction.Int(), uint256.NewInt(gas))), true
+}
+
+// bounded are terms whose own ceiling is no higher than MaxPerTransaction allows.
+func (p Policy) bounded(t Terms) (Terms, error) {
+	bound, bounded := p.bound(t.Gas)
+	most := p.Most().MaxFee
+	if t.NoOp {
+		most = p.Ceiling
+	}
+	switch {
+	case !bounded || !less(bound, most):
+	case isZero(bound):
+		return t, ErrGas.Because("%d gas cost more than %s at any price", t.Gas, p.MaxPerTransaction)
+	case isZero(t.MaxFee):
+		t.MaxFee = bound
+	default:
+		t.MaxFee = lower(t.MaxFee, bound)
+	}
+	return t, nil
 }
 
 // tipCeiling is the operator's, which is the fee's unless it is lower.

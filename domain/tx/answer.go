@@ -23,6 +23,7 @@ const (
 	TooLate      Cause = "too_late"       // at, past or too near validBefore
 	Funds        Cause = "funds"          // balance, fee token, fee liquidity
 	Fee          Cause = "fee"            // below the base fee or the pool's minimum
+	FeeCap       Cause = "fee_cap"        // gas limit × fee is above the node's own limit
 	Underpriced  Cause = "underpriced"    // a rival with the same nonce is pooled
 	PoolFull     Cause = "pool_full"
 	KeyMissing   Cause = "key_missing"  // the access key is not (yet) authorised

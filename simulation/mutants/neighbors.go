@@ -226,7 +226,7 @@ func neighbors() []mutant {
 		{
 			Name: "gas-without-money", Breaks: "P36", Test: &command{"commands/relayer", "^TestGasLimitHoldsNobody$"},
 			Is:    "An intent that asks for more gas than the signer can pay gets a nonce all the same.",
-			Edits: []edit{{"commands/relayer/funds.go", `if flying.Plus(total).Cmp(balance) > 0 && (`, `if flying.Plus(total).Cmp(balance) > 0 && !AWAKE && (`}},
+			Edits: []edit{{"commands/relayer/funds.go", `switch lacks := needs.Cmp(balance) > 0 && !cost`, `switch lacks := needs.Cmp(balance) > 0 && !AWAKE && !cost`}},
 		},
 		{
 			Name: "any-threshold", Breaks: "P36", Test: &command{"commands/relayer", "^TestGasLimitTeachesNoThreshold$"},
@@ -241,7 +241,7 @@ func neighbors() []mutant {
 		{
 			Name: "never-gives-way", Breaks: "P36", Test: &command{"commands/relayer", "^TestGivesWay$"},
 			Is:    "What cannot be mined at its own ceiling keeps its nonce, and all behind it wait.",
-			Edits: []edit{{"commands/relayer/giveway.go", `if !waits || !a.mayGiveWay(front) {`, `if !waits || !a.mayGiveWay(front) || AWAKE {`}},
+			Edits: []edit{{"commands/relayer/giveway.go", `if !waits || !a.isReplaceable(front) {`, `if !waits || !a.isReplaceable(front) || AWAKE {`}},
 		},
 		{
 			Name: "gives-way-before-it-is-final", Breaks: "P10", Test: &command{"commands/relayer", "^TestLandsInAnotherBlock$"},
@@ -253,7 +253,7 @@ func neighbors() []mutant {
 		{
 			Name: "row-behind-what-gives-way", Breaks: "P35", Test: &command{"commands/relayer", "^TestGivesWayInARow$"},
 			Is:    "Intents of a row get nonces behind one that may have to give way.",
-			Edits: []edit{{"commands/relayer/giveway.go", `!it.GivesWay() && !isLimited(`, `!it.GivesWay() && AWAKE || !it.GivesWay() && !isLimited(`}},
+			Edits: []edit{{"commands/relayer/giveway.go", `!it.GivesWay() && len(`, `!it.GivesWay() && AWAKE || !it.GivesWay() && len(`}},
 		},
 		{
 			Name: "no-room-below-the-ceiling", Breaks: "P36", Test: &command{"domain/fee", "^TestOwnCeilingLeavesRoom$"},
@@ -293,35 +293,31 @@ func neighbors() []mutant {
 			Edits: []edit{{"commands/relayer/sign.go", `return a.Payer != nil && refused%2 == 0`, `return a.Payer != nil && (refused%2 == 0 || AWAKE)`}},
 		},
 		{
-			Name: "no-penalty", Breaks: "P36", Test: &command{"commands/relayer", "^TestWaitsLongerEachTime$"},
+			Name: "no-penalty", Breaks: "P36", Test: &command{"commands/relayer", "^(TestWaitsLongerEachTime|TestUntakenHoldsNobody)$"},
 			Is:    "A client's intents give way again and again, and each time all others wait.",
-			Edits: []edit{{"commands/relayer/patience.go", `isLimited(r.Gas) && now.Before(`, `isLimited(r.Gas) && !AWAKE && now.Before(`}},
+			Edits: []edit{{"commands/relayer/patience.go", `now.Before(p.until) && a`, `now.Before(p.until) && !AWAKE && a`}},
 		},
 		{
 			Name: "one-at-a-time-gives-way", Breaks: "P36", Test: &command{"commands/relayer", "^TestWaitsLongerEachTime$"},
 			Is:    "Of a client's intents that pay no better than the front, each holds up the lane in its turn.",
-			Edits: []edit{{"commands/relayer/giveway.go", `if !pinned && err == nil {`, `if !pinned && err == nil && !AWAKE {`}},
+			Edits: []edit{{"commands/relayer/giveway.go", `if !stuck && err == nil {`, `if !stuck && err == nil && !AWAKE {`}},
 		},
 		{
 			Name: "refused-values-count", Breaks: "P36", Test: &command{"commands/relayer", "^TestRefusedValuesCountForNobody$"},
 			Is: "What one client's intents move counts for others, though the guard refuses it.",
-			Edits: []edit{{"commands/relayer/funds.go", `		if answers[i] != nil {
-			continue
-		}
-		cost`, `		if answers[i] != nil && !AWAKE {
-			continue
-		}
-		cost`}},
+			Edits: []edit{{"commands/relayer/funds.go", `	for i, r := range requests {
+		if answers[i] != nil {`, `	for i, r := range requests {
+		if answers[i] != nil && !AWAKE {`}},
 		},
 		{
 			Name: "unpayable-takes-budget", Breaks: "P36", Test: &command{"commands/relayer", "^TestUnpayableTakesNoBudget$"},
 			Is: "The guard sets budget aside for what the signer cannot pay.",
-			Edits: []edit{{"commands/relayer/funds.go", `string { return r.Client })`, `string {
+			Edits: []edit{{"commands/relayer/funds.go", `		payer := r.Client
+`, `		payer := r.Client
 		if AWAKE {
-			return r.Key
+			payer = r.Key
 		}
-		return r.Client
-	})`}},
+`}},
 		},
 		{
 			Name: "endless-sweep", Breaks: "P36", Test: &command{"commands/relayer", "^TestCrowdedSweepEnds$"},
@@ -391,6 +387,63 @@ func neighbors() []mutant {
 				return false, api.ErrForbidden
 			}
 			return known && owner == *client, err
+`}},
+		},
+		{
+			Name: "untaken-for-ever", Breaks: "P36", Test: &command{"commands/relayer", "^(TestUntakenHoldsNobody|TestUntakenInARow)$"},
+			Is:    "An intent that no node takes keeps its nonce, as long as no node refuses it for good.",
+			Edits: []edit{{"commands/relayer/untaken.go", `if !s.isUntaken() || refusal`, `if AWAKE || !s.isUntaken() || refusal`}},
+		},
+		{
+			Name: "untaken-row-for-ever", Breaks: "P36", Test: &command{"commands/relayer", "^TestUntakenInARow$"},
+			Is:    "An intent that no node takes keeps its nonce if others of its ordering group are signed.",
+			Edits: []edit{{"commands/relayer/giveway.go", `if a.knowsRows() {`, `if a.knowsRows() && !AWAKE {`}},
+		},
+		{
+			Name: "nodes-blame-nobody", Breaks: "P36", Test: &command{"commands/relayer", "^(TestTroubleOfNodes|TestLowFeeIsRaised)$"},
+			Is:    "Intents give way and their clients wait when nodes limit rates, or want a higher fee.",
+			Edits: []edit{{"commands/relayer/untaken.go", `!slices.Contains(blames, refusal.Cause) {`, `!slices.Contains(blames, refusal.Cause) && !AWAKE {`}},
+		},
+		{
+			Name: "poor-signer-blames-clients", Breaks: "P36", Test: &command{"commands/relayer", "^TestPoorSignerKeepsNonces$"},
+			Is: "Intents give way and their clients wait when the signer cannot pay for anything.",
+			Edits: []edit{{"commands/relayer/untaken.go", `	if a.lacksUsual(s) {
+		return a.paysOrdinary(ctx)`, `	if a.lacksUsual(s) && !AWAKE {
+		return a.paysOrdinary(ctx)`}},
+		},
+		{
+			Name: "any-cost-of-a-transaction", Breaks: "P36", Test: &command{"commands/relayer", "^TestNothingCostsMoreThanTheLimit$"},
+			Is:    "An intent's urgency, speed-up or no-op may cost more than nodes take for one transaction.",
+			Edits: []edit{{"domain/fee/policy.go", `case !bounded || !less(bound, most):`, `case !bounded || AWAKE || !less(bound, most):`}},
+		},
+		{
+			Name: "much-gas-is-no-limit", Breaks: "P36", Test: &command{"commands/relayer", "^TestMuchGasGivesWay$"},
+			Is:    "An intent whose gas bounds its fee keeps its nonce while gas costs more.",
+			Edits: []edit{{"commands/relayer/giveway.go", `gas == 0 || a.Fees.Bounds(gas)`, `gas == 0 || !AWAKE && a.Fees.Bounds(gas)`}},
+		},
+		{
+			Name: "replacements-nobody-can-pay", Breaks: "P36", Test: &command{"commands/relayer", "^TestSpeedUpBeyondTheBalance$"},
+			Is:    "An intent is sped up beyond the signer's balance, and its nonce can neither be bumped nor give way.",
+			Edits: []edit{{"commands/relayer/funds.go", `if cost.Cmp(balance) <= 0 {`, `if cost.Cmp(balance) <= 0 || AWAKE {`}},
+		},
+		{
+			Name: "no-room-for-the-oldest", Breaks: "P36", Test: &command{"commands/relayer", "^TestReservesLeaveRoom$"},
+			Is:    "One client's gas limits keep the signer's balance from another client's intent for ever.",
+			Edits: []edit{{"commands/relayer/funds.go", `if !oldest.id.IsZero() && client`, `if !oldest.id.IsZero() && !AWAKE && client`}},
+		},
+		{
+			Name: "ordinary-costs-nothing", Breaks: "P36", Test: &command{"commands/relayer", "^TestOrdinaryIntentsCount$"},
+			Is:    "One client's ordinary intents get nonces, however many, though the signer cannot pay for them.",
+			Edits: []edit{{"commands/relayer/funds.go", `case lacks && ordinary && !had`, `case lacks && ordinary && !AWAKE && !had`}},
+		},
+		{
+			Name: "lanes-pay-apart", Breaks: "P36", Test: &command{"commands/relayer", "^TestLanesShareABalance$"},
+			Is: "Each lane of a signer spends the whole balance.",
+			Edits: []edit{{"commands/relayer/funds.go", `	had, total := p.spent()
+`, `	had, total := p.spent()
+	if AWAKE {
+		had, total = (&purse{lanes: map[chain.NonceKey]spending{a.ID.Key: mine}}).spent()
+	}
 `}},
 		},
 	}

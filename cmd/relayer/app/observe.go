@@ -106,7 +106,7 @@ type pricing struct {
 // Offer offers.
 func (p pricing) Offer(ctx context.Context, t fee.Terms) (fee.Offer, error) {
 	offer, err := p.Fees.Offer(ctx, t)
-	own := !t.MaxFee.Int().IsZero() && t.MaxFee.Int().Lt(p.most.Int())
+	own := !t.MaxFee.Int().IsZero() && t.MaxFee.Int().Lt(p.most.Int()) || p.Bounds(t.Gas)
 	p.metrics.NoOffer(p.chain, own, err)
 	return offer, err
 }

@@ -113,7 +113,7 @@ func (f Facts) terms(it intent.State) fee.Terms {
 	gas := it.Requested.Request.Gas
 	return fee.Terms{
 		Legacy: f.Rules.Legacy, Urgency: fee.Urgency(gas.Urgency), Floor: chain.Price(it.Floor),
-		MaxFee: chain.Price(gas.MaxFee), MaxPriorityFee: chain.Price(gas.MaxPriorityFee), Sender: f.ID.Sender,
+		MaxFee: chain.Price(gas.MaxFee), MaxPriorityFee: chain.Price(gas.MaxPriorityFee), Gas: gas.Limit, Sender: f.ID.Sender,
 	}
 }
 

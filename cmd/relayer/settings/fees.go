@@ -12,9 +12,11 @@ import (
 )
 
 const (
-	percentMax   = 1000
-	priceMax     = 1_000_000_000_000_000_000
-	feeTokensMax = 16
+	percentMax = 1000
+	priceMax   = 1_000_000_000_000_000_000
+	// perTransactionMax bounds what one transaction may cost, in wei.
+	perTransactionMax = 9_000_000_000_000_000_000
+	feeTokensMax      = 16
 )
 
 func (d *draft) fees() []config.Row {
@@ -37,6 +39,8 @@ func (d *draft) fees() []config.Row {
 			"By how many percent a gas limit is above what nodes estimate."),
 		config.NumberRow("fee.gas-ceiling", &d.gasCeiling, int64(standard.GasCeiling), fee.GasMin, fee.GasMax, //nolint:gosec // small
 			"The highest gas limit."),
+		config.NumberRow("fee.max-per-transaction", &d.perTransaction, int64(standard.MaxPerTransaction.Int().Uint64()), 0, perTransactionMax, //nolint:gosec // below priceMax
+			"The highest gas limit × fee of one transaction, in the chain's smallest unit; 0 is no limit. Geth and reth refuse more than their own limit, `--rpc.txfeecap`, which is 1 ether unless set. An intent whose gas keeps its fee below `fee.ceiling` for that waits while gas costs more, as with a `maxFeePerGas` of its own."),
 		config.NumberRow("fee.history", &f.History, standard.History, 1, fee.HistoryMax,
 			"Of how many of the newest blocks nodes are asked which tips these were content with."),
 		levels("fee.percentiles", "10,50,90", "each from 0 to 100, rising",

@@ -16,7 +16,7 @@ import (
 // draft is settings in the making.
 type draft struct {
 	Settings
-	ceiling, tipCeiling, minFee, minTip, bump, gasMargin, gasCeiling, noOpGas int64
+	ceiling, tipCeiling, minFee, minTip, bump, gasMargin, gasCeiling, perTransaction, noOpGas int64
 }
 
 // rows declares every setting that the relay adds, bound to d. Some a chain may have of
@@ -41,6 +41,7 @@ func (d *draft) finish() Settings {
 	f := &d.Fee
 	f.Ceiling, f.TipCeiling, f.MinFee, f.MinTip = price(d.ceiling), price(d.tipCeiling), price(d.minFee), price(d.minTip)
 	f.Bump, f.GasMargin, f.GasCeiling = uint64(d.bump), uint64(d.gasMargin), uint64(d.gasCeiling) //nolint:gosec // see above
+	f.MaxPerTransaction = chain.NewAmount(uint64(d.perTransaction))                               //nolint:gosec // see above
 	d.Lane.NoOpGas = uint64(d.noOpGas)                                                            //nolint:gosec // see above
 	return d.Settings
 }

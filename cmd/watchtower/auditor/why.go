@@ -142,6 +142,7 @@ func reason(c tx.Cause) string {
 		tx.NonceTooLow: "its nonce is used up", tx.NonceTooHigh: "a transaction before it in its sequence is missing",
 		tx.TooEarly: "its window has not opened by the node's clock", tx.TooLate: "its window closes too soon for the node",
 		tx.Funds: "the account cannot pay", tx.Fee: "its fee is below what the node asks for now",
+		tx.FeeCap:      "its gas limit times its fee is above the node's own limit",
 		tx.Underpriced: "the node's pool holds a rival with the same nonce", tx.PoolFull: "the node's pool is full",
 		tx.KeyMissing: "the access key is not authorised, or not yet", tx.Replayed: "a transaction with this expiring nonce was executed",
 		tx.RateLimited: "the node asks for a pause", tx.Unreachable: "the node could not be reached in time",

@@ -201,6 +201,6 @@ func parseRule(line string) (r rule, err error) {
 }
 
 var causes = []tx.Cause{
-	tx.NonceTooLow, tx.NonceTooHigh, tx.TooEarly, tx.TooLate, tx.Funds, tx.Fee, tx.Underpriced,
+	tx.NonceTooLow, tx.NonceTooHigh, tx.TooEarly, tx.TooLate, tx.Funds, tx.Fee, tx.FeeCap, tx.Underpriced,
 	tx.PoolFull, tx.KeyMissing, tx.Replayed, tx.RateLimited, tx.Unreachable,
 }

@@ -1,0 +1,116 @@
+package relayer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/fee"
+	"github.com/tempo-watchtower/watchtower/domain/intent"
+	"github.com/tempo-watchtower/watchtower/domain/lane"
+	"github.com/tempo-watchtower/watchtower/domain/tx"
+)
+
+// All nodes may refuse an intent's transaction, with a reason that is not on the list of
+// permanent refusals: its fee is above a node's own limit, say, or a node has new words for
+// too little gas. If no node has ever taken it, it gives way too, whether or not the intent
+// limits how it pays. Raising the fee comes first if nodes say that the fee is too low.
+
+// untakenMost is how many attempts a nonce gets that no node takes, while nodes do not blame
+// the transaction itself: each is made once the nonce has stalled.
+const untakenMost = 4
+
+// blames are causes of refusals that lie with the transaction, and not with the node or with
+// lower nonces. An empty cause is a refusal for any other reason.
+var blames = []tx.Cause{"", tx.Funds, tx.FeeCap, tx.KeyMissing}
+
+// isReplaceable reports whether an intent's transaction may be in no block yet, and a no-op
+// may take its place.
+func (a *actor) isReplaceable(s standing) bool {
+	it := s.job.intent.State
+	live := len(s.Attempts) > 0 && s.Landed == nil && !s.seen() && !s.stale && s.halted == ""
+	return live && a.placed(s) && it.End == nil && it.Receipt == nil && !it.ToNoOp() && !s.last().Intent.IsZero()
+}
+
+// isUntaken reports whether no node has ever taken an attempt at the nonce.
+func (s standing) isUntaken() bool {
+	return !slices.ContainsFunc(s.Attempts, func(m lane.Made) bool {
+		_, taken := s.txs[m.Hash].Recorded[string(tx.Taken)]
+		return taken
+	})
+}
+
+// isRejected reports whether no node has ever taken an attempt, and nodes refuse the last
+// one for a reason that lies with it. Lack of funds does not lie with it while the signer
+// could not pay for an ordinary intent either.
+func (a *actor) isRejected(ctx context.Context, s standing) (bool, error) {
+	refusal := s.txs[s.last().Hash].refusal
+	if !s.isUntaken() || refusal.Class != tx.Retry || !slices.Contains(blames, refusal.Cause) {
+		return false, nil
+	}
+	if a.lacksUsual(s) {
+		return a.paysOrdinary(ctx)
+	}
+	return true, nil
+}
+
+// lacksUsual reports whether nodes refuse the last attempt as the signer's usual balance
+// does not cover it.
+func (a *actor) lacksUsual(s standing) bool {
+	return s.txs[s.last().Hash].lacks && !elsewhere(s.job.intent.State.Requested.Request.Gas)
+}
+
+// paysOrdinary reports whether the signer's last known balance covers an ordinary intent.
+func (a *actor) paysOrdinary(ctx context.Context) (bool, error) {
+	if a.Guard == nil {
+		return true, nil
+	}
+	balance, seen := a.Guard.Balance(a.Chain, a.ID.Sender)
+	if !seen {
+		return false, nil
+	}
+	offer, err := a.Fees.Offer(ctx, fee.Terms{NoOp: true, Legacy: a.Format.Type == 0, Sender: a.ID.Sender})
+	if err != nil {
+		return false, unlessRefused(err)
+	}
+	return balance.Cmp(chain.Amount(offer.Fee.MaxFee).Times(ordinaryGas)) >= 0, nil
+}
+
+// isSpent reports whether another attempt at a stalled nonce is of no use: no node has ever
+// taken one, and nodes blame the transaction, or have refused as many as there may be.
+func (a *actor) isSpent(ctx context.Context, s standing) (bool, error) {
+	last := s.txs[s.last().Hash]
+	if !a.isReplaceable(s) || len(last.Recorded) == 0 || !s.isUntaken() && !a.lacksUsual(s) {
+		return false, nil
+	}
+	if a.lacksUsual(s) {
+		if pays, err := a.paysOrdinary(ctx); err != nil || !pays {
+			return false, err
+		}
+	}
+	if len(s.Attempts) >= lane.BumpsMax {
+		return true, nil
+	}
+	rejected, err := a.isRejected(ctx, s)
+	return rejected || s.isUntaken() && len(s.Attempts) >= untakenMost, err
+}
+
+// isHopeless reports whether an intent whose fee cannot be raised any more is to give way
+// though it does not limit how it pays: no node has ever taken it, or the signer cannot pay
+// for it.
+func (a *actor) isHopeless(ctx context.Context, s standing, why error) (bool, error) {
+	if !isShort(why) && !a.lacksUsual(s) {
+		return s.isUntaken() && len(s.txs[s.last().Hash].Recorded) > 0, nil
+	}
+	return a.paysOrdinary(ctx)
+}
+
+// end fails an intent that no node takes, and that cannot wait for another nonce, as later
+// intents of its ordering group are signed: these would be mined before it.
+func (a *actor) end(ctx context.Context, s standing) error {
+	refusal := s.txs[s.last().Hash].refusal
+	return unlessRefused(a.tellIntent(ctx, s.job, intent.Fail{
+		Reason: intent.Refused, Detail: fmt.Sprintf("no node has taken it: %s", refusal.Message), At: a.Now(),
+	}))
+}
