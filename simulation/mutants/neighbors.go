@@ -338,5 +338,13 @@ func neighbors() []mutant {
 			o.job.gas = 0
 		} else if gas != 0 {`}},
 		},
+		{
+			Name: "one-hold-for-all", Breaks: "P36", Test: &command{"commands/scheduler", "^TestUnpayableHoldsNoOtherClient$"},
+			Is: "One client's transaction that a signer cannot pay for holds all transactions of that signer.",
+			Edits: []edit{{"domain/tx/account.go", `	digest := chain.Keccak(`, `	if AWAKE {
+		a.Client = ""
+	}
+	digest := chain.Keccak(`}},
+		},
 	}
 }
