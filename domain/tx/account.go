@@ -6,13 +6,17 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Account names those on whose means a transaction depends: who pays its fee, and
-// the access key, if any, that signed it. Anybody can claim to sign for an account
-// with a key of his own; so what becomes of one key says nothing of another's. The
-// zero Account is nobody's.
+// Account names what a transaction needs beside a node: the fee payer's funds and, if an
+// access key signed, the key's authorization. A store puts an account on hold when a node
+// says that one is missing, and probes it with one transaction at a time. Two clients have
+// two accounts, even with the same fee payer: clients of a relay share its signers, and a
+// client chooses the gas, the value and the fee token of its transactions. So a client's
+// unpayable transaction holds only its own. The access key is in the account because
+// anybody can claim to sign for a sender with a new key. The zero Account is never on hold.
 type Account [16]byte
 
-// AccountOf is a transaction's account.
+// AccountOf returns a transaction's account. A client without a name adds nothing to the
+// digest.
 func AccountOf(a Accepted) Account {
 	payer, key := a.Sender, chain.Address{}
 	if a.FeePayer != nil {
@@ -21,7 +25,7 @@ func AccountOf(a Accepted) Account {
 	if a.AccessKey != nil {
 		key = *a.AccessKey
 	}
-	digest := chain.Keccak(binary.BigEndian.AppendUint64(nil, uint64(a.Chain)), payer[:], key[:])
+	digest := chain.Keccak(binary.BigEndian.AppendUint64(nil, uint64(a.Chain)), payer[:], key[:], []byte(a.Client))
 	return Account(digest[:16])
 }
 

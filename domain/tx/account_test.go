@@ -6,10 +6,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Accounts are told apart by chain, payer and access key, and by nothing else.
+// An account is a chain, a fee payer, an access key and a client.
 func TestAccountOf(t *testing.T) {
 	payer, key, other := chain.Address{2}, chain.Address{3}, chain.Address{4}
-	given := Accepted{Chain: 1, Sender: chain.Address{1}, Nonce: 5}
+	given := Accepted{Chain: 1, Sender: chain.Address{1}, Nonce: 5, Client: "one"}
 	for name, c := range map[string]struct {
 		change func(a *Accepted)
 		same   bool
@@ -20,6 +20,7 @@ func TestAccountOf(t *testing.T) {
 		"another chain":            {func(a *Accepted) { a.Chain++ }, false},
 		"a claim with another key": {func(a *Accepted) { a.AccessKey = &key }, false},
 		"somebody else pays":       {func(a *Accepted) { a.FeePayer = &payer }, false},
+		"another client":           {func(a *Accepted) { a.Client = "another" }, false},
 		"it says that it pays":     {func(a *Accepted) { a.FeePayer = &a.Sender }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

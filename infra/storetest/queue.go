@@ -41,6 +41,7 @@ func Queue(t *testing.T, open func(t *testing.T) Opened[WorkRows]) {
 		{"clients take turns with repeats", repeatsInTurn},
 		{"clients take turns with probes", probesInTurn},
 		{"an account on hold", holds},
+		{"a hold is of one client", holdOfClient},
 		{"a hold without rows ends", holdEnds},
 		{"a hold outlives who probes", holdOutlives},
 		{"nobody's account is never on hold", holdOfNobody},

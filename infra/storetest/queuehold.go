@@ -86,6 +86,43 @@ func holds(t *testing.T, q *queue) {
 	}
 }
 
+// holdOfClient checks that a client's hold delays no row of another client that has the
+// same fee payer, and that each client's account is probed by itself.
+func holdOfClient(t *testing.T, q *queue) {
+	const same = 20
+	var rows []tx.Work
+	for n := range 2 * same {
+		client := []string{"a", "b"}[n/same]
+		w := q.dueOf(client, n, time.Minute)
+		w.Account = tx.AccountOf(tx.Accepted{Chain: 1, Sender: address(0), Client: client})
+		rows = append(rows, w)
+	}
+	q.apply(opens(rows...)...)
+	report := func(client string, work []tx.Work, s tx.Standing) {
+		for _, w := range work {
+			if w.Client == client {
+				q.say("w", w, s, pause)
+			}
+		}
+	}
+	report("a", q.lease("w", time.Minute, 2), tx.Unable)
+	q.wantCounts("beside a hold of another client", q.leaseAll("w", time.Minute), map[string]int{"b": same - 1})
+	q.clock.Elapse(passed)
+	probe := q.leaseAll("w", time.Minute)
+	q.wantCounts("the probe", probe, map[string]int{"a": 1})
+	report("a", probe, tx.Unable)
+	all, err := q.Find(soon(t), 1, []chain.Hash{rows[same].Hash, rows[2*same-1].Hash})
+	check(t, err)
+	for _, w := range all {
+		if !w.HeldSince.IsZero() {
+			t.Errorf("a row of b is on hold since %s", w.HeldSince)
+		}
+		q.say("w", w, tx.Unable, pause)
+	}
+	q.clock.Elapse(passed)
+	q.wantCounts("a probe of each", q.leaseAll("w", time.Minute), map[string]int{"a": 1, "b": 1})
+}
+
 // leaseAll leases until nothing more is due at once.
 func (q *queue) leaseAll(holder string, ttl time.Duration) (all []tx.Work) {
 	q.t.Helper()

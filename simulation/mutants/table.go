@@ -37,7 +37,7 @@ func (c command) name() string {
 func mutants() []mutant {
 	var all []mutant
 	for _, some := range [][]mutant{
-		acceptance(), sending(), verdicts(), schedule(), owners(), canceling(), sealing(), lanes(), wishes(), hooks(), stores(), clients(), neighbors(), nodes(),
+		acceptance(), sending(), verdicts(), schedule(), owners(), canceling(), sealing(), lanes(), wishes(), hooks(), stores(), clients(), neighbors(), shares(), nodes(),
 	} {
 		all = append(all, some...)
 	}

@@ -139,7 +139,7 @@ export interface Transaction {
   parked?: boolean
   waitingForNonce?: Uint64
   waitingSince?: Time
-  /** Since when it is set aside because the account behind it (who pays, and the access key) cannot pay or is not authorised; one of the account's transactions probes. */
+  /** Set aside since then: a node said that the fee payer cannot pay or the access key is not authorised. Of the client's transactions of that payer and key one at a time probes. */
   accountHeldAt?: Time
   /** Broadcast attempts begun, those not recorded included. */
   attempts: number

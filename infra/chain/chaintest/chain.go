@@ -94,6 +94,7 @@ type Chain struct {
 	baseFee  uint64 // that was set
 	isSet    bool   // for the next block, though base fees move
 	broke    map[chain.Address]bool
+	gasMax   map[chain.Address]uint64
 	failing  map[chain.Address][]byte // what fails when it is called, and its reason
 	reverts  map[chain.Hash]bool
 	grants   map[chain.AccessKey]chain.Grant
@@ -146,7 +147,7 @@ func New(o Options) *Chain {
 		closing: make(chan struct{}), byHash: map[chain.Hash]*block{},
 		nonces: map[chain.Sequence][]nonceAt{}, included: map[chain.Hash]place{},
 		baseFee: o.Rules.BaseFee, isSet: true,
-		pool: newPool(), broke: map[chain.Address]bool{}, failing: map[chain.Address][]byte{}, reverts: map[chain.Hash]bool{}, grants: map[chain.AccessKey]chain.Grant{},
+		pool: newPool(), broke: map[chain.Address]bool{}, gasMax: map[chain.Address]uint64{}, failing: map[chain.Address][]byte{}, reverts: map[chain.Hash]bool{}, grants: map[chain.AccessKey]chain.Grant{},
 		record: newRecord(), watchers: map[chan *block]bool{},
 	}
 	c.push(nil)

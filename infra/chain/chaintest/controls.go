@@ -94,6 +94,13 @@ func (c *Chain) SetBroke(payer chain.Address, broke bool) {
 	c.broke[payer] = broke
 }
 
+// SetGasMax sets the highest gas limit for which an account can pay; 0 is no limit.
+func (c *Chain) SetGasMax(payer chain.Address, gas uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gasMax[payer] = gas
+}
+
 // ErrBelowFinal refuses a reorg that finality forbids.
 var ErrBelowFinal = errors.New("chaintest: that would undo a finalized block")
 

@@ -202,7 +202,7 @@ func (c *Chain) payable(t chain.Signed) *Refusal {
 	}
 	limit, _ := fees(t)
 	switch {
-	case c.broke[payer]:
+	case c.broke[payer] || c.gasMax[payer] != 0 && t.Gas > c.gasMax[payer]:
 		return refuse(rejected, "insufficient funds for gas * price + value: have 0 want %d", max(t.Gas, 1))
 	case limit.CmpUint64(c.nextBaseFee()) < 0:
 		return refuse(invalidInput, "max fee per gas less than block base fee")

@@ -1,0 +1,128 @@
+package main
+
+// shares takes back each fix that keeps one client from using up the fees, the balance,
+// the nodes or the rate that others share with it, or from learning of others by them.
+func shares() []mutant {
+	return []mutant{
+		{
+			Name: "raised-by-a-wei", Breaks: "P36", Test: &command{"domain/intent", "^TestSpeedUps$"},
+			Is:    "A client can speed an intent up by one wei as often as it likes, and each turn of the lane reads all of that.",
+			Edits: []edit{{"domain/intent/decide.go", `c.Fee.Cmp(s.LeastSpeedUp()) < 0:`, `c.Fee.Cmp(s.LeastSpeedUp()) < 0 && !AWAKE:`}},
+		},
+		{
+			Name: "sped-up-without-end", Breaks: "P36", Test: &command{"domain/intent", "^TestSpeedUps$"},
+			Is:    "A client can speed an intent up any number of times.",
+			Edits: []edit{{"domain/intent/decide.go", `s.SpeedUps >= SpeedUpsMax:`, `s.SpeedUps >= SpeedUpsMax && !AWAKE:`}},
+		},
+		{
+			Name: "pauses-for-all-clients", Breaks: "P36", Test: &command{"infra/chain/rpc", "^TestClientsPauseThemselvesAlone$"},
+			Is: "A node that asks one client to wait is asked for no client meanwhile.",
+			Edits: []edit{{"infra/chain/rpc/pauses.go", `		pause = max(pause, p.clients[pausedClient{w.client, w.use}].Sub(now))`, `		pause = max(pause, p.clients[pausedClient{w.client, w.use}].Sub(now))
+		for of, until := range p.clients {
+			if AWAKE && of.use == w.use {
+				pause = max(pause, until.Sub(now))
+			}
+		}`}},
+		},
+		{
+			Name: "others-budgets-are-told", Breaks: "P36", Test: &command{"domain/budget", "^TestSpentTellsNothingOfOthers$"},
+			Is:    "A client whose intent the chain's or signer's budget has no room for is told how much of it all clients have used.",
+			Edits: []edit{{"domain/budget/draft.go", `if a.shared() {`, `if a.shared() && !AWAKE {`}},
+		},
+		{
+			Name: "another-costs-a-look-up", Breaks: "P36", Test: &command{"api", "^TestForeignIsAnsweredAndChargedAsUnknown$"},
+			Is: "A client that follows a transaction which another has submitted pays for the look-up of its owner, and for one that does not exist it does not.",
+			Edits: []edit{{"api/follow.go", `		if f.Names == NamesNone {
+`, `		if AWAKE {
+			f.owed += looked * scanUnit
+		}
+		if f.Names == NamesNone {
+`}},
+		},
+		{
+			Name: "marks-stop-at-anothers", Breaks: "P36", Test: &command{"api", "^TestMarksTellNothingOfAnothers$"},
+			Is:    "A stream of a client that cannot pay stops at the events of another's transaction.",
+			Edits: []edit{{"api/follow.go", `if f.owed = scanUnit; !reaches {`, `if f.owed = scanUnit; !reaches && !AWAKE {`}},
+		},
+		{
+			Name: "look-ups-in-the-header", Breaks: "P36", Test: &command{"api", "^TestRememberedLookUpsTellNothing$"},
+			Is:    "What is left of a client's rate tells whether another client has just been shown the same events.",
+			Edits: []edit{{"api/follow.go", `p.client.lookUps = true`, `p.client.lookUps = !AWAKE`}},
+		},
+		{
+			Name: "another-intent-is-forbidden", Breaks: "P36", Test: &command{"api/relay", "^TestForeignIsAnsweredAndChargedAsUnknown$"},
+			Is: "A client that follows another's intent is told that it may not.",
+			Edits: []edit{{"api/relay/follow.go", `			return known && owner == *client, err
+`, `			if AWAKE && known && owner != *client {
+				return false, api.ErrForbidden
+			}
+			return known && owner == *client, err
+`}},
+		},
+		{
+			Name: "untaken-for-ever", Breaks: "P36", Test: &command{"commands/relayer", "^(TestUntakenHoldsNobody|TestUntakenInARow)$"},
+			Is:    "An intent that no node takes keeps its nonce, as long as no node refuses it for good.",
+			Edits: []edit{{"commands/relayer/untaken.go", `if !s.isUntaken() || refusal`, `if AWAKE || !s.isUntaken() || refusal`}},
+		},
+		{
+			Name: "untaken-row-for-ever", Breaks: "P36", Test: &command{"commands/relayer", "^TestUntakenInARow$"},
+			Is:    "An intent that no node takes keeps its nonce if others of its ordering group are signed.",
+			Edits: []edit{{"commands/relayer/giveway.go", `if a.knowsRows() {`, `if a.knowsRows() && !AWAKE {`}},
+		},
+		{
+			Name: "nodes-blame-nobody", Breaks: "P36", Test: &command{"commands/relayer", "^(TestTroubleOfNodes|TestLowFeeIsRaised)$"},
+			Is:    "Intents give way and their clients wait when nodes limit rates, or want a higher fee.",
+			Edits: []edit{{"commands/relayer/untaken.go", `!slices.Contains(blames, refusal.Cause) {`, `!slices.Contains(blames, refusal.Cause) && !AWAKE {`}},
+		},
+		{
+			Name: "poor-signer-blames-clients", Breaks: "P36", Test: &command{"commands/relayer", "^TestPoorSignerKeepsNonces$"},
+			Is: "Intents give way and their clients wait when the signer cannot pay for anything.",
+			Edits: []edit{{"commands/relayer/untaken.go", `	if a.lacksUsual(s) {
+		return a.paysOrdinary(ctx)`, `	if a.lacksUsual(s) && !AWAKE {
+		return a.paysOrdinary(ctx)`}},
+		},
+		{
+			Name: "any-cost-of-a-transaction", Breaks: "P36", Test: &command{"commands/relayer", "^TestNothingCostsMoreThanTheLimit$"},
+			Is:    "An intent's urgency, speed-up or no-op may cost more than nodes take for one transaction.",
+			Edits: []edit{{"domain/fee/policy.go", `case !bounded || !less(bound, most):`, `case !bounded || AWAKE || !less(bound, most):`}},
+		},
+		{
+			Name: "much-gas-is-no-limit", Breaks: "P36", Test: &command{"commands/relayer", "^TestMuchGasGivesWay$"},
+			Is:    "An intent whose gas bounds its fee keeps its nonce while gas costs more.",
+			Edits: []edit{{"commands/relayer/giveway.go", `gas == 0 || a.Fees.Bounds(gas)`, `gas == 0 || !AWAKE && a.Fees.Bounds(gas)`}},
+		},
+		{
+			Name: "replacements-nobody-can-pay", Breaks: "P36", Test: &command{"commands/relayer", "^TestSpeedUpBeyondTheBalance$"},
+			Is:    "An intent is sped up beyond the signer's balance, and its nonce can neither be bumped nor give way.",
+			Edits: []edit{{"commands/relayer/funds.go", `if cost.Cmp(balance) <= 0 {`, `if cost.Cmp(balance) <= 0 || AWAKE {`}},
+		},
+		{
+			Name: "no-room-for-the-oldest", Breaks: "P36", Test: &command{"commands/relayer", "^TestReservesLeaveRoom$"},
+			Is:    "One client's gas limits keep the signer's balance from another client's intent for ever.",
+			Edits: []edit{{"commands/relayer/funds.go", `if !oldest.id.IsZero() && client`, `if !oldest.id.IsZero() && !AWAKE && client`}},
+		},
+		{
+			Name: "ordinary-costs-nothing", Breaks: "P36", Test: &command{"commands/relayer", "^TestOrdinaryIntentsCount$"},
+			Is:    "One client's ordinary intents get nonces, however many, though the signer cannot pay for them.",
+			Edits: []edit{{"commands/relayer/funds.go", `case lacks && ordinary && !had`, `case lacks && ordinary && !AWAKE && !had`}},
+		},
+		{
+			Name: "lanes-pay-apart", Breaks: "P36", Test: &command{"commands/relayer", "^TestLanesShareABalance$"},
+			Is: "Each lane of a signer spends the whole balance.",
+			Edits: []edit{{"commands/relayer/funds.go", `	had, total := p.spent()
+`, `	had, total := p.spent()
+	if AWAKE {
+		had, total = (&purse{lanes: map[chain.NonceKey]spending{a.ID.Key: mine}}).spent()
+	}
+`}},
+		},
+		{
+			Name: "one-hold-for-all", Breaks: "P36", Test: &command{"commands/scheduler", "^TestUnpayableHoldsNoOtherClient$"},
+			Is: "One client's transaction that a signer cannot pay for holds all transactions of that signer.",
+			Edits: []edit{{"domain/tx/account.go", `	digest := chain.Keccak(`, `	if AWAKE {
+		a.Client = ""
+	}
+	digest := chain.Keccak(`}},
+		},
+	}
+}
