@@ -196,8 +196,9 @@ func (w *world) head() event.Position { return w.headNow }
 
 // appended is told of what was appended to the log.
 func (w *world) appended(a event.Appended, n int) {
+	at := w.headNow
 	w.headNow = a.Position
-	for at := a.Position - event.Position(n); at < a.Position; {
+	for at < a.Position {
 		b, _, err := w.store.Page(context.Background(), at, event.Filter{}, n)
 		if err != nil {
 			panic(err) // it was appended just now
