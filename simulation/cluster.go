@@ -58,10 +58,17 @@ type cluster struct {
 	plan   ClusterPlan
 	model  *esdbcluster.Cluster
 	prefix string
-	sent   map[event.ID]*replica // the first sender of each event
+	sent   map[event.ID]bool  // events that were sent
+	writes map[*byte]*sending // calls by the metadata of the events that they send
+}
 
-	mu      sync.Mutex
-	refused map[event.ID]bool // events whose append was answered as not written
+// sending is a call of a replica that appends.
+type sending struct {
+	by *replica
+
+	mu        sync.Mutex
+	committed bool // the cluster has committed what it has sent
+	refused   bool // it was answered that nothing was written
 }
 
 func newCluster(w *world) *cluster {
@@ -69,7 +76,7 @@ func newCluster(w *world) *cluster {
 	if p.Nodes == 0 {
 		return nil
 	}
-	c := &cluster{world: w, plan: p, sent: map[event.ID]*replica{}, refused: map[event.ID]bool{}}
+	c := &cluster{world: w, plan: p, sent: map[event.ID]bool{}, writes: map[*byte]*sending{}}
 	if p.Prefix {
 		c.prefix = "watchtower."
 	}
@@ -139,6 +146,7 @@ func expectation(expected event.Version) esdbcluster.Expectation {
 func (c *cluster) commit(records []*esdbcluster.Record) error {
 	w := c.world
 	var all []event.Recorded
+	var by *sending
 	for _, r := range records {
 		if !c.ours(r) {
 			continue
@@ -148,8 +156,8 @@ func (c *cluster) commit(records []*esdbcluster.Record) error {
 			w.judge.fail("log", "%s, revision %d: %v", r.Stream, r.Revision, err)
 			continue
 		}
-		if c.isRefused(e.ID) {
-			w.judge.fail("P1", "%s, version %d, is in the log, and its append was answered as not written", e.Stream, e.Version)
+		if by = c.writes[&r.Meta[0]]; by.commit() {
+			w.judge.fail("P25", "%s, version %d, is in the log, and its append was answered as not written", e.Stream, e.Version)
 		}
 		all = append(all, e)
 	}
@@ -159,10 +167,31 @@ func (c *cluster) commit(records []*esdbcluster.Record) error {
 	w.store.Commit(all...)
 	last := all[len(all)-1]
 	w.appended(event.Appended{Version: last.Version, Position: last.Position}, len(all))
-	if r := c.sent[last.ID]; r != nil && last.Stream == audit.Stream {
-		w.judge.seals.by(r)
+	if by != nil && last.Stream == audit.Stream {
+		w.judge.seals.by(by.by)
 	}
 	return nil
+}
+
+// commit notes that the call's events are in the log, and reports whether it was answered
+// that they are not.
+func (s *sending) commit() (refused bool) {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.committed = true
+	return s.refused
+}
+
+// refuse notes the answer that nothing was written, and reports whether the events are in
+// the log.
+func (s *sending) refuse() (committed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = true
+	return s.committed
 }
 
 // ours reports whether a record is of the service's log.
@@ -184,12 +213,10 @@ func (c *cluster) recorded(r *esdbcluster.Record) (event.Recorded, error) {
 }
 
 // append begins an append at a node.
-func (c *cluster) append(r *replica, node int, stream string, expected event.Version, events []esdbcluster.Proposal) *esdbcluster.Pending {
-	some, again := c.world.some, c.sent[event.ID(events[0].ID)] != nil
+func (c *cluster) append(by *sending, node int, stream string, expected event.Version, events []esdbcluster.Proposal) *esdbcluster.Pending {
+	some, again := c.world.some, c.sent[events[0].ID]
 	for _, e := range events {
-		if !again {
-			c.sent[e.ID] = r
-		}
+		c.sent[e.ID], c.writes[&e.Meta[0]] = true, by
 	}
 	p := c.model.Append(node, true, stream, expectation(expected), events)
 	p.Then(func(_ *esdbcluster.Record, err error) {
@@ -204,23 +231,4 @@ func (c *cluster) append(r *replica, node int, stream string, expected event.Ver
 		}
 	})
 	return p
-}
-
-func (c *cluster) isRefused(id event.ID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.refused[id]
-}
-
-// refuse notes that an append was answered as not written, or is tried again.
-func (c *cluster) refuse(events []event.Event, refused bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, e := range events {
-		if refused {
-			c.refused[e.ID] = true
-		} else {
-			delete(c.refused, e.ID)
-		}
-	}
 }

@@ -233,7 +233,7 @@ func (d *clusterConn) Append(ctx context.Context, stream string, expected event.
 	var p *esdbcluster.Pending
 	err = d.ask(inner, &call{
 		kind: writing, log: true, name: fmt.Sprintf("append %s %d %s at %d", stream, expected, events[0].EventType, at.node),
-		do:    func() { p = d.cluster.append(d.replica, at.node, stream, expected, proposals(events)) },
+		do:    func() { p = d.cluster.append(sendingOf(ctx), at.node, stream, expected, proposals(events)) },
 		until: func(answer func()) { p.Then(func(*esdbcluster.Record, error) { answer() }) },
 	})
 	if err == nil {
@@ -244,6 +244,14 @@ func (d *clusterConn) Append(ctx context.Context, stream string, expected event.
 	}
 	return err
 }
+
+// sendingOf is the call by which an append is sent.
+func sendingOf(ctx context.Context) *sending {
+	s, _ := ctx.Value(sendingKey{}).(*sending)
+	return s
+}
+
+type sendingKey struct{}
 
 // ReadStream returns at most count events of a stream.
 func (d *clusterConn) ReadStream(ctx context.Context, stream string, o esdb.ReadStreamOptions, count uint64) ([]*esdb.RecordedEvent, error) {

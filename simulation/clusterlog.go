@@ -54,8 +54,8 @@ func (l clusterLog) fail(what, format string, args ...any) {
 
 // Append appends. An answered append stands as it was answered; a refused one does not.
 func (l clusterLog) Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
-	l.cluster.refuse(events, false)
-	a, err := l.Log.Append(ctx, stream, expected, events...)
+	by := &sending{by: l.replica}
+	a, err := l.Log.Append(context.WithValue(ctx, sendingKey{}, by), stream, expected, events...)
 	if l.dead.Load() {
 		return a, err
 	}
@@ -75,12 +75,9 @@ func (l clusterLog) Append(ctx context.Context, stream event.Stream, expected ev
 		if e, found := l.stream(stream, expected); found && e.ID == events[0].ID {
 			l.fail("P25", "append to %s at version %d: a conflict, and its own events are there", stream, expected)
 		}
-		l.cluster.refuse(events, true)
-	case err != nil && !errors.Is(err, event.ErrUnknown):
-		if e, found := l.stream(stream, expected); found && e.ID == events[0].ID {
-			l.fail("P25", "append to %s at version %d: %v, and its events are there", stream, expected, err)
-		}
-		l.cluster.refuse(events, true)
+		by.refuse()
+	case err != nil && !errors.Is(err, event.ErrUnknown) && by.refuse():
+		l.fail("P25", "append to %s at version %d: %v, and its events are there", stream, expected, err)
 	}
 	return a, err
 }
