@@ -90,16 +90,17 @@ func (c *cluster) heal() {
 // drawCluster gives what goes wrong with a call of the log the error that the adapter's
 // connection makes of it.
 func (w *world) drawCluster(c *call, f *fate) {
-	a := w.agenda
-	switch {
-	case f.err == nil:
-	case c.kind == writing && f.lost && a.chance(0.5):
-		f.name, f.err = "cluster: append cut off", &eventstoredb.Failure{Kind: eventstoredb.CutOff, Err: f.err}
-	case a.chance(0.3):
-		f.name, f.err = "cluster: call canceled by the server", &eventstoredb.Failure{Kind: eventstoredb.Canceled, Err: f.err}
-	default:
-		f.err = &eventstoredb.Failure{Kind: eventstoredb.Gone, Err: f.err}
+	if f.err == nil {
+		return
 	}
+	failure, a := &eventstoredb.Failure{Kind: eventstoredb.Gone, Err: errCut}, w.agenda
+	switch {
+	case c.kind == writing && f.lost && a.chance(0.5):
+		f.name, failure.Kind = "cluster: append cut off", eventstoredb.CutOff
+	case a.chance(0.3):
+		f.name, failure.Kind = "cluster: call canceled by the server", eventstoredb.Canceled
+	}
+	f.err = failure
 }
 
 // Names of what has to happen in some world with a cluster.
