@@ -79,9 +79,9 @@ mutations: ## a million damaged transactions for each decoder, with what they co
 	go test -tags chaos -count=1 -v -timeout 60m -run '^TestMutations$$' ./infra/chain/tempo ./infra/chain/ethereum
 
 # A world of one seed, or many: make simulate SEED=17 HOURS=2, make simulate HOURS=200.
-# RELAY=1: with a relay half. CALM=1: without hostile clients and pages.
-simulate: ## made-up worlds with hostile clients: HOURS (20) simulated in all, or SEED's world of HOURS (2); RELAY=1 with the relay
-	go run ./simulation/worlds $(if $(RELAY),-relay) $(if $(CALM),,-hostile -twins 5) $(if $(SEED),-seed $(SEED) -worlds 1 -each $(or $(HOURS),2),-hours $(or $(HOURS),20)) $(ARGS)
+# RELAY=1: with a relay half. CLUSTER=1: with the log in an EventStoreDB cluster. CALM=1: without hostile clients and pages.
+simulate: ## made-up worlds with hostile clients: HOURS (20) simulated in all, or SEED's world of HOURS (2); RELAY=1 with the relay, CLUSTER=1 with an EventStoreDB cluster
+	go run ./simulation/worlds $(if $(RELAY),-relay) $(if $(CLUSTER),-cluster) $(if $(CALM),,-hostile -twins 5) $(if $(SEED),-seed $(SEED) -worlds 1 -each $(or $(HOURS),2),-hours $(or $(HOURS),20)) $(ARGS)
 
 mutants: ## defects on purpose, one at a time: how many worlds find each (ARGS='-only cancel -seeds 40')
 	go run ./cmd/testrun -- go run ./simulation/mutants $(ARGS)

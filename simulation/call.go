@@ -29,6 +29,8 @@ type call struct {
 	name    string // says all of it
 	do      func() // carries it out
 	ready   func() bool
+	log     bool                // it is of a log in a cluster
+	until   func(answer func()) // calls answer when there is one; nil: as soon as do has returned
 	fate    fate
 
 	carried bool
@@ -66,13 +68,18 @@ func (r *replica) call(ctx context.Context, k kind, name string, do func()) erro
 
 // callWhen is call of what can only happen when ready says so.
 func (r *replica) callWhen(ctx context.Context, k kind, name string, ready func() bool, do func()) error {
+	return r.ask(ctx, &call{kind: k, name: name, do: do, ready: ready})
+}
+
+// ask leaves a call to the world and waits for its answer.
+func (r *replica) ask(ctx context.Context, c *call) error {
 	if r.dead.Load() {
 		return errCrashed
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	c := &call{replica: r, by: r.id, kind: k, name: name, do: do, ready: ready, done: make(chan struct{})}
+	c.replica, c.by, c.done = r, r.id, make(chan struct{})
 	r.world.agenda.park(c)
 	select {
 	case <-c.done:
@@ -149,6 +156,15 @@ func (w *world) carryOut(c *call) {
 	if c.fate.never {
 		return
 	}
+	if c.until != nil && c.carried && !c.fate.cut {
+		c.until(func() { w.reply(c) })
+		return
+	}
+	w.reply(c)
+}
+
+// reply answers a call after the time that its answer takes.
+func (w *world) reply(c *call) {
 	if c.fate.reply > 0 {
 		w.agenda.after(c.fate.reply, "", func() { w.answer(c) })
 		return
@@ -175,7 +191,7 @@ func (w *world) answer(c *call) {
 // bury ends a call of a replica that has crashed. What was under way may have been
 // carried out all the same.
 func (w *world) bury(c *call) {
-	asked := c.kind == writing || c.kind == posting && !c.carried && !c.left.Load()
+	asked := c.kind == writing && (c.until == nil || !c.carried) || c.kind == posting && !c.carried && !c.left.Load()
 	if c.replica.parked[c] && asked && !c.fate.lost && w.agenda.chance(0.5) {
 		c.do()
 		w.faults["done, and the asker has crashed"]++

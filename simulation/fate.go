@@ -26,6 +26,9 @@ func (w *world) draw(c *call) fate {
 		if !w.healed {
 			w.drawStored(c, &f)
 		}
+		if c.log {
+			w.drawCluster(c, &f)
+		}
 	}
 	return f
 }

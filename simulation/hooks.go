@@ -244,7 +244,7 @@ func tellTime(p Plan) time.Duration {
 	if c := p.Crowd; c.Crash+c.CrashAll+c.Point+c.Rolling+c.Lose+c.Rebuild > 0 { // a lease of the feeder, and one of a notice
 		d += 2 * (p.OwnerTTL + 2*p.Relay.Hooks.Timeout + 20*time.Second)
 	}
-	if s := p.Store; s.Down+s.Jump > 0 || s.Refuse+s.Lose+s.Cut+s.Slow+s.Hang > 0 {
+	if s := p.Store; s.Down+s.Jump > 0 || s.Refuse+s.Lose+s.Cut+s.Slow+s.Hang > 0 || p.Cluster.Nodes > 0 {
 		d += 5 * time.Minute
 	}
 	return d

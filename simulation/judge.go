@@ -59,7 +59,7 @@ func grace(p Plan) time.Duration {
 	if p.Crowd.Pause > 0 {
 		g += pauseMost(p)
 	}
-	if p.Store.Slow+p.Store.Hang > 0 || p.Store.Down > 0 || p.Link.Slow > 0 {
+	if p.Store.Slow+p.Store.Hang > 0 || p.Store.Down > 0 || p.Link.Slow > 0 || p.Cluster.Nodes > 0 {
 		g += p.WorkLease // its deadline
 	}
 	if p.Link.Slow > 0 {

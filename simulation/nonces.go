@@ -98,6 +98,9 @@ func signingGrace(p Plan) time.Duration {
 	if p.Crowd.Pause > 0 {
 		g += pauseMost(p)
 	}
+	if p.Cluster.Nodes > 0 {
+		g += between * clusterLate
+	}
 	if p.Store.Slow > 0 || p.Relay.Sign.Slow > 0 {
 		g += between * 2 * slowMost
 	}

@@ -36,6 +36,8 @@ type Plan struct {
 	Client ClientFaults
 	Relay  RelayPlan `json:",omitzero"`
 
+	Cluster ClusterPlan `json:",omitzero"`
+
 	Keys    bool        `json:",omitzero"` // clients have API keys, and so are several
 	Hostile HostilePlan `json:",omitzero"`
 	Twins   bool        `json:",omitzero"` // it is lived through with and without the hostile ones, and compared

@@ -104,6 +104,11 @@ func (r *replica) Read(p []byte) (int, error) {
 func (r *replica) live(ctx context.Context) error {
 	w := r.world
 	storage := storage{r}.ports()
+	if w.cluster != nil {
+		log := w.cluster.log(r)
+		defer log.close()
+		storage = log.beside(storage)
+	}
 	defer r.view.Close() //nolint:errcheck // it closes nothing
 	ports := app.Ports{
 		Storage: storage, Master: w.master, Signer: &w.signer, Now: r.now, Random: r, Log: w.log.With("replica", r.id),

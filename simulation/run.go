@@ -64,6 +64,7 @@ func Run(p Plan, log *slog.Logger, trace io.Writer) (Report, error) {
 	for seat := range w.seats {
 		w.start(seat)
 	}
+	w.cluster.begin()
 	w.weather()
 	w.clients()
 	w.hostile.begin()
@@ -104,6 +105,7 @@ func (w *world) heal() bool {
 		w.chain.SetBroke(s.address, false)
 	}
 	w.hooks.heal()
+	w.cluster.heal()
 	for _, n := range w.nodes {
 		n.down = 0
 		n.fault.Forget, n.fault.WrongHash, n.fault.Phantom, n.fault.StaleNonces = 0, 0, false, 0
@@ -181,6 +183,7 @@ func (w *world) unquiet() string {
 }
 
 func (w *world) report() Report {
+	w.cluster.count()
 	return Report{
 		Plan: w.plan, Trace: w.agenda.trace.sum, Violations: w.judge.violations, Simulated: w.agenda.now(),
 		Requests: w.judge.requests, Retries: w.judge.retries, Events: w.judge.events, Sent: w.judge.sent,

@@ -94,9 +94,11 @@ func (s *seals) readTo(end event.Position) {
 			panic(err) // it is memory
 		}
 		for _, r := range b.Events {
-			s.fail(s.check.Event(r)...)
+			if r.Position <= end {
+				s.fail(s.check.Event(r)...)
+			}
 		}
-		s.read = b.Next
+		s.read = min(b.Next, end)
 	}
 }
 

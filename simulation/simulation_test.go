@@ -27,6 +27,7 @@ const (
 	hoursVar   = "HOURS"                  // simulated, with faults, in each
 	relayVar   = "RELAY"                  // anything: they have a relay half
 	hostileVar = "HOSTILE"                // anything: there are hostile clients, or pages
+	clusterVar = "CLUSTER"                // anything: an EventStoreDB cluster has the log
 	twinsVar   = "TWINS"                  // anything: each is lived through with and without hostile clients
 	traceVar   = "WATCHTOWER_WORLD_TRACE" // a file that is written: all that happens
 	logVar     = "WATCHTOWER_WORLD_LOG"   // a file that is written: the replicas' logs
@@ -105,7 +106,7 @@ func judged(t *testing.T, r Report) {
 	for _, k := range []struct {
 		variable string
 		is       bool
-	}{{relayVar, r.Plan.Relay.Signers > 0}, {hostileVar, r.Plan.Hostile != HostilePlan{} && !r.Plan.Twins}, {twinsVar, r.Plan.Twins}} {
+	}{{relayVar, r.Plan.Relay.Signers > 0}, {hostileVar, r.Plan.Hostile != HostilePlan{} && !r.Plan.Twins}, {clusterVar, r.Plan.Cluster.Nodes > 0}, {twinsVar, r.Plan.Twins}} {
 		if k.is {
 			kind += k.variable + "=1 "
 		}
@@ -152,6 +153,10 @@ func TestWorlds(t *testing.T) {
 		calm := expand
 		expand = func(seed uint64, hours float64) Plan { return calm(seed, hours).WithHostile() }
 	}
+	if os.Getenv(clusterVar) != "" {
+		single := expand
+		expand = func(seed uint64, hours float64) Plan { return single(seed, hours).WithCluster() }
+	}
 	if os.Getenv(twinsVar) != "" {
 		expand = func(seed uint64, hours float64) Plan { return ExpandTwins(seed, hours, os.Getenv(relayVar) != "") }
 	}
@@ -161,6 +166,15 @@ func TestWorlds(t *testing.T) {
 // TestRelay lives through a few small worlds that have a relay half.
 func TestRelay(t *testing.T) {
 	several(t, 1, 3, func(seed uint64) Plan { return ExpandRelay(seed, short) })
+}
+
+// TestClusters lives through small worlds whose log is in a cluster of three nodes.
+func TestClusters(t *testing.T) {
+	for name, expand := range map[string]func(seed uint64, hours float64) Plan{"delivery": Expand, "relay": ExpandRelay} {
+		t.Run(name, func(t *testing.T) {
+			several(t, 1, 2, func(seed uint64) Plan { return expand(seed, short).WithCluster() })
+		})
+	}
 }
 
 // TestNeighbors lives through small worlds with a hostile client and a page, and through

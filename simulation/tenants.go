@@ -82,6 +82,9 @@ type founding struct {
 
 // Append appends, and has the world take note of it.
 func (f founding) Append(ctx context.Context, s event.Stream, expected event.Version, events ...event.Event) (event.Appended, error) {
+	if f.world.cluster != nil {
+		return f.world.cluster.found(s, expected, events)
+	}
 	a, err := f.Store.Append(ctx, s, expected, events...)
 	if err == nil && !a.Repeated {
 		f.world.appended(a, len(events))

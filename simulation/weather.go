@@ -34,6 +34,7 @@ func (w *world) weather() {
 	w.chainWeather()
 	w.nodeWeather()
 	w.storeWeather()
+	w.cluster.weather()
 	w.replicaWeather()
 	w.relayWeather()
 }

@@ -45,6 +45,7 @@ type world struct {
 	hooks       *hooks                         // nil when no webhooks are called
 
 	store     *memory.Store
+	cluster   *cluster // nil unless it has the log, which store mirrors then
 	views     *views
 	storeSkew time.Duration // of the store's clock
 	storeDown time.Duration // until when nothing can be reached
@@ -108,11 +109,11 @@ func newWorld(p Plan, log *slog.Logger) (*world, error) {
 	if w.signer, err = signerOf(p.Seed); err != nil {
 		return nil, err
 	}
-	w.store = memory.Open(memory.Options{Now: func() time.Time { return time.Now().Add(w.storeSkew) }})
+	w.store = memory.Open(memory.Options{Now: w.storeTime})
 	if w.views, err = openViews(context.Background()); err != nil {
 		return nil, err
 	}
-	w.judge = newJudge(w)
+	w.judge, w.cluster = newJudge(w), newCluster(w)
 	w.tenants, w.life = newTenants(w), newLife(w)
 	w.chain = chaintest.New(chaintest.Options{
 		Chain: chainID, Decode: w.judge.decode, Now: time.Now, Received: w.judge.received,
@@ -191,13 +192,17 @@ func environ(set map[string]any) (all []string) {
 	return all
 }
 
+// storeTime is the store's clock.
+func (w *world) storeTime() time.Time { return time.Now().Add(w.storeSkew) }
+
 // head is how far the log has come.
 func (w *world) head() event.Position { return w.headNow }
 
 // appended is told of what was appended to the log.
 func (w *world) appended(a event.Appended, n int) {
+	at := w.headNow
 	w.headNow = a.Position
-	for at := a.Position - event.Position(n); at < a.Position; {
+	for at < a.Position {
 		b, _, err := w.store.Page(context.Background(), at, event.Filter{}, n)
 		if err != nil {
 			panic(err) // it was appended just now
@@ -229,7 +234,7 @@ func (w *world) settle(arrived []*call) {
 	for _, c := range arrived {
 		w.admit(c)
 	}
-	if w.headNow != w.headSeen {
+	if w.headNow != w.headSeen || w.cluster != nil {
 		w.headSeen = w.headNow
 		waiting := w.waiting
 		w.waiting = nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
@@ -54,30 +55,51 @@ func (d *data) append(stream event.Stream, expected event.Version, events []even
 	for _, e := range events {
 		at++
 		e.Data = slices.Clone(e.Data)
-		position := event.Position(len(d.events) + 1)
-		d.events = append(d.events, event.Recorded{Event: e, Stream: stream, Version: at, Position: position, At: now})
-		d.streams[stream] = append(d.streams[stream], position)
+		d.add(event.Recorded{Event: e, Stream: stream, Version: at, Position: d.head() + 1, At: now})
 	}
+	return event.Appended{Version: at, Position: d.head()}, nil
+}
+
+// Commit adds events of another log, with the versions, positions and times that they have
+// there. A store that is given events like this takes no appends.
+func (s *Store) Commit(events ...event.Recorded) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range events {
+		s.add(e)
+	}
+}
+
+func (d *data) add(e event.Recorded) {
+	d.streams[e.Stream] = append(d.streams[e.Stream], len(d.events))
+	d.events = append(d.events, e)
 	if d.grown != nil {
 		close(d.grown)
 		d.grown = nil
 	}
-	return event.Appended{Version: at, Position: event.Position(len(d.events))}, nil
+}
+
+// head returns the position of the last event.
+func (d *data) head() event.Position {
+	if len(d.events) == 0 {
+		return 0
+	}
+	return d.events[len(d.events)-1].Position
 }
 
 // repeated tells whether what follows the expected version is these very events.
 func (d *data) repeated(stream event.Stream, expected event.Version, events []event.Event) (event.Appended, bool) {
-	positions := d.streams[stream]
-	if expected > event.Version(len(positions)) || len(positions[expected:]) < len(events) {
+	places := d.streams[stream]
+	if expected > event.Version(len(places)) || len(places[expected:]) < len(events) {
 		return event.Appended{}, false
 	}
 	for i, e := range events {
-		if d.events[positions[int(expected)+i]-1].ID != e.ID {
+		if d.events[places[int(expected)+i]].ID != e.ID {
 			return event.Appended{}, false
 		}
 	}
 	last := expected + event.Version(len(events))
-	return event.Appended{Version: last, Position: positions[last-1], Repeated: true}, true
+	return event.Appended{Version: last, Position: d.events[places[last-1]].Position, Repeated: true}, true
 }
 
 // ReadStream yields a stream's events after a version.
@@ -86,8 +108,8 @@ func (s *Store) ReadStream(ctx context.Context, stream event.Stream, after event
 		for {
 			var found *event.Recorded
 			err := s.enter(ctx, func() {
-				if positions := s.streams[stream]; after < event.Version(len(positions)) {
-					found = &s.events[positions[after]-1]
+				if places := s.streams[stream]; after < event.Version(len(places)) {
+					found = &s.events[places[after]]
 				}
 			})
 			if err != nil {
@@ -121,13 +143,16 @@ func (s *Store) Page(ctx context.Context, after event.Position, f event.Filter, 
 	b = event.Batch{Next: after}
 	beyond := false
 	err = s.enter(ctx, func() {
-		head := event.Position(len(s.events))
+		head := s.head()
 		if beyond = after > head; beyond {
 			return
 		}
-		for b.Next < head && len(b.Events) < min(most, pageMax) {
-			e := s.events[b.Next]
-			b.Next++
+		first := sort.Search(len(s.events), func(i int) bool { return s.events[i].Position > after })
+		for _, e := range s.events[first:] {
+			if len(b.Events) == min(most, pageMax) {
+				break
+			}
+			b.Next = e.Position
 			if f.Passes(e.Stream, e.Name) {
 				b.Events = append(b.Events, e)
 			}
@@ -179,6 +204,6 @@ func (s *Store) Subscribe(ctx context.Context, after event.Position, f event.Fil
 
 // Head is the position of the last event.
 func (s *Store) Head(ctx context.Context) (head event.Position, err error) {
-	err = s.enter(ctx, func() { head = event.Position(len(s.events)) })
+	err = s.enter(ctx, func() { head = s.head() })
 	return head, err
 }

@@ -35,9 +35,9 @@ type data struct {
 	window int
 
 	mu          sync.Mutex
-	events      []event.Recorded // by position, the first has 1
-	streams     map[event.Stream][]event.Position
-	grown       chan struct{} // closed when events grows; nil when nobody waits
+	events      []event.Recorded       // by rising position
+	streams     map[event.Stream][]int // indexes in events
+	grown       chan struct{}          // closed when events grows; nil when nobody waits
 	payloads    map[payload.Ref]kept
 	checkpoints map[string]event.Position
 	leases      map[string]lease
@@ -66,7 +66,7 @@ func Open(o Options) *Store {
 	}
 	return (&data{
 		now: o.Now, window: o.Window,
-		streams: map[event.Stream][]event.Position{}, payloads: map[payload.Ref]kept{},
+		streams: map[event.Stream][]int{}, payloads: map[payload.Ref]kept{},
 		checkpoints: map[string]event.Position{}, leases: map[string]lease{},
 		requests: map[request.Name]*remembered{}, blocks: map[chain.ID][]chain.Block{},
 		books: map[chain.ID]*book{}, holds: map[tx.Account]*hold{}, used: map[string]tx.Usage{},

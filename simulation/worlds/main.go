@@ -38,6 +38,7 @@ type options struct {
 	require bool
 	relay   bool
 	hostile bool
+	cluster bool
 	twins   int
 	kept    []string
 }
@@ -65,6 +66,7 @@ func main() {
 	flag.BoolVar(&o.require, "require", false, "fail if something did not happen that should have in some world")
 	flag.BoolVar(&o.relay, "relay", false, "worlds with a relay half: intents, signers, lanes")
 	flag.BoolVar(&o.hostile, "hostile", false, "worlds with hostile clients, or pages")
+	flag.BoolVar(&o.cluster, "cluster", false, "worlds with the log in an EventStoreDB cluster of three nodes; twins have none")
 	flag.IntVar(&o.twins, "twins", 0, "of so many seeds one has twins too: a small world that is lived through with and without hostile clients, and compared; 0: none")
 	flag.Parse()
 	o.kept = flag.Args()
@@ -83,6 +85,9 @@ func (o options) plan(seed uint64) simulation.Plan {
 	if o.hostile {
 		p = p.WithHostile()
 	}
+	if o.cluster {
+		p = p.WithCluster()
+	}
 	return p
 }
 
@@ -91,6 +96,9 @@ func (o options) expected() []string {
 	all := simulation.Sometimes(o.relay)
 	if o.hostile {
 		all = append(all, simulation.Besetting(o.relay)...)
+	}
+	if o.cluster {
+		all = append(all, simulation.Clustered()...)
 	}
 	return all
 }

@@ -12,6 +12,7 @@ type Pending struct {
 	orphan bool // no answer can reach it any more
 	last   *Record
 	err    error
+	then   []func(last *Record, err error)
 }
 
 // Done is closed when the append has an answer, or ended without one.
@@ -25,6 +26,18 @@ func (p *Pending) Outcome() (last *Record, err error) {
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
 	return p.last, p.err
+}
+
+// Then calls f with the outcome: now if there is one, else when Done is closed. f must not
+// call the cluster.
+func (p *Pending) Then(f func(last *Record, err error)) {
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	if p.ended {
+		f(p.last, p.err)
+		return
+	}
+	p.then = append(p.then, f)
 }
 
 // Append begins an append at a node.
@@ -133,4 +146,7 @@ func (c *Cluster) end(p *Pending, last *Record, err error) {
 		p.cancel()
 	}
 	close(p.done)
+	for _, f := range p.then {
+		f(last, err)
+	}
 }

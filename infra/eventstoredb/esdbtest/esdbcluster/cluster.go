@@ -55,6 +55,13 @@ func (c *Cluster) after(d time.Duration, f func()) (cancel func()) {
 	})
 }
 
+// SetCommitDelay replaces the setting for writes from now on.
+func (c *Cluster) SetCommitDelay(r Range) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.s.CommitDelay = r
+}
+
 // Met returns the counts so far.
 func (c *Cluster) Met() Met {
 	c.mu.Lock()

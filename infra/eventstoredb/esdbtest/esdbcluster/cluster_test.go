@@ -35,6 +35,31 @@ func TestKind(t *testing.T) {
 	}
 }
 
+// A call that follows an append has its outcome, at once or when it ends.
+func TestThen(t *testing.T) {
+	c, a := begun(esdbcluster.Settings{Nodes: 3}, 1)
+	var said []string
+	tell := func(last *esdbcluster.Record, err error) {
+		if err == nil {
+			said = append(said, last.Stream)
+		} else {
+			said = append(said, err.Error())
+		}
+	}
+	c.Append(1, true, "at once", at(0), event(1)).Then(tell)
+	c.SetCommitDelay(steady(10 * ms))
+	c.Append(1, true, "later", at(0), event(2)).Then(tell)
+	if diff := cmp.Diff([]string{"at once"}, said); diff != "" {
+		t.Error(diff)
+	}
+	a.run(10 * ms)
+	c.Append(1, true, "killed", at(0), event(3)).Then(tell)
+	c.Kill(1)
+	if diff := cmp.Diff([]string{"at once", "later", "the node is gone"}, said); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // An uncommitted write is shown by no node.
 func TestUncommitted(t *testing.T) {
 	for _, nodes := range []int{1, 3, 5} {
