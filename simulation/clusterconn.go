@@ -182,9 +182,9 @@ func failure(err error) error {
 	case errors.As(err, new(*eventstoredb.Failure)):
 		return err
 	case errors.As(err, &conflict) && !conflict.Exists:
-		return &eventstoredb.WrongVersion{Known: true}
+		return &eventstoredb.WrongVersion{}
 	case errors.As(err, &conflict):
-		return &eventstoredb.WrongVersion{At: event.Version(conflict.Revision + 1), Known: true}
+		return &eventstoredb.WrongVersion{At: event.Version(conflict.Revision + 1)}
 	case errors.As(err, &other):
 		kind = eventstoredb.NotLeader
 	case errors.Is(err, esdbcluster.ErrNotReady):
