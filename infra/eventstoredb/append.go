@@ -162,22 +162,22 @@ func (a *appending) once(ctx context.Context) (*esdb.RecordedEvent, error) {
 	return nil, a.unknown(err)
 }
 
-// lookBeside is how often the stream is read beside a send whose answer may never come.
+// lookBeside is the time without an answer after which the stream is read beside a send.
+// The next reads follow after growing pauses, up to retryMost.
 const lookBeside = 100 * time.Millisecond
 
 // send sends the events. A server drops the repeat of an append that it has written and
-// not committed yet, without an answer; so beside a repeat the stream is read, and the
-// events that are found there are the answer.
+// not committed yet, without an answer, and says so after CommitTimeoutMs. Any send may be
+// such a repeat: an earlier call, or another process, may have sent the same events. So the
+// stream is read beside a send that is not answered soon, and the events that are found
+// there are the answer; others at their place are a conflict.
 func (a *appending) send(ctx context.Context) (*esdb.RecordedEvent, error) {
-	name := a.prefix + string(a.stream)
-	if !a.unsure {
-		return nil, a.server.Append(ctx, name, a.expected, a.events)
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answer := make(chan error, 1)
-	go func() { answer <- a.server.Append(ctx, name, a.expected, a.events) }()
-	look := time.NewTicker(lookBeside)
+	go func() { answer <- a.server.Append(ctx, a.prefix+string(a.stream), a.expected, a.events) }()
+	wait := lookBeside
+	look := time.NewTimer(wait)
 	defer look.Stop()
 	for {
 		select {
@@ -185,11 +185,14 @@ func (a *appending) send(ctx context.Context) (*esdb.RecordedEvent, error) {
 			return nil, err
 		case <-look.C:
 		}
-		if last, err := a.look(ctx); err == nil || !unsettled(err) {
+		var conflict *event.ConflictError
+		if last, err := a.look(ctx); err == nil || errors.As(err, &conflict) {
 			cancel()
 			<-answer
 			return last, err
 		}
+		wait = min(2*wait, retryMost)
+		look.Reset(wait)
 	}
 }
 

@@ -353,3 +353,25 @@ func read(t testing.TB, l *eventstoredb.Log, stream event.Stream) (n event.Versi
 	}
 	return n
 }
+
+// A repeat of an append that is not committed yet is dropped by the server. Its events are
+// found once they are committed, long before the server's own time limit for the repeat.
+func TestRepeatIsFoundBesideItsSend(t *testing.T) {
+	s := esdbcluster.Hard(3)
+	s.CommitDelay, s.CommitTimeout = esdbcluster.Range{Least: 300 * time.Millisecond}, time.Minute
+	log := open(t, clusterOf(t, s).URL(), eventstoredb.Options{}).log
+	e := event.Event{ID: event.ID{1}, Name: "test.happened.v1", Data: []byte("{}")}
+	short, cancel := context.WithTimeout(soon(t), 50*time.Millisecond)
+	defer cancel()
+	if _, err := log.Append(short, "one", 0, e); !errors.Is(err, event.ErrUnknown) {
+		t.Errorf("an append that was cut short answers %v", err)
+	}
+	began := time.Now()
+	a, err := log.Append(soon(t), "one", 0, e)
+	if err != nil || a.Version != 1 || !a.Repeated {
+		t.Errorf("the repeat answers %+v, %v", a, err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the repeat took %v", took)
+	}
+}
