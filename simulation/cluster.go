@@ -23,6 +23,7 @@ type ClusterPlan struct {
 	Commit   time.Duration // longest time until a node has a write on disk
 	Lag      time.Duration // longest time from a commit until a follower shows it
 	Election time.Duration // shortest time without a leader; the longest is twice that
+	StepDown time.Duration // for which a leader without a quorum goes on writing
 	Gossip   time.Duration // age of a node's knowledge about the others
 	Waiting  int           // events that may wait for a live subscriber; 0 is any number
 	Resume   bool          // a slow subscriber is not dropped: it catches up again
@@ -44,7 +45,8 @@ func (p Plan) WithCluster() Plan {
 	p.Cluster = ClusterPlan{
 		Nodes: 3, Prefix: d.chance(0.5), Commit: d.of(5*time.Millisecond, 20*time.Millisecond, 100*time.Millisecond),
 		Lag: d.of(50*time.Millisecond, 500*time.Millisecond, 2*time.Second), Election: d.of(500*time.Millisecond, time.Second, 3*time.Second),
-		Gossip: d.of(0, 500*time.Millisecond, 2*time.Second), Waiting: 4 + d.IntN(29), Resume: d.chance(0.2),
+		StepDown: d.of(0, 500*time.Millisecond, 3*time.Second), Gossip: d.of(0, 500*time.Millisecond, 2*time.Second),
+		Waiting: d.IntN(65), Resume: d.chance(0.2),
 		Repeats: d.chance(0.8), Ahead: d.chance(0.8), Stats: d.IntN(10),
 		Leader: d.every(2 * time.Minute), Follower: d.every(3 * time.Minute), Resign: d.every(2 * time.Minute),
 		Minority: d.every(5 * time.Minute), Disk: d.every(4 * time.Minute),
@@ -83,7 +85,7 @@ func newCluster(w *world) *cluster {
 	c.model = esdbcluster.New(esdbcluster.Settings{
 		Nodes: p.Nodes, Now: w.storeTime, After: c.after, Rand: rand.New(rand.NewPCG(w.plan.Seed, 0xe5db1)),
 		FollowerLag: esdbcluster.Range{Most: p.Lag}, Election: esdbcluster.Range{Least: p.Election, Most: 2 * p.Election},
-		GossipLag: p.Gossip, DropRepeats: p.Repeats, ConflictsAhead: p.Ahead, Forward: true,
+		StepDown: p.StepDown, GossipLag: p.Gossip, DropRepeats: p.Repeats, ConflictsAhead: p.Ahead, Forward: true,
 		SlowLimit: p.Waiting, ResumeSlow: p.Resume, StatsEvery: p.Stats, Keep: c.commit,
 	})
 	return c

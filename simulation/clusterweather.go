@@ -110,6 +110,7 @@ const (
 	inherited     = "cluster: a write committed by a later leader"
 	repeatDropped = "cluster: a repeated append dropped"
 	conflictAhead = "cluster: a conflict that counts uncommitted writes"
+	aheadVanished = "cluster: a write vanished that a conflict had counted"
 	commitTimeout = "cluster: an append ended by the commit timeout"
 	commitLate    = "cluster: a write committed after its append had ended"
 	slowDropped   = "cluster: a slow subscription dropped"
@@ -121,11 +122,15 @@ const (
 
 // Clustered lists what has to happen in some world with a cluster.
 func Clustered() []string {
-	return []string{
-		elected, vanished, inherited, repeatDropped, conflictAhead, commitTimeout, commitLate, slowDropped, notReady, notLeader, truncated,
+	all := []string{
+		elected, vanished, inherited, repeatDropped, conflictAhead, aheadVanished, commitTimeout, commitLate, slowDropped, notReady, notLeader, truncated,
 		"cluster: leader killed", "cluster: follower killed", "cluster: leader resigned", "cluster: killed with a majority", "cluster: disks are slow",
 		"cluster: append cut off", "cluster: call canceled by the server",
 	}
+	for _, point := range eventstoredb.CrashPoints() {
+		all = append(all, "crash at "+point)
+	}
+	return all
 }
 
 // count adds what the cluster has met to what happened.
@@ -136,7 +141,7 @@ func (c *cluster) count() {
 	met := c.model.Met()
 	for name, n := range map[string]int{
 		elected: met.Elections, vanished: met.Vanished, inherited: met.Inherited, repeatDropped: met.DroppedRepeats,
-		conflictAhead: met.ConflictsAhead, commitTimeout: met.CommitTimeouts, commitLate: met.LateCommits,
+		conflictAhead: met.ConflictsAhead, aheadVanished: met.ConflictsVanished, commitTimeout: met.CommitTimeouts, commitLate: met.LateCommits,
 		slowDropped: met.SlowDrops, slowResumed: met.SlowResumes, notReady: met.NotReady, notLeader: met.NotLeader, truncated: met.Truncations,
 	} {
 		if n > 0 {

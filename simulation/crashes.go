@@ -10,6 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands/canceler"
 	"github.com/tempo-watchtower/watchtower/commands/notifier"
 	"github.com/tempo-watchtower/watchtower/commands/relayer"
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
 )
 
 // points are where a replica can be made to crash, and where one with a relay half can.
@@ -46,6 +47,9 @@ func newCrashes(p Plan) *crashes {
 	all, turns := points(p.Relay.Signers > 0), relayPoints()
 	if p.Relay.Signers == 0 {
 		turns = all
+	}
+	if p.Cluster.Nodes > 0 {
+		all, turns = append(all, eventstoredb.CrashPoints()...), append(eventstoredb.CrashPoints(), turns...)
 	}
 	r := rand.New(rand.NewPCG(p.Seed, 0xdeca))
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })

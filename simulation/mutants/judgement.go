@@ -76,7 +76,7 @@ func (b *bench) try(ctx context.Context, m mutant, binary string, seeds int) res
 	cmd := exec.CommandContext(ctx, binary, args...) //nolint:gosec // it was built here
 	cmd.Dir = filepath.Join(b.root, filepath.FromSlash(dir))
 	cmd.Env = append(os.Environ(), awakeVar+"="+m.Name, "GOMAXPROCS=1", fmt.Sprintf("SEED=1-%d", seeds), fmt.Sprintf("HOURS=%v", b.hoursOf(m)))
-	for name, on := range map[string]bool{"RELAY": m.Relay, "HOSTILE": m.Hostile, "TWINS": m.Twins} {
+	for name, on := range map[string]bool{"RELAY": m.Relay, "HOSTILE": m.Hostile, "TWINS": m.Twins, "CLUSTER": m.Cluster} {
 		if on {
 			cmd.Env = append(cmd.Env, name+"=1")
 		}

@@ -124,13 +124,14 @@ const asItIs = "The product, as it is."
 
 // nobody tries the worlds and tests that have caught somebody with all asleep.
 func (b *bench) nobody(ctx context.Context, chosen []mutant, tried []result, binaries map[string]string, workers int, say io.Writer) []result {
-	type kind struct{ relay, hostile, twins bool } // of worlds
+	type kind struct{ relay, hostile, twins, cluster bool } // of worlds
+	kindOf := func(m mutant) kind { return kind{m.Relay, m.Hostile, m.Twins, m.Cluster} }
 	most := map[kind]int{}
 	var asleep []mutant
 	met := map[command]bool{}
 	for i, m := range chosen {
 		if m.Test == nil {
-			k := kind{m.Relay, m.Hostile, m.Twins}
+			k := kindOf(m)
 			most[k] = max(most[k], tried[i].Seeds)
 		} else if !met[*m.Test] {
 			met[*m.Test] = true
@@ -139,12 +140,12 @@ func (b *bench) nobody(ctx context.Context, chosen []mutant, tried []result, bin
 	}
 	for k, seeds := range most {
 		if seeds > 0 {
-			asleep = append(asleep, mutant{Is: asItIs, Relay: k.relay, Hostile: k.hostile, Twins: k.twins})
+			asleep = append(asleep, mutant{Is: asItIs, Relay: k.relay, Hostile: k.hostile, Twins: k.twins, Cluster: k.cluster})
 		}
 	}
 	results := make([]result, len(asleep))
 	b.each(asleep, workers, func(i int) {
-		results[i] = b.try(ctx, asleep[i], binaries[packageOf(asleep[i])], most[kind{asleep[i].Relay, asleep[i].Hostile, asleep[i].Twins}])
+		results[i] = b.try(ctx, asleep[i], binaries[packageOf(asleep[i])], most[kindOf(asleep[i])])
 		tell(say, results[i])
 	})
 	return results

@@ -16,6 +16,8 @@ type mutant struct {
 	// Hostile has it looked for in worlds with hostile clients and pages; Twins in those that
 	// are lived through with and without them.
 	Hostile, Twins bool
+	// Cluster has it looked for in worlds whose log is in an EventStoreDB cluster.
+	Cluster bool
 	// Test is how it is found that lies below the simulation; nil: worlds find it.
 	Test *command
 }
@@ -37,7 +39,7 @@ func (c command) name() string {
 func mutants() []mutant {
 	var all []mutant
 	for _, some := range [][]mutant{
-		acceptance(), sending(), verdicts(), schedule(), owners(), canceling(), sealing(), lanes(), wishes(), hooks(), stores(), clients(), neighbors(), shares(), nodes(),
+		acceptance(), sending(), verdicts(), schedule(), owners(), canceling(), sealing(), lanes(), wishes(), hooks(), stores(), clients(), neighbors(), shares(), nodes(), clusters(),
 	} {
 		all = append(all, some...)
 	}
