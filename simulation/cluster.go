@@ -220,7 +220,11 @@ func (c *cluster) append(by *sending, node int, stream string, expected event.Ve
 	for _, e := range events {
 		c.sent[e.ID], c.writes[&e.Meta[0]] = true, by
 	}
+	ahead := c.model.Met().ConflictsAhead
 	p := c.model.Append(node, true, stream, expectation(expected), events)
+	if c.model.Met().ConflictsAhead > ahead {
+		c.killAtConflict()
+	}
 	p.Then(func(_ *esdbcluster.Record, err error) {
 		switch name := strings.TrimPrefix(stream, c.prefix); {
 		case err == nil && again:

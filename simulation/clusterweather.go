@@ -76,6 +76,20 @@ func (c *cluster) kill(why string, node int, down time.Duration) {
 	c.world.agenda.after(down, "start node", func() { c.model.Start(node) })
 }
 
+// killAtConflict kills the leader, now and then, when it has just counted a write in a
+// conflict that no other node may have yet: the write can vanish.
+func (c *cluster) killAtConflict() {
+	w := c.world
+	if c.plan.Leader == 0 || w.healed || !w.agenda.chance(0.05) {
+		return
+	}
+	w.agenda.after(0, "kill leader at a conflict", func() {
+		if !w.healed {
+			c.kill("cluster: leader killed", c.in(esdbcluster.Leader), w.agenda.between(time.Second, 20*time.Second))
+		}
+	})
+}
+
 // heal starts all nodes.
 func (c *cluster) heal() {
 	if c == nil {
