@@ -96,7 +96,7 @@ func (l *intentClaim) heads(wants string, key []byte, heads map[string][]intent.
 	for err == nil && len(next) > 0 {
 		var found []intent.Entry
 		found, err = l.ask("intents_heads", `chain = ?1 AND wants = ?4 AND nonce_key = ?5 AND head = 1 AND lane IS NULL AND client = ?8 AND pos > ?7 AND (in_row IS NULL OR NOT `+elsewhere+`)
-			ORDER BY pos LIMIT ?6`, int64(l.Lane.Chain), l.lane, l.Holder, wants, key, int64(l.Limit), int64(l.After), next[0])
+			ORDER BY pos LIMIT 0 + ?6`, int64(l.Lane.Chain), l.lane, l.Holder, wants, key, int64(l.Limit), int64(l.After), next[0])
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (l *intentClaim) follow(name string) error {
 		return nil
 	}
 	l.groups[name] = true
-	waiting, err := l.ask("intents_waiting", "chain = ?1 AND in_row = ?4 AND lane IS NULL AND NOT "+elsewhere+" ORDER BY pos LIMIT ?5",
+	waiting, err := l.ask("intents_waiting", "chain = ?1 AND in_row = ?4 AND lane IS NULL AND NOT "+elsewhere+" ORDER BY pos LIMIT 0 + ?5",
 		int64(l.Lane.Chain), l.lane, l.Holder, name, int64(l.Limit))
 	l.found = append(l.found, waiting...)
 	return err
@@ -124,6 +124,10 @@ const behind = `CASE WHEN head = 0 THEN (SELECT b.intent FROM intents b INDEXED 
 
 // ask reads rows by an index: the planner, which knows nothing of the numbers, would
 // rather look through all that is in a lane.
+//
+// A bound limit is written LIMIT 0 + ?: SQLite takes the value of a LIMIT ? into its plan, and
+// compiles the statement again whenever the parameter is bound, also to the same value. A turn
+// of a lane with 40,000 ordering groups took 177 ms for that, and takes 36 ms without.
 func (l *intentClaim) ask(index, where string, args ...any) (found []intent.Entry, err error) {
 	return scanIntents(l.conn, "SELECT "+intentColumns+", "+behind+" FROM intents i INDEXED BY "+index+" WHERE "+where, args...)
 }

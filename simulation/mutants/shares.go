@@ -124,5 +124,10 @@ func shares() []mutant {
 	}
 	digest := chain.Keccak(`}},
 		},
+		{
+			Name: "claims-compiled-again", Breaks: "P36", Test: &command{"infra/embedded", "^TestClaimCompilesNothingAgain$"},
+			Is:    "A claim compiles a statement for each ordering group in the lane, and one client may have many.",
+			Edits: []edit{{"infra/embedded/intentclaim.go", `ORDER BY pos LIMIT 0 + ?5",`, `ORDER BY pos LIMIT "+map[bool]string{true: "?5", false: "0 + ?5"}[AWAKE],`}},
+		},
 	}
 }
