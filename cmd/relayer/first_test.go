@@ -17,6 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 	"github.com/tempo-watchtower/watchtower/domain/lane"
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
+	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
 // An intent has the first nonce of an account that the chain has never seen, and is canceled
@@ -24,6 +25,9 @@ import (
 // needs far more gas than any other: else what stands behind it waits for ever.
 func TestHoleAtAnAccountsFirstNonce(t *testing.T) {
 	t.Parallel()
+	if inEventStoreOnly() {
+		testenv.Unsuited(t, "it opens the relayer's own files beside it")
+	}
 	w := newWorld(t, kinds()[0], inFiles)
 	first := w.one(1, "first")
 	w.ask(t, first, w.one(1, "behind"))
