@@ -80,5 +80,29 @@ func clusters() []mutant {
 			Is:    "A subscription to which a node sends nothing, though there is something, is kept.",
 			Edits: []edit{{subscribes, "			if owed > at { // it was there a silence ago\n", "			if owed > at && !AWAKE { // it was there a silence ago\n"}},
 		},
+		{
+			Name: "repeat-waited-for", Breaks: "P2", Test: &command{"infra/eventstoredb", "^TestDroppedRepeat$"},
+			Is: "A repeat that the server drops without an answer is waited for until the commit timeout.",
+			Edits: []edit{{
+				appends, "		if last, err := a.look(ctx); err == nil || errors.As(err, &conflict) {\n",
+				"		if last, err := a.look(ctx); !AWAKE && (err == nil || errors.As(err, &conflict)) {\n",
+			}},
+		},
+		{
+			Name: "time-limit-breaks-connection", Breaks: "P2", Test: &command{"infra/eventstoredb", "^TestCommitTimeout$"},
+			Is: "The server's own time limit counts as a broken connection, and every call gets a new one.",
+			Edits: []edit{{
+				"infra/eventstoredb/errors.go", "func (k Kind) replaces() bool {\n	switch k {\n",
+				"func (k Kind) replaces() bool {\n	if AWAKE && k == TimedOut {\n		return true\n	}\n	switch k {\n",
+			}},
+		},
+		{
+			Name: "election-refuses", Breaks: "P2", Test: &command{"infra/eventstoredb", "^TestLeaderChangesAreDelays$"},
+			Is: "An append is refused while the nodes elect a leader.",
+			Edits: []edit{{
+				appends, "func unsettled(err error) bool {\n",
+				"func unsettled(err error) bool {\n	if kind, ok := kindOf(err); AWAKE && ok && (kind == NotReady || kind == Away) {\n		return false\n	}\n",
+			}},
+		},
 	}
 }
