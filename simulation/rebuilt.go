@@ -40,8 +40,8 @@ func (j *judge) behind() (late []string) {
 	db := j.world.views.DB()
 	defer db.Close() //nolint:errcheck // it closes nothing
 	for _, p := range j.world.projectors(db, j.world.store) {
-		if at, err := p.Checkpoint(context.Background()); err != nil || at < j.world.headNow {
-			late = append(late, fmt.Sprintf("%s at %d of %d (%v)", p.Name, at, j.world.headNow, err))
+		if at, err := p.Checkpoint(context.Background()); err != nil || at < j.world.head() {
+			late = append(late, fmt.Sprintf("%s at %d of %d (%v)", p.Name, at, j.world.head(), err))
 		}
 	}
 	if j.seals.late() {

@@ -104,7 +104,7 @@ func (s *seals) readTo(end event.Position) {
 
 // finish judges the whole log, when there is no more to come.
 func (s *seals) finish() {
-	s.readTo(s.judge.world.headNow)
+	s.readTo(s.judge.world.head())
 	s.fail(s.check.End()...)
 	if sealed := s.check.Sealed(); sealed != s.last.Through {
 		s.judge.fail("seals", "they witness the log up to position %d, and the last one says up to %d", sealed, s.last.Through)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tempo-watchtower/watchtower/cmd/relayer/settings"
@@ -63,8 +64,8 @@ type world struct {
 	redisEra int
 
 	admitted uint64
-	waiting  []*call // for what they are to be told to happen
-	headNow  event.Position
+	waiting  []*call        // for what they are to be told to happen
+	headNow  atomic.Uint64  // position of the last event; replicas read it where a cluster has the log
 	headSeen event.Position // by those who wait
 	viewFate fate
 	healed   bool
@@ -196,12 +197,12 @@ func environ(set map[string]any) (all []string) {
 func (w *world) storeTime() time.Time { return time.Now().Add(w.storeSkew) }
 
 // head is how far the log has come.
-func (w *world) head() event.Position { return w.headNow }
+func (w *world) head() event.Position { return event.Position(w.headNow.Load()) }
 
 // appended is told of what was appended to the log.
 func (w *world) appended(a event.Appended, n int) {
-	at := w.headNow
-	w.headNow = a.Position
+	at := w.head()
+	w.headNow.Store(uint64(a.Position))
 	for at < a.Position {
 		b, _, err := w.store.Page(context.Background(), at, event.Filter{}, n)
 		if err != nil {
@@ -234,8 +235,8 @@ func (w *world) settle(arrived []*call) {
 	for _, c := range arrived {
 		w.admit(c)
 	}
-	if w.headNow != w.headSeen || w.cluster != nil {
-		w.headSeen = w.headNow
+	if w.head() != w.headSeen || w.cluster != nil {
+		w.headSeen = w.head()
 		waiting := w.waiting
 		w.waiting = nil
 		for _, c := range waiting {
