@@ -42,7 +42,7 @@ func clusters() []mutant {
 			}},
 		},
 		{
-			Name: "leader-not-required", Breaks: "P24", Test: &command{"infra/eventstoredb", "^TestLeaderMoves$"},
+			Name: "leader-not-required", Breaks: "P24", Test: &command{"infra/eventstoredb", "^TestFollowersURL$"},
 			Is: "Calls do not require the leader, so that a follower answers them.",
 			Edits: []edit{{
 				"infra/eventstoredb/server.go", `	return grpcmeta.AppendToOutgoingContext(ctx, "requires-leader", "true")`,
@@ -81,7 +81,7 @@ func clusters() []mutant {
 			Edits: []edit{{subscribes, "			if owed > at { // it was there a silence ago\n", "			if owed > at && !AWAKE { // it was there a silence ago\n"}},
 		},
 		{
-			Name: "repeat-waited-for", Breaks: "P2", Test: &command{"infra/eventstoredb", "^TestDroppedRepeat$"},
+			Name: "repeat-waited-for", Breaks: "P2", Test: &command{"infra/eventstoredb", "^TestRepeatIsFoundBesideItsSend$"},
 			Is: "A repeat that the server drops without an answer is waited for until the commit timeout.",
 			Edits: []edit{{
 				appends, "		if last, err := a.look(ctx); err == nil || errors.As(err, &conflict) {\n",
