@@ -16,37 +16,34 @@ func moving(value uint64) func(*intent.Request) {
 }
 
 // Ann has four intents in flight whose gas limits cost nearly all that the signer has, and
-// always more that wait. Bob's, which moves a value, gets a nonce within a few claims.
+// asks for another with each block, which includes one. Bob's moves a value that costs more than one
+// of hers: it gets a nonce as soon as two of hers have made room.
 func TestReservesLeaveRoom(t *testing.T) {
 	w := newWorld(t)
 	a := w.worker()
-	w.has(a, 70_000_000_000) // 67.1e9 are four of ann's
-	n := 100
-	refill := func() {
-		for range 4 {
-			n++
-			w.ask(w.request(n, by("ann"), most16))
-		}
+	for n := range 4 {
+		w.ask(w.request(100+n, by("ann"), most16))
 	}
-	refill()
-	refill()
-	_ = w.turns(a, 1)
-	his := w.ask(w.request(1, by("bob"), moving(4_000_000_000)))
+	one := func(s chain.Signed) fate {
+		if s.Nonce == w.chain.Nonce(w.lane) {
+			return mined
+		}
+		return ignored
+	}
 	began := w.clock.now()
-	for s := 0; w.intent(his[0]).Place == nil; s++ { // blocks every 12 s, a turn each second
-		if s == 120 {
+	var his []chain.IntentID
+	for n := 0; len(his) == 0 || w.intent(his[0]).Place == nil; n++ {
+		if n == 30 {
 			t.Fatal("bob's has no nonce")
 		}
-		_ = w.turns(a, 1)
-		if s%12 == 11 {
-			w.block()
-			refill()
-			w.has(a, 70_000_000_000)
-		} else {
-			w.clock.pass(time.Second)
+		w.ask(w.request(200+n, by("ann"), most16))
+		if w.has(a, 70_000_000_000); n == 5 {
+			his = w.ask(w.request(1, by("bob"), moving(20_000_000_000)))
+			began = w.clock.now()
 		}
+		w.goOnAs(a, 1, one)
 	}
-	if took := w.clock.now().Sub(began); took > 50*time.Second {
+	if took := w.clock.now().Sub(began); took > 2*w.settings.Claim {
 		t.Errorf("bob's has a nonce after %s", took)
 	}
 }
