@@ -1,11 +1,15 @@
 package broadcaster_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,8 +59,9 @@ func newWorld(t *testing.T, fanout int) *world {
 	w := &world{t: t, db: db, chain: c, a: c.Node("a"), b: c.Node("b")}
 
 	config := rpc.Config{Chain: id, Fanout: fanout, Confirmations: 2, SendTimeout: 2 * time.Second, Probe: time.Hour}
+	together := &together{nodes: fanout, open: make(chan struct{})}
 	for i, n := range []*chaintest.Node{w.a, w.b} {
-		server := httptest.NewServer(n)
+		server := httptest.NewServer(together.before(n))
 		server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
 		t.Cleanup(server.Close)
 		config.Endpoints = append(config.Endpoints, rpc.Endpoint{Name: []string{"a", "b"}[i], URL: server.URL})
@@ -85,6 +90,54 @@ func newWorld(t *testing.T, fanout int) *world {
 		},
 	}
 	return w
+}
+
+// together has nodes answer a broadcast when each that is asked has it. Without it one
+// that answers at once may spare another, and a test would hang on who was quicker.
+type together struct {
+	nodes int
+
+	mu   sync.Mutex
+	came int
+	open chan struct{} // closed when the last one has come
+}
+
+// aloneMax is how long a broadcast waits for the others, which may have been asked
+// for nothing: an endpoint can be out of rotation.
+const aloneMax = 200 * time.Millisecond
+
+func (m *together) before(n http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		if bytes.Contains(body, []byte("eth_sendRawTransaction")) {
+			m.wait()
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		n.ServeHTTP(w, r)
+	})
+}
+
+func (m *together) wait() {
+	m.mu.Lock()
+	open := m.open
+	if m.came++; m.came == m.nodes {
+		close(open)
+		m.came, m.open = 0, make(chan struct{})
+	}
+	m.mu.Unlock()
+	select {
+	case <-open:
+		return
+	case <-time.After(aloneMax):
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open == open {
+		m.came--
+	}
 }
 
 // plain is a transaction of one sender and nonce key.
