@@ -129,7 +129,8 @@ func peakMemory(t *testing.T, pid int) (peak int64) {
 // nothing twice, nothing is announced that is not so, and each is found out.
 func TestOneLyingOneSlowOneDead(t *testing.T) {
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
-		w := newWorld(t, store, "--block-time", "1")
+		// Blocks are confirmed by the slow endpoint only: each may take several of its answers.
+		w := newWorld(t, store, "--block-time", "1").lasting(t, 3*patience)
 		lies := &liar{inserted: map[chain.Hash]inserted{}}
 		var dies mortal
 		gates := map[string]*gate{

@@ -124,6 +124,14 @@ func newWorld(t *testing.T, store func(t *testing.T, dir string) []string, anvil
 	return w
 }
 
+// lasting gives a world more time than a test usually takes.
+func (w *world) lasting(t *testing.T, long time.Duration) *world {
+	ctx, cancel := context.WithTimeout(context.Background(), long)
+	t.Cleanup(cancel)
+	w.ctx = w.history.Record(ctx)
+	return w
+}
+
 // service prepares a process that serves the world. It is killed with the test.
 func (w *world) service(t *testing.T, env ...string) *rig.Service {
 	t.Helper()
