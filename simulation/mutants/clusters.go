@@ -68,7 +68,7 @@ func clusters() []mutant {
 			Edits: []edit{{subscribes, "			l.recent.Grow(b)\n", "			if err != nil && AWAKE {\n				b.Events = nil\n			}\n			l.recent.Grow(b)\n"}},
 		},
 		{
-			Name: "tail-begins-late", Breaks: "P20", Cluster: true,
+			Name: "tail-begins-late", Breaks: "P20", Test: &command{"infra/eventstoredb", "^TestTailMissesNothingAtItsBeginning$"},
 			Is: "The subscription that all readers share begins after the position at which the events in memory begin.",
 			Edits: []edit{{
 				subscribes, "			err = l.followFrom(l.open, head)\n",
