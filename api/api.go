@@ -51,6 +51,8 @@ type Config struct {
 	Health    Health
 	Limits    Limits
 	Rates     Rates
+	// Lists are shared with the other APIs of the process; nil makes places of its own.
+	Lists *Lists
 	// RPC answers /rpc; the zero value does not.
 	RPC RPC
 	// Origins are those of pages whose scripts may use the API (CORS): none, some
@@ -148,6 +150,9 @@ type api struct {
 }
 
 func newAPI(c Config) *api {
+	if c.Lists == nil {
+		c.Lists = NewLists()
+	}
 	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients)), follows: make(chan struct{}, c.Limits.Streams), groups: group.Codec(), published: publishing()}
 }
 

@@ -66,6 +66,24 @@ func (a *api) chargeUpTo(w http.ResponseWriter, on *exchange, n int) error {
 	return a.charge(w, on, max(n-on.paid, 0))
 }
 
+// affords charges n more if the client can pay now, and reports whether it could.
+func (on *exchange) affords(w http.ResponseWriter, n int) bool {
+	p := on.payer
+	if p.rate.PerSecond == 0 {
+		return true
+	}
+	if on.paid+n > p.rate.Burst {
+		return false
+	}
+	q := on.api.limiter.take(on.api.Now(), p.client, p.rate, n)
+	if q.wait > 0 {
+		return false
+	}
+	on.paid += n
+	w.Header()["Ratelimit"] = []string{quotaField(p, q)}
+	return true
+}
+
 // bodyUnit is how many bytes of a body count as one request: a body of 1 MiB is read,
 // hashed and decoded for what 64 small requests cost.
 const bodyUnit = 16 << 10

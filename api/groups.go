@@ -130,6 +130,11 @@ func (a *api) listGroups(w http.ResponseWriter, r *http.Request) error {
 	if err := a.caughtUp(ctx, v); err != nil {
 		return err
 	}
+	leave, err := a.enterGroups(ctx, w, exchangeOf(r), v, sender, nil)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	found, err := a.Groups.Query.List(ctx, sender, f, before, limit+1)
 	if err != nil {
 		return err
@@ -166,6 +171,14 @@ func (a *api) group(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := a.work(r)
 	defer cancel()
 	v := a.viewer(exchangeOf(r))
+	if err := a.caughtUp(ctx, v); err != nil {
+		return err
+	}
+	leave, err := a.enterGroups(ctx, w, exchangeOf(r), v, sender, &groupID)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	g, err := a.findGroup(ctx, v, id, sender, groupID)
 	if err != nil {
 		return err

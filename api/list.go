@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -56,17 +57,19 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 	if err := a.ownersKnown(ctx, v); err != nil {
 		return err
 	}
-	rows, err := a.Query.List(ctx, filters, before, limit+1)
+	rows, more, err := ReadPage(ctx, Request{r, w, exchangeOf(r)}, before, limit,
+		func(ctx context.Context, before event.Position, limit int) ([]transactions.Row, event.Position, error) {
+			return a.Query.Step(ctx, filters, before, limit)
+		}, func(row transactions.Row) event.Position { return row.Position })
 	if err != nil {
 		return err
 	}
-	out := page{HasMore: len(rows) > limit}
-	rows = rows[:min(len(rows), limit)]
+	out := page{HasMore: more != 0}
 	if out.Transactions, err = a.describe(ctx, v, rows); err != nil {
 		return err
 	}
 	if out.HasMore {
-		out.NextCursor = cursorAfter(a.CursorKey, rows[limit-1].Position, bound)
+		out.NextCursor = cursorAfter(a.CursorKey, more, bound)
 		next := canonical(filters)
 		next.Set("limit", strconv.Itoa(limit))
 		next.Set("cursor", out.NextCursor)

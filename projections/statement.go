@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
 // Querier is a *sql.DB or a *sql.Tx.
@@ -41,14 +43,29 @@ func (w *Where) And(condition string, values ...any) {
 
 // AndIn adds the condition that a column has one of these values, if there are any.
 func AndIn[S ~string](w *Where, column string, values []S) {
-	if len(values) == 0 {
-		return
+	if len(values) > 0 {
+		w.And(column+" IN (%s)", Texts(values)...)
 	}
+}
+
+// AndWithin adds the condition that a position is at or after from, and before before. 0
+// is no limit.
+func AndWithin(w *Where, column string, from, before event.Position) {
+	if from != 0 {
+		w.And(column+" >= %s", int64(from))
+	}
+	if before != 0 {
+		w.And(column+" < %s", int64(before))
+	}
+}
+
+// Texts are values as parameters of a statement.
+func Texts[S ~string](values []S) []any {
 	anys := make([]any, len(values))
 	for i, v := range values {
 		anys[i] = string(v)
 	}
-	w.And(column+" IN (%s)", anys...)
+	return anys
 }
 
 // Names are clients as the table of owners keeps them.

@@ -56,16 +56,16 @@ func (d *desk) list(r api.Request) error {
 	}
 	ctx, cancel := r.Work()
 	defer cancel()
-	rows, err := d.rows(ctx, r, f, before, limit+1)
+	rows, more, err := d.rows(ctx, r, f, before, limit)
 	if err != nil {
 		return err
 	}
-	out := page{Intents: []*shown{}, HasMore: len(rows) > limit}
-	for _, row := range rows[:min(len(rows), limit)] {
+	out := page{Intents: []*shown{}, HasMore: more != 0}
+	for _, row := range rows {
 		out.Intents = append(out.Intents, shownOf(row))
 	}
 	if out.HasMore {
-		out.NextCursor = r.Cursor(rows[limit-1].Position, list)
+		out.NextCursor = r.Cursor(more, list)
 		next := url.Values{}
 		for name, values := range q {
 			next[name] = values
@@ -76,25 +76,27 @@ func (d *desk) list(r api.Request) error {
 	return r.Reply(http.StatusOK, out)
 }
 
-// rows are those of a page. A wish that is named by all that identifies it is read from
-// its stream: whoever has asked for it finds it at once.
-func (d *desk) rows(ctx context.Context, r api.Request, f intents.Filters, before event.Position, most int) ([]intents.Row, error) {
+// rows reads a page. An intent that is named by all that identifies it is read from its
+// stream: the client that has asked for it finds it at once.
+func (d *desk) rows(ctx context.Context, r api.Request, f intents.Filters, before event.Position, limit int) ([]intents.Row, event.Position, error) {
 	if f.Client == nil || f.From == nil || f.Key == "" {
-		return d.Query.List(ctx, f, before, most)
+		return api.ReadPage(ctx, r, before, limit, func(ctx context.Context, before event.Position, limit int) ([]intents.Row, event.Position, error) {
+			return d.Query.Step(ctx, f, before, limit)
+		}, func(row intents.Row) event.Position { return row.Position })
 	}
 	row, err := d.find(ctx, r, intent.ID(*f.Client, *f.From, f.Key))
 	switch {
 	case errors.Is(err, intent.ErrUnknown):
-		return nil, nil
+		return nil, 0, nil
 	case err != nil:
-		return nil, err
+		return nil, 0, err
 	case !f.Fits(row) || before != 0 && row.Position >= before:
-		return nil, nil
+		return nil, 0, nil
 	}
 	for i := range row.State.Requested.Request.Calls {
 		row.State.Requested.Request.Calls[i].Data = nil // as in every list
 	}
-	return []intents.Row{row}, nil
+	return []intents.Row{row}, 0, nil
 }
 
 // seen is whose intents a list is of.

@@ -224,9 +224,6 @@ func insert(ctx context.Context, dbtx *sql.Tx, into string, columns []string, ha
 	return nil
 }
 
-// ofGroup picks a group's members, by $1 to $3.
-const ofGroup = `FROM ` + membersTable + whereGroup
-
 const whereGroup = ` WHERE sender = $1 AND group_id = $2 AND chain = $3`
 
 // summarise writes the rows of groups from their members: a first place in the log

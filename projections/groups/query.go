@@ -157,12 +157,13 @@ type Member struct {
 // by rising nonce, and those that share one in the order of joining. owners, when there
 // are any, are the names of the client whose members are wanted.
 func (q Query) Members(ctx context.Context, id group.ID, owners []string, after *Member, limit int) ([]Member, error) {
-	text, args := `SELECT hash, nonce, position `+ofGroup, []any{id.Sender[:], id.Group[:], int64(id.Chain)}
+	from, args := membersOf(id, owners)
+	text := `SELECT m.hash, m.nonce, m.position ` + from
 	if after != nil {
-		text, args = text+` AND (nonce, position) > ($4, $5)`, append(args, ordered(after.Nonce), int64(after.Position))
+		text += fmt.Sprintf(` AND (m.nonce, m.position) > ($%d, $%d)`, len(args)+1, len(args)+2)
+		args = append(args, ordered(after.Nonce), int64(after.Position))
 	}
-	text, args = ownedBy(owners, text, args)
-	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`%s ORDER BY nonce, position LIMIT %d`, text, limit), args...)
+	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`%s ORDER BY m.nonce, m.position LIMIT %d`, text, limit), args...)
 	if err != nil {
 		return nil, fmt.Errorf("members: %w", err)
 	}
@@ -179,21 +180,42 @@ func (q Query) Members(ctx context.Context, id group.ID, owners []string, after 
 	return all, err
 }
 
-// ownedBy narrows a statement about members to those that a client with these names owns.
-func ownedBy(owners []string, text string, args []any) (string, []any) {
+// membersOf is the clauses that lead to a group's members m, or to those that a client
+// with these names owns. From the client's own rows, so that the cost does not grow with
+// the members of others.
+func membersOf(id group.ID, owners []string) (text string, args []any) {
+	args = []any{id.Sender[:], id.Group[:], int64(id.Chain)}
 	if len(owners) == 0 {
-		return text, args
+		return `FROM group_members m WHERE m.sender = $1 AND m.group_id = $2 AND m.chain = $3`, args
 	}
-	return text + ` AND EXISTS (SELECT 1 FROM transaction_owners o WHERE o.chain = group_members.chain AND o.hash = group_members.hash
-		AND o.owner IN (` + projections.Places(len(args)+1, len(owners)) + `))`, append(args, projections.Names(owners)...)
+	return `FROM (SELECT DISTINCT chain, hash FROM transaction_owners WHERE sender = $1 AND group_id = $2 AND chain = $3 AND owner IN (` +
+		projections.Places(4, len(owners)) + `)) o JOIN group_members m ON m.hash = o.hash AND m.chain = o.chain
+		WHERE m.sender = $1 AND m.group_id = $2`, append(args, projections.Names(owners)...)
+}
+
+// Owned returns how many transactions of a sender's groups, or of one of them, a client
+// with these names owns; with limit or more of them it returns limit.
+func (q Query) Owned(ctx context.Context, sender chain.Address, groupID *chain.GroupID, owners []string, limit int) (n int, err error) {
+	var where projections.Where
+	where.And("owner IN (%s)", projections.Names(owners)...)
+	where.And("sender = %s", sender[:])
+	where.And("group_id IS NOT NULL")
+	if groupID != nil {
+		where.And("group_id = %s", groupID[:])
+	}
+	err = q.DB.QueryRowContext(ctx, fmt.Sprintf(`SELECT count(*) FROM (SELECT 1 FROM transaction_owners%s LIMIT %d) o`, &where, limit), where.Args...).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("members that a client owns: %w", err)
+	}
+	return n, nil
 }
 
 // Nonces returns the members' nonces, the highest ones if there are more than limit,
 // each once, falling; with owners, those of the members that the client owns.
 func (q Query) Nonces(ctx context.Context, id group.ID, owners []string, limit int) ([]uint64, error) {
-	text, args := ownedBy(owners, `SELECT DISTINCT nonce `+ofGroup, []any{id.Sender[:], id.Group[:], int64(id.Chain)})
+	from, args := membersOf(id, owners)
 	//nolint:sqlclosecheck // scan closes them
-	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`%s ORDER BY nonce DESC LIMIT %d`, text, limit), args...)
+	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`SELECT DISTINCT m.nonce %s ORDER BY m.nonce DESC LIMIT %d`, from, limit), args...)
 	if err != nil {
 		return nil, fmt.Errorf("nonces: %w", err)
 	}

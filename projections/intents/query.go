@@ -68,8 +68,56 @@ func (q Query) ByHash(ctx context.Context, hash chain.Hash) ([]Row, error) {
 // List returns at most limit rows requested before a position (0: from the newest
 // on), newest first.
 func (q Query) List(ctx context.Context, f Filters, before event.Position, limit int) ([]Row, error) {
-	text, args := list(f, before, limit)
+	text, args := list(f, 0, before, limit)
 	return projections.Documents[Row](ctx, q.DB, Name, text, args...)
+}
+
+// Step reads one step of a list: at most limit of the rows that [projections.StepRows]
+// entries of its index lead to, newest first. rest is the position before which the next
+// step begins; 0 means that the list is at its end.
+func (q Query) Step(ctx context.Context, f Filters, before event.Position, limit int) (rows []Row, rest event.Position, err error) {
+	var floor event.Position
+	if f.Hash == nil { // few intents share an attempt
+		if floor, err = f.walk().Floor(ctx, q.DB, before); err != nil {
+			return nil, 0, err
+		}
+	}
+	text, args := list(f, floor, before, limit)
+	if rows, err = projections.Documents[Row](ctx, q.DB, Name, text, args...); err != nil || len(rows) == 0 {
+		return nil, floor, err
+	}
+	return rows, projections.Next(len(rows), limit, rows[len(rows)-1].Position, floor), nil
+}
+
+// walk is along the index that leads to the fewest rows which the filters do not leave.
+func (f Filters) walk() projections.Walk {
+	w := projections.Walk{Table: "intents", Position: "position"}
+	equal := func(column string, values ...any) {
+		w.Equal = append(w.Equal, projections.Equal{Column: column, Values: values})
+	}
+	conditions := 0
+	for _, given := range []bool{f.Chain != 0, f.From != nil, f.Signer != nil, f.Key != "", f.Subject != "", len(f.Statuses) > 0} {
+		if given {
+			conditions++
+		}
+	}
+	if f.Client != nil {
+		equal("client", *f.Client)
+	}
+	switch {
+	case f.Client != nil && f.Key != "":
+		equal("wish", f.Key)
+	case f.Client != nil && f.Subject != "":
+		equal("subject", f.Subject)
+	case f.Signer != nil:
+		equal("signer", f.Signer[:])
+	case len(f.Statuses) > 0:
+		equal("status", projections.Texts(f.Statuses)...)
+	default:
+		conditions++ // none of them has an index
+	}
+	w.Filtered = conditions > 1
+	return w
 }
 
 // Waiting returns at most limit rows of a chain's intents that have no nonce, and are for
@@ -82,8 +130,9 @@ func Waiting(ctx context.Context, db projections.Querier, on chain.ID, from []st
 	return projections.Documents[Row](ctx, db, Name, fmt.Sprintf("SELECT data FROM intents%s ORDER BY position LIMIT %d", &where, limit), where.Args...)
 }
 
-// list is the statement that answers List.
-func list(f Filters, before event.Position, limit int) (text string, args []any) {
+// list is the statement that answers List, of the rows from a position on (0: from the
+// oldest on).
+func list(f Filters, from, before event.Position, limit int) (text string, args []any) {
 	var where projections.Where
 	if f.Client != nil {
 		where.And("client = %s", *f.Client)
@@ -107,8 +156,6 @@ func list(f Filters, before event.Position, limit int) (text string, args []any)
 		where.And("subject = %s", f.Subject)
 	}
 	projections.AndIn(&where, "status", f.Statuses)
-	if before != 0 {
-		where.And("position < %s", int64(before))
-	}
+	projections.AndWithin(&where, "position", from, before)
 	return fmt.Sprintf("SELECT data FROM intents%s ORDER BY position DESC LIMIT %d", &where, limit), where.Args
 }

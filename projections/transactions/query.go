@@ -66,18 +66,79 @@ func (q Query) FindAll(ctx context.Context, id chain.ID, hashes []chain.Hash) ([
 // List returns at most limit rows accepted before a position (0: from the newest
 // on), newest first.
 func (q Query) List(ctx context.Context, f Filters, before event.Position, limit int) ([]Row, error) {
-	text, args := list(f, before, limit)
+	text, args := list(f, 0, before, limit)
 	return projections.Documents[Row](ctx, q.DB, Name, text, args...)
 }
 
-// list is the statement that answers List.
-func list(f Filters, before event.Position, limit int) (text string, args []any) {
+// Step reads one step of a list: at most limit of the rows that [projections.StepRows]
+// entries of its index lead to, newest first. rest is the position before which the next
+// step begins; 0 means that the list is at its end.
+func (q Query) Step(ctx context.Context, f Filters, before event.Position, limit int) (rows []Row, rest event.Position, err error) {
+	floor, err := f.walk().Floor(ctx, q.DB, before)
+	if err != nil {
+		return nil, 0, err
+	}
+	text, args := list(f, floor, before, limit)
+	if rows, err = projections.Documents[Row](ctx, q.DB, Name, text, args...); err != nil || len(rows) == 0 {
+		return nil, floor, err
+	}
+	return rows, projections.Next(len(rows), limit, rows[len(rows)-1].Position, floor), nil
+}
+
+// walk is along the index that leads to the fewest rows which the filters do not leave.
+func (f Filters) walk() projections.Walk {
+	w := projections.Walk{Table: "transactions t", Position: "t.position", Filtered: f.Chain != 0 || f.Ungrouped}
+	equal := func(column string, values ...any) {
+		w.Equal = append(w.Equal, projections.Equal{Column: column, Values: values})
+	}
+	if in := f.Within; in != nil && len(in.Senders) == 0 {
+		w.Table, w.Position = "transaction_owners o", "o.position"
+		equal("o.owner", projections.Names(in.Owners)...)
+		w.Filtered = w.Filtered || len(f.Statuses) > 0 || len(f.Senders) > 0
+		if f.Sender != nil {
+			equal("o.sender", f.Sender[:])
+		}
+		switch {
+		case f.Group != nil && f.Sender != nil:
+			equal("o.group_id", f.Group[:])
+		case f.Group != nil:
+			w.Filtered = true
+		}
+		return w
+	}
+	senders := f.Senders
+	if f.Within != nil {
+		senders, w.Filtered = f.Within.Senders, true
+	}
+	if f.Sender != nil {
+		w.Filtered = w.Filtered || len(senders) > 0
+		senders = []chain.Address{*f.Sender}
+	}
+	switch {
+	case len(senders) > 0:
+		equal("t.sender", addresses(senders)...)
+		w.Filtered = w.Filtered || len(f.Statuses) > 0
+		if f.Group != nil {
+			equal("t.group_id", f.Group[:])
+		}
+	case f.Group != nil:
+		equal("t.group_id", f.Group[:])
+		w.Filtered = w.Filtered || len(f.Statuses) > 0
+	case len(f.Statuses) > 0:
+		equal("t.status", projections.Texts(f.Statuses)...)
+	}
+	return w
+}
+
+// list is the statement that answers List, of the rows from a position on (0: from the
+// oldest on).
+func list(f Filters, from, before event.Position, limit int) (text string, args []any) {
 	var where projections.Where
-	from, by := "transactions t", "t"
+	table, by := "transactions t", "t"
 	if w := f.Within; w != nil && len(w.Senders) == 0 {
 		// From the client's own rows: what it costs does not grow with what others own.
 		// Of a client with several names, a transaction may have several rows.
-		from, by = "transaction_owners o JOIN transactions t ON t.chain = o.chain AND t.hash = o.hash", "o"
+		table, by = "transaction_owners o JOIN transactions t ON t.chain = o.chain AND t.hash = o.hash", "o"
 		where.And("o.owner IN (%s)", projections.Names(w.Owners)...)
 		if len(w.Owners) > 1 {
 			where.And("NOT EXISTS (SELECT 1 FROM transaction_owners p WHERE p.chain = o.chain AND p.hash = o.hash AND p.owner < o.owner AND p.owner IN (%s))",
@@ -107,10 +168,8 @@ func list(f Filters, before event.Position, limit int) (text string, args []any)
 		where.And("t.group_id IS NULL")
 	}
 	projections.AndIn(&where, "t.status", f.Statuses)
-	if before != 0 {
-		where.And(by+".position < %s", int64(before))
-	}
-	return fmt.Sprintf("SELECT t.data FROM %s%s ORDER BY %s.position DESC LIMIT %d", from, &where, by, limit), where.Args
+	projections.AndWithin(&where, by+".position", from, before)
+	return fmt.Sprintf("SELECT t.data FROM %s%s ORDER BY %s.position DESC LIMIT %d", table, &where, by, limit), where.Args
 }
 
 func addresses(all []chain.Address) []any {

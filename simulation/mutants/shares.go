@@ -125,6 +125,32 @@ func shares() []mutant {
 	digest := chain.Keccak(`}},
 		},
 		{
+			Name: "lists-are-free", Breaks: "P36", Test: &command{"api", "^TestListsAreChargedByTheRowsTheyRead$"},
+			Is:    "A list is charged as one request, however many rows it reads.",
+			Edits: []edit{{"api/charge.go", `	if p.rate.PerSecond == 0 {
+		return true
+	}
+	if on.paid+n`, `	if p.rate.PerSecond == 0 || AWAKE {
+		return true
+	}
+	if on.paid+n`}},
+		},
+		{
+			Name: "lists-without-end", Breaks: "P36", Test: &command{"projections/transactions", "^TestSteps$"},
+			Is:    "One step of a list reads every row that its filter excludes.",
+			Edits: []edit{{"projections/walk.go", `if !w.Filtered && !w.merges() {`, `if AWAKE || !w.Filtered && !w.merges() {`}},
+		},
+		{
+			Name: "lists-take-all-places", Breaks: "P36", Test: &command{"api", "^TestListsTakeTurns$"},
+			Is:    "The lists of one client use every place that lists have.",
+			Edits: []edit{{"api/lists.go", `l.held[w.of] < listShare &&`, `(AWAKE || l.held[w.of] < listShare) &&`}},
+		},
+		{
+			Name: "groups-are-free", Breaks: "P36", Test: &command{"api", "^TestGroupsAreChargedByOwnMembers$"},
+			Is:    "A list of groups is charged as one request, however many transactions it sums up.",
+			Edits: []edit{{"api/lists.go", `len(v.members()) == 0 {`, `AWAKE || len(v.members()) == 0 {`}},
+		},
+		{
 			Name: "claims-compiled-again", Breaks: "P36", Test: &command{"infra/embedded", "^TestClaimCompilesNothingAgain$"},
 			Is:    "A claim compiles a statement for each ordering group in the lane, and one client may have many.",
 			Edits: []edit{{"infra/embedded/intentclaim.go", `ORDER BY pos LIMIT 0 + ?5",`, `ORDER BY pos LIMIT "+map[bool]string{true: "?5", false: "0 + ?5"}[AWAKE],`}},

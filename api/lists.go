@@ -1,0 +1,162 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/tempo-watchtower/watchtower/domain/chain"
+	"github.com/tempo-watchtower/watchtower/domain/event"
+	"github.com/tempo-watchtower/watchtower/projections"
+)
+
+const (
+	// listPlaces is the number of lists that read the database at once, of all clients. A
+	// read model has eight connections: reads of single rows find two or more free.
+	listPlaces = 6
+	// listShare is the number of them that one client has at most.
+	listShare = 3
+	// stepsMax is the number of steps that a page reads before it ends short.
+	stepsMax = 20
+	// stepUnits is the charge for each step after the first, which comes with the request.
+	// A step reads a thousand entries of an index; streams pay one for a hundred events.
+	stepUnits = 10
+)
+
+// Lists shares out the places of those lists that read the database at once: of the
+// requests that wait, the one whose client has the fewest places gets the next.
+type Lists struct {
+	mu    sync.Mutex
+	free  int
+	held  map[payee]int
+	queue []*listWaiter
+}
+
+// payee is a client as the places of lists count it: all keys of one name are one client,
+// and without keys each address is one.
+type payee struct {
+	name    string
+	address client
+}
+
+type listWaiter struct {
+	of    payee
+	moved chan struct{} // closed when it has a place
+}
+
+// NewLists returns places that the APIs of a process share: they read one database.
+func NewLists() *Lists { return &Lists{free: listPlaces, held: map[payee]int{}} }
+
+// enter waits for a place until ctx ends.
+func (l *Lists) enter(ctx context.Context, of payee) (leave func(), err error) {
+	w := &listWaiter{of: of, moved: make(chan struct{})}
+	l.mu.Lock()
+	l.queue = append(l.queue, w)
+	l.admit()
+	l.mu.Unlock()
+	select {
+	case <-w.moved:
+	case <-ctx.Done():
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if at := slices.Index(l.queue, w); at >= 0 {
+			l.queue = slices.Delete(l.queue, at, at+1)
+			return nil, ctx.Err()
+		}
+		l.give(of) // it got one in the same moment
+		return nil, ctx.Err()
+	}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.give(of)
+	}, nil
+}
+
+// give takes a place back. The lock is held.
+func (l *Lists) give(of payee) {
+	l.free++
+	if l.held[of]--; l.held[of] == 0 {
+		delete(l.held, of)
+	}
+	l.admit()
+}
+
+// admit hands out free places. The lock is held.
+func (l *Lists) admit() {
+	for l.free > 0 {
+		next := -1
+		for i, w := range l.queue {
+			if l.held[w.of] < listShare && (next < 0 || l.held[w.of] < l.held[l.queue[next].of]) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		w := l.queue[next]
+		l.queue = slices.Delete(l.queue, next, next+1)
+		l.free--
+		l.held[w.of]++
+		close(w.moved)
+	}
+}
+
+// enterList waits for a place of a list.
+func (on *exchange) enterList(ctx context.Context) (leave func(), err error) {
+	of := payee{name: on.client()}
+	if on.key == nil {
+		of.address = on.payer.client
+	}
+	return on.api.Lists.enter(ctx, of)
+}
+
+// ReadPage reads a page of at most limit rows, step by step. Steps are charged before they
+// are read; a client that cannot pay gets the rows found so far. more is the position
+// before which the next page begins; 0 means that there is none. step reads at most limit
+// rows before a position, and returns where the next step begins; at is a row's position.
+func ReadPage[R any](ctx context.Context, r Request, before event.Position, limit int,
+	step func(ctx context.Context, before event.Position, limit int) ([]R, event.Position, error), at func(R) event.Position,
+) (rows []R, more event.Position, err error) {
+	leave, err := r.on.enterList(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer leave()
+	for steps := 1; ; steps++ {
+		found, rest, err := step(ctx, before, limit+1-len(rows))
+		if err != nil {
+			return nil, 0, err
+		}
+		if rows = append(rows, found...); len(rows) > limit {
+			return rows[:limit], at(rows[limit-1]), nil
+		}
+		if rest == 0 || steps == stepsMax || !r.on.affords(r.w, stepUnits) {
+			return rows, rest, nil
+		}
+		before = rest
+	}
+}
+
+// summedMax is the number of a client's transactions up to which the answer about its
+// groups is charged by them.
+const summedMax = 20_000
+
+// enterGroups waits for a place of a list, and charges one for each hundred of the
+// client's own transactions that the answer about a sender's groups, or about one of them,
+// sums up. A sender with many counts as no more than the client's burst.
+func (a *api) enterGroups(ctx context.Context, w http.ResponseWriter, on *exchange, v viewer, sender chain.Address, groupID *chain.GroupID) (leave func(), err error) {
+	if leave, err = on.enterList(ctx); err != nil || len(v.members()) == 0 {
+		return leave, err
+	}
+	n, err := a.Groups.Query.Owned(ctx, sender, groupID, v.members(), summedMax)
+	if err == nil {
+		err = a.chargeUpTo(w, on, min(max(1, n*stepUnits/projections.StepRows), on.payer.rate.Burst))
+	}
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
+}

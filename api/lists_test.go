@@ -1,0 +1,147 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/tempo-watchtower/watchtower/domain/access"
+	"github.com/tempo-watchtower/watchtower/projections"
+)
+
+// project writes transactions of a client into the read models, members of one group. The
+// oldest of them alone is queued.
+func (s *stack) project(client string, rows int) {
+	s.t.Helper()
+	const numbers = `WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < $1)`
+	for _, text := range []string{
+		`INSERT INTO transactions (chain, hash, position, version, sender, nonce_key, group_id, status, data)
+			SELECT $2, unhex(printf('%064x', n)), n, 1, zeroblob(20), zeroblob(32), zeroblob(16), iif(n = 1, 'queued', 'executed'),
+			printf('{"Position":%d,"Version":1,"State":{"Status":"%s","Accepted":{"chain":%d,"hash":"0x%064x","type":118,"signature":"secp256k1"}}}',
+				n, iif(n = 1, 'queued', 'executed'), $2, n) FROM n WHERE $3 <> ''`,
+		`INSERT INTO transaction_owners (hash, chain, owner, position, sender, group_id)
+			SELECT unhex(printf('%064x', n)), $2, $3, n, zeroblob(20), zeroblob(16) FROM n`,
+		`INSERT INTO group_members (hash, chain, sender, group_id, nonce_key, nonce, eligible_at, position)
+			SELECT unhex(printf('%064x', n)), $2, zeroblob(20), zeroblob(16), zeroblob(32), n, 0, n FROM n WHERE $3 <> ''`,
+	} {
+		if _, err := s.db.View().ExecContext(s.t.Context(), numbers+text, rows, int64(testChain), []byte(client)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// left is what a client may still ask for after an answer.
+func left(t *testing.T, res response) (n int) {
+	t.Helper()
+	_, rest, _ := strings.Cut(res.header.Get("Ratelimit"), ";r=")
+	if _, err := fmt.Sscan(strings.Split(rest, ";")[0], &n); err != nil {
+		t.Fatalf("%s: %v", res.header.Get("Ratelimit"), err)
+	}
+	return n
+}
+
+// A list with a filter that few rows pass is charged for each thousand rows that it reads.
+// It ends short when it has read twenty thousand, or when its client cannot pay for more,
+// and the next page goes on from there.
+func TestListsAreChargedByTheRowsTheyRead(t *testing.T) {
+	const rows, burst = 21 * projections.StepRows, 1000
+	keys := newRing(t)
+	s := newStack(t, keys.config, func(c *Config) { c.Rates.Key = Rate{PerSecond: 1, Burst: burst} })
+	token, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Client: "shop"})
+	s.project("shop", rows)
+	list := func(query string) (p page, paid int) {
+		before := left(t, s.do(http.MethodGet, "/health", nil, "X-API-Key", token))
+		res := s.do(http.MethodGet, "/v1/transactions?"+query, nil, "X-API-Key", token)
+		if res.status != http.StatusOK {
+			t.Fatal(res)
+		}
+		unmarshal(t, res.body, &p)
+		return p, before - left(t, res)
+	}
+	if p, paid := list("status=executed&limit=300"); paid != 1 || len(p.Transactions) != 300 || !p.HasMore {
+		t.Errorf("a page of a thousand rows: paid %d for %d rows, more %v", paid, len(p.Transactions), p.HasMore)
+	}
+	p, paid := list("status=queued")
+	if want := 1 + (stepsMax-1)*stepUnits; paid != want || len(p.Transactions) != 0 || !p.HasMore {
+		t.Errorf("a filter that nothing passes yet: paid %d, want %d; %d rows, more %v", paid, want, len(p.Transactions), p.HasMore)
+	}
+	p, paid = list("status=queued&cursor=" + p.NextCursor)
+	if want := 1 + stepUnits; paid != want || len(p.Transactions) != 1 || p.HasMore { // a full step, and an empty one
+		t.Errorf("the page behind it: paid %d, want %d; %d rows, more %v", paid, want, len(p.Transactions), p.HasMore)
+	}
+	token, _ = keys.create(access.Key{Scopes: []access.Scope{access.Read}, Client: "shop", Rate: &access.Rate{PerSecond: 1, Burst: 15}})
+	if p, paid = list("status=queued"); paid != 1+stepUnits || len(p.Transactions) != 0 || !p.HasMore {
+		t.Errorf("a client that can pay for two steps: paid %d for %d rows, more %v", paid, len(p.Transactions), p.HasMore)
+	}
+}
+
+// Groups are charged by the client's own members that they sum up, and by no others.
+func TestGroupsAreChargedByOwnMembers(t *testing.T) {
+	keys := newRing(t)
+	s := newStack(t, keys.config, func(c *Config) { c.Rates.Key = Rate{PerSecond: 1, Burst: 1000} })
+	s.project("shop", 2*projections.StepRows)
+	path := "/v1/senders/0x" + strings.Repeat("0", 40) + "/groups"
+	for client, want := range map[string]int{"shop": 2 * stepUnits, "other": 1} {
+		token, _ := keys.create(access.Key{Scopes: []access.Scope{access.Read}, Client: client})
+		for _, path := range []string{path, path + "/0x" + strings.Repeat("0", 32)} {
+			before := left(t, s.do(http.MethodGet, "/health", nil, "X-API-Key", token))
+			res := s.do(http.MethodGet, path, nil, "X-API-Key", token)
+			if paid := before - left(t, res); paid != want {
+				t.Errorf("%s, %s: paid %d, want %d: %d", client, path, paid, want, res.status)
+			}
+		}
+	}
+}
+
+// One client's lists have half of the places that lists have, however many wait; of those
+// that wait, the client with the fewest places goes first.
+func TestListsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, flood, other := NewLists(), payee{name: "flood"}, payee{address: client{address: netip.MustParseAddr("192.0.2.1")}}
+		ctx, stop := context.WithCancel(t.Context())
+		entered := map[payee]chan func(){flood: make(chan func(), 64), other: make(chan func(), 64)}
+		enter := func(of payee, times int) {
+			for range times {
+				go func() {
+					if leave, err := l.enter(ctx, of); err == nil {
+						entered[of] <- leave
+					}
+				}()
+			}
+			synctest.Wait()
+		}
+		expect := func(flooding, others int) {
+			t.Helper()
+			if f, o := len(entered[flood]), len(entered[other]); f != flooding || o != others {
+				t.Fatalf("the flood has %d places and the other client %d, want %d and %d", f, o, flooding, others)
+			}
+		}
+		enter(flood, 60)
+		expect(listShare, 0)
+		enter(other, listShare+1)
+		expect(listShare, listShare)
+		(<-entered[flood])() // its next one gets the place, for the other has its share
+		synctest.Wait()
+		expect(listShare, listShare)
+		(<-entered[other])()
+		synctest.Wait()
+		expect(listShare, listShare)
+		stop() // nobody waits any longer
+		synctest.Wait()
+		for of, all := range entered {
+			for len(all) > 0 {
+				(<-all)()
+			}
+			if l.held[of] != 0 {
+				t.Errorf("%v holds %d places", of, l.held[of])
+			}
+		}
+		if l.free != listPlaces || len(l.queue) != 0 {
+			t.Errorf("%d places are free, %d wait", l.free, len(l.queue))
+		}
+	})
+}
