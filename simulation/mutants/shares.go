@@ -126,7 +126,7 @@ func shares() []mutant {
 		},
 		{
 			Name: "lists-are-free", Breaks: "P36", Test: &command{"api", "^TestListsAreChargedByTheRowsTheyRead$"},
-			Is:    "A list is charged as one request, however many rows it reads.",
+			Is: "A list is charged as one request, however many rows it reads.",
 			Edits: []edit{{"api/charge.go", `	if p.rate.PerSecond == 0 {
 		return true
 	}
