@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds a test; what it waits for comes far sooner.
-const patience = 5 * time.Minute
+const patience = 10 * time.Minute
 
 // keys are those of the first accounts that anvil holds money for.
 var keys = []string{

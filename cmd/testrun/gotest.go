@@ -18,7 +18,7 @@ const module = "github.com/tempo-watchtower/watchtower"
 
 // packageTimeout is for one package's tests; those that kill servers and wait for
 // chains are slow under the race detector on a small machine.
-const packageTimeout = "20m"
+const packageTimeout = "25m"
 
 // runTests runs go test and prints the report.
 func runTests(ctx context.Context, args []string, all *backends, stdout, stderr io.Writer) (int, error) {
@@ -81,8 +81,8 @@ func longest() []string {
 	})
 }
 
-// packagesAtOnce is for two processors: some packages mostly wait for timers.
-const packagesAtOnce = "-p=3"
+// packagesAtOnce is for two processors. A third package would mostly delay the other two.
+const packagesAtOnce = "-p=2"
 
 // goTest makes the arguments of go. Results of an earlier run prove nothing about
 // servers and schedules of this one, hence -count=1.

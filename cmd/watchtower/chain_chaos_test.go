@@ -3,9 +3,18 @@
 package main_test
 
 import (
+	"context"
 	"testing"
 	"time"
 )
+
+// lasting gives a world more time than a test usually takes.
+func (w *world) lasting(t *testing.T, long time.Duration) *world {
+	ctx, cancel := context.WithTimeout(context.Background(), long)
+	t.Cleanup(cancel)
+	w.ctx = w.history.Record(ctx)
+	return w
+}
 
 // Row 28: no node can be reached for ten minutes.
 func TestTenMinutesWithoutNodes(t *testing.T) {

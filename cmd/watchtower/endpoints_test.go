@@ -22,18 +22,24 @@ import (
 // endpoints asks /health how the endpoints do, by name.
 func endpoints(ctx context.Context, t *testing.T, url string) map[string]endpointHealth {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/health", nil)
-	check(t, err)
-	res, err := http.DefaultClient.Do(req)
-	check(t, err)
-	defer res.Body.Close() //nolint:errcheck // read to its end
 	var report struct{ Endpoints []endpointHealth }
-	check(t, json.NewDecoder(res.Body).Decode(&report))
+	readHealth(ctx, t, url, &report)
 	byName := map[string]endpointHealth{}
 	for _, e := range report.Endpoints {
 		byName[e.Name] = e
 	}
 	return byName
+}
+
+// readHealth decodes the answer to GET /health.
+func readHealth(ctx context.Context, t *testing.T, url string, into any) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/health", nil)
+	check(t, err)
+	res, err := http.DefaultClient.Do(req)
+	check(t, err)
+	defer res.Body.Close() //nolint:errcheck // read to its end
+	check(t, json.NewDecoder(res.Body).Decode(into))
 }
 
 type endpointHealth struct {
@@ -129,8 +135,7 @@ func peakMemory(t *testing.T, pid int) (peak int64) {
 // nothing twice, nothing is announced that is not so, and each is found out.
 func TestOneLyingOneSlowOneDead(t *testing.T) {
 	engines(t, func(t *testing.T, store func(t *testing.T, dir string) []string) {
-		// Blocks are confirmed by the slow endpoint only: each may take several of its answers.
-		w := newWorld(t, store, "--block-time", "1").lasting(t, 3*patience)
+		w := newWorld(t, store, "--block-time", "1")
 		lies := &liar{inserted: map[chain.Hash]inserted{}}
 		var dies mortal
 		gates := map[string]*gate{

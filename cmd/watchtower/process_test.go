@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds a process test; what it waits for comes far sooner.
-const patience = 3 * time.Minute
+const patience = 10 * time.Minute
 
 // world is one chain with a proxy before it, and what a service needs to serve it.
 type world struct {
@@ -121,14 +121,6 @@ func newWorld(t *testing.T, store func(t *testing.T, dir string) []string, anvil
 	t.Cleanup(func() { check(t, w.proxy.Close()) })
 	w.store, w.chains, w.confirmations = store(t, w.dir), fmt.Sprintf("%d=%s", rig.TempoChain, w.proxy.URL), 2
 	t.Cleanup(func() { w.judge(t) }) // when services are gone, and store and chain are not
-	return w
-}
-
-// lasting gives a world more time than a test usually takes.
-func (w *world) lasting(t *testing.T, long time.Duration) *world {
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	t.Cleanup(cancel)
-	w.ctx = w.history.Record(ctx)
 	return w
 }
 
