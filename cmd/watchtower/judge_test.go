@@ -20,7 +20,7 @@ import (
 )
 
 // judgeMost bounds how long the judgement of one test may take.
-const judgeMost = time.Minute
+const judgeMost = patience
 
 // judge ends each test that has a world: the store is verified, and log, what reached
 // nodes, what clients were told and the chain are held against the promises. The first

@@ -111,9 +111,7 @@ func TestPartedFromTheStore(t *testing.T) {
 				a.wait(time.Second) // into the load
 				check(t, owner.store.Cut(cut.questions, cut.answers))
 				noticed := a.unhealthy(t, owner.URL)
-				if noticed > 5*time.Second {
-					t.Errorf("noticed after %v", noticed)
-				}
+				rig.Within(t, noticed, 5*time.Second, "noticed")
 				lone, loneTo := rig.Payments(9802, 1)
 				began := time.Now()
 				a.insist(t, lone, 1, other.URL)
