@@ -48,7 +48,7 @@ type listWaiter struct {
 // NewLists returns places that the APIs of a process share: they read one database.
 func NewLists() *Lists { return &Lists{free: listPlaces, held: map[payee]int{}} }
 
-// enter waits for a place until ctx ends.
+// enter waits for a place until ctx ends. leave may be called again.
 func (l *Lists) enter(ctx context.Context, of payee) (leave func(), err error) {
 	w := &listWaiter{of: of, moved: make(chan struct{})}
 	l.mu.Lock()
@@ -67,11 +67,11 @@ func (l *Lists) enter(ctx context.Context, of payee) (leave func(), err error) {
 		l.give(of) // it got one in the same moment
 		return nil, ctx.Err()
 	}
-	return func() {
+	return sync.OnceFunc(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.give(of)
-	}, nil
+	}), nil
 }
 
 // give takes a place back. The lock is held.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/tempo-watchtower/watchtower/domain/event"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb"
+	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest"
 	"github.com/tempo-watchtower/watchtower/infra/eventstoredb/esdbtest/esdbcluster"
 )
 
@@ -145,6 +148,40 @@ func TestInterval(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// A web page cannot reach the control server, whose commands stop nodes.
+func TestPagesControlNothing(t *testing.T) {
+	cluster, err := esdbtest.NewCluster(esdbtest.Options{Cluster: esdbcluster.Hard(3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Stop()
+	server := httptest.NewServer(guarded(cluster))
+	defer server.Close()
+	for _, tt := range []struct {
+		host, header, value string
+		status              int
+	}{
+		{"", "Content-Type", "application/json", http.StatusNotFound}, // there is no node 99
+		{"evil.example", "Content-Type", "application/json", http.StatusForbidden},
+		{"", "Origin", "http://evil.example", http.StatusForbidden},
+		{"", "Content-Type", "text/plain", http.StatusUnsupportedMediaType},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/kill-node/99", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = tt.host
+		r.Header.Set(tt.header, tt.value)
+		answer, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Body.Close(); answer.StatusCode != tt.status {
+			t.Errorf("%s %s: %d, want %d", tt.host, tt.value, answer.StatusCode, tt.status)
 		}
 	}
 }
