@@ -32,7 +32,7 @@ type Assign struct {
 
 // Requeue records that the intent has lost the place of an assignment. The lane decides that,
 // after it has recorded all attempts at the place here. If nothing was signed, only the current
-// holder may release the place: a token below the last one that the intent knows is refused.
+// holder may release the place: a token below the intent's last known token is refused.
 type Requeue struct {
 	Assignment int
 	Token      uint64 // of the lane's holder

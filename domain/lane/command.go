@@ -135,8 +135,8 @@ type Loss struct {
 	Rival  chain.Hash // the transaction that used the nonce; zero: unknown
 }
 
-// Reclaim records that the chain's next nonce is one that the cursor jumped over, and opens up to
-// Count nonces from there. A nonce that was not jumped over adds nothing.
+// Reclaim records that the cursor jumped over the chain's next nonce, and opens up to Count
+// nonces from there. It adds nothing if that nonce was not jumped over.
 type Reclaim struct {
 	Token   Token
 	Count   uint64 // at most [ReserveMax]

@@ -6,7 +6,7 @@ package lane
 // Above 0 it is the number of nonces that the chain has used without a recorded landing: another
 // sender uses the key, or the record is late. Below 0 it is the number of nonces recorded as
 // used, in blocks up to the witness's block, that the chain has not used: the endpoints serve
-// another chain, or one that lost those blocks. It is 0 while the lane's first nonce is unknown.
+// another chain, or have lost those blocks. It is 0 while the lane's first nonce is unknown.
 func (s State) Drift(w Witness) int64 {
 	if !s.Known {
 		return 0

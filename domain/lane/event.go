@@ -109,9 +109,8 @@ type Lost struct {
 	At      time.Time      `json:"at"`
 }
 
-// Reclaimed: the chain's next nonce is one that the cursor jumped over. So the jump was wrong,
-// and later nonces cannot land before these are used. Like released nonces, they are reserved or
-// filled.
+// Reclaimed: the cursor jumped over the chain's next nonce, so the jump was wrong. Later nonces
+// cannot land before these are used. Like released nonces, they are reserved or filled.
 type Reclaimed struct {
 	Token   Token     `json:"token"`
 	Count   uint64    `json:"count"` // of nonces, from Witness.Nonce on

@@ -10,10 +10,10 @@
 //	  └── Filled: a no-op will use it ── Attempted ┤       └── Unlanded ───┘
 //	                                               └── Lost: another transaction used it ──→ closed
 //
-// A nonce is taken back only while nothing is signed for it. From the first attempt on, any of
-// its attempts may land, whatever endpoints report. So all of them are watched until the final
-// chain has used the nonce, with one of them or with another transaction. A fee bump and a cancel
-// are further attempts at the same nonce.
+// A nonce is taken back only while nothing is signed for it. After that, any of its attempts may
+// land, even if endpoints report otherwise. So all of them are watched until the final chain has
+// used the nonce, with one of them or with another transaction. A fee bump and a cancel are
+// further attempts at the same nonce.
 //
 // The lane's holder has a fencing token, one more than the last. Every command carries it, and a
 // command with another token is refused. So a stalled holder that resumes after another one
