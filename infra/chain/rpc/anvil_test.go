@@ -95,7 +95,7 @@ func vectors(t *testing.T) map[string]vector {
 	named := map[string]vector{}
 	for _, text := range file.Vectors {
 		var v vector
-		if json.Unmarshal(text, &v) == nil { // some hold no nonce key on purpose
+		if json.Unmarshal(text, &v) == nil { // some vectors hold no nonce key on purpose
 			named[v.Name] = v
 		}
 	}
@@ -159,7 +159,7 @@ func TestAnvilRunsTempo(t *testing.T) {
 		"mainnet":      {Class: tx.Permanent},
 		"policy-value": {Class: tx.Permanent},
 		"valid-after":  {Class: tx.Retry, Cause: tx.TooEarly},
-		"p256":         {Class: tx.Retry, Cause: tx.Funds}, // its sender has nothing
+		"p256":         {Class: tx.Retry, Cause: tx.Funds}, // its sender has no funds
 	} {
 		raw, hash := named[name].bytes(t)
 		if got := sendOne(t, p, raw, hash); got.Class != want.Class || got.Cause != want.Cause {
@@ -171,7 +171,7 @@ func TestAnvilRunsTempo(t *testing.T) {
 	}
 }
 
-// checkAnvilBlock reads the block that anvil has just made in every way.
+// checkAnvilBlock reads the block that anvil has just mined by every read method.
 func checkAnvilBlock(t *testing.T, r *Reader, before chain.Block, sender chain.Address, hashes []chain.Hash) {
 	t.Helper()
 	ctx := t.Context()
@@ -275,7 +275,7 @@ func TestAnvilReorganises(t *testing.T) {
 	}
 }
 
-// TestAnvilRefuses asks a real node for its texts.
+// TestAnvilRefuses asks a real node for its error texts.
 func TestAnvilRefuses(t *testing.T) {
 	p := anvil(t)
 	raw, hash := signed(t, devKey, 0, nil)
