@@ -22,7 +22,7 @@ type Readable interface {
 	Segments(ctx context.Context) ([]archive.Segment, error)
 }
 
-// Live is a store of such a log.
+// Live is a store that may have dropped the beginning of its log.
 type Live interface {
 	Readable
 	Append(ctx context.Context, stream event.Stream, expected event.Version, events ...event.Event) (event.Appended, error)

@@ -17,7 +17,7 @@ type Endpoint struct {
 	InFlight       int
 	Slots          int // allowed concurrent requests
 	Reading        bool
-	Trips          uint64 // these four since the start
+	Trips          uint64 // this and the next three: counts since the start
 	Contradictions uint64
 	Differences    uint64
 	Withheld       uint64

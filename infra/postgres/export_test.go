@@ -27,7 +27,7 @@ const (
 	RequeueSome   = requeueSome
 )
 
-// Statements of the work queue of intents, likewise.
+// Statements of the work queue of intents, for EXPLAIN.
 const (
 	ClaimableIntents = claimableIntents
 	DropIntentHeads  = dropIntentHeads

@@ -42,7 +42,7 @@ type Opened[P any] struct {
 type Clock struct {
 	Now    func() time.Time
 	Elapse func(d time.Duration) // returns when d has passed
-	// Grain is the unit to which the store truncates times, if above a microsecond
+	// Grain is the unit to which the store truncates times, if it is above a microsecond.
 	Grain time.Duration
 }
 

@@ -300,7 +300,7 @@ func compareHashes(a, b chain.Hash) int { return bytes.Compare(a[:], b[:]) }
 
 // lacksIn is the vote of an endpoint that has no receipt of a transaction claimed to be in a
 // block. saysNo: its block at this height is another, or lacks the transaction. saysLater: it
-// has not reached the block. Otherwise it may store no receipts.
+// has not reached the block. saysNothing: it is known to store no receipts. Otherwise saysHeld.
 func (r *Reader) lacksIn(ctx context.Context, other *endpoint, block chain.Block, hash chain.Hash) say {
 	at, hashes, err := r.block(ctx, other, quantity(block.Number))
 	switch {

@@ -23,7 +23,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// devKey is the first of the keys that every anvil holds money for.
+// devKey is the first of the private keys whose accounts every anvil funds.
 const devKey = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 
 // anvil starts a node and opens a pool of it.
@@ -231,7 +231,7 @@ func checkAnvilBlock(t *testing.T, r *Reader, before chain.Block, sender chain.A
 	}
 }
 
-// fund pays fee tokens to an account from one of anvil's own.
+// fund pays fee tokens to an account from one of anvil's own accounts.
 func fund(t *testing.T, p *Pool, to chain.Address) {
 	t.Helper()
 	var accounts []chain.Address
@@ -310,7 +310,7 @@ func TestAnvilRefuses(t *testing.T) {
 	}
 }
 
-// signed is a transfer of nothing.
+// signed is a signed transaction of value 0.
 func signed(t *testing.T, key string, nonce uint64, change func(*types.DynamicFeeTx)) ([]byte, chain.Hash) {
 	t.Helper()
 	secret, err := crypto.HexToECDSA(key)

@@ -87,7 +87,7 @@ func (p *Pool) meter(ctx context.Context, e *endpoint, w waiter, patience time.D
 	return leave, err
 }
 
-// perform makes calls that have entered.
+// perform makes calls after enter has admitted them.
 func (p *Pool) perform(ctx context.Context, e *endpoint, use purpose, timeout time.Duration, limit int64, calls ...call) ([]reply, error) {
 	replies, err := p.exchange(ctx, e, use, timeout, limit, calls...)
 	if err != nil {

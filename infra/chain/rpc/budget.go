@@ -66,7 +66,7 @@ const (
 	purposes
 )
 
-// meter keeps one endpoint to its budget.
+// meter enforces one endpoint's budget.
 type meter struct {
 	Budget
 	name     string

@@ -86,7 +86,7 @@ func (r rule) matches(message string) bool {
 	panic(fmt.Sprintf("rule of kind %d", r.kind))
 }
 
-// globs matches a pattern in which * stands for any run of characters.
+// globs matches a pattern in which * matches any run of characters.
 func globs(pattern, s string) bool {
 	parts := strings.Split(pattern, "*")
 	head, tail := parts[0], parts[len(parts)-1]

@@ -65,7 +65,7 @@ func serve(t *testing.T, h http.Handler) string {
 	return server.URL
 }
 
-// timer is a clock that tests move.
+// timer is a clock that tests advance.
 type timer struct {
 	mu sync.Mutex
 	at time.Time

@@ -9,12 +9,12 @@ import (
 // latency counts as hanging.
 const (
 	hedgeFactor    = 4
-	hedgeLast      = 600 * time.Millisecond // then another is asked as well
+	hedgeLast      = 600 * time.Millisecond // bounds hedgeFactor times the usual latency
 	patienceFactor = 8
-	patienceFirst  = time.Second // after this, a light call is given up
+	patienceFirst  = time.Second // least patience with light calls
 )
 
-// hedge is how long an endpoint is waited for before another is asked as well.
+// hedge is how long to wait for an endpoint before another is asked as well.
 func (p *Pool) hedge(e *endpoint) time.Duration {
 	return max(min(hedgeFactor*e.usual(), hedgeLast), p.config.Hedge)
 }
