@@ -112,8 +112,8 @@ func noticeSlots(t *testing.T, q *noticeQueue) {
 	q.clients(c, "cv")
 }
 
-// noticeInUse: an endpoint is in use from the first intent that names it, and while notices are
-// queued for it, unless it is disabled.
+// noticeInUse: an endpoint is in use for [notice.UseFor] after an intent that names it, and
+// while notices are queued for it, unless it is disabled.
 func noticeInUse(t *testing.T, q *noticeQueue) {
 	uses := func(client string, most int, want ...byte) {
 		t.Helper()

@@ -141,7 +141,8 @@ const (
 	suggestedAt    = 60 // percent
 )
 
-// suggestedTip is a tip above most tips in the newest blocks.
+// suggestedTip is a percentile, over the newest blocks, of each block's percentile of tips;
+// both are suggestedAt.
 func (v view) suggestedTip() uint64 {
 	var tips []uint64
 	for n := range min(v.head+1, suggestedOver) {
