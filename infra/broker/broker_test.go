@@ -103,7 +103,7 @@ func newLog(t *testing.T, streams, each int) *embedded.Feed {
 }
 
 // Every event passes through a real broker, each stream's in order, although the forwarder is
-// stopped halfway and the broker is away for a while.
+// stopped halfway and NATS is away for a while.
 func TestForward(t *testing.T) {
 	for name, run := range map[string]func(*testing.T) running{"redis": runRedis, "nats": runNATS} {
 		t.Run(name, func(t *testing.T) { forward(t, run(t), name == "nats") })
@@ -128,7 +128,7 @@ func forward(t *testing.T, b running, keeps bool) {
 	}
 	end := run(halting)
 	<-halting.halted
-	if keeps { // Redis keeps nothing here; only brokers that keep messages are tested
+	if keeps { // only NATS: Redis keeps nothing here
 		b.stop()
 		b.start()
 	}
