@@ -8,18 +8,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// configFlag and configEnv name the file; the file itself cannot.
+// configFlag and configEnv name the file; the file cannot name itself.
 const (
 	configFlag = "config"
 	configEnv  = envPrefix + "CONFIG"
 )
 
-// Flags adds a flag for each setting, and --config for the file. more are settings of a
-// program that is more than the watchtower.
+// Flags adds a flag for each setting, and --config for the file. more are the settings of a
+// program that extends the watchtower.
 func Flags(flags *pflag.FlagSet, more ...Row) {
 	flags.Var(&given{kind: "file"}, configFlag, "the configuration file (YAML), also "+configEnv)
 	for _, s := range append(new(draft).table(), rowsOf(more)...) {
-		usage := strings.ReplaceAll(s.doc, "`", "") // pflag takes a backquoted word for the value's name
+		usage := strings.ReplaceAll(s.doc, "`", "") // pflag would show a backquoted word as the value's name
 		flags.Var(&given{kind: string(s.kind), standard: s.standard}, s.flag(), usage)
 		if s.kind == toggle {
 			flags.Lookup(s.flag()).NoOptDefVal = "true"
