@@ -26,7 +26,7 @@ type Step struct {
 	Changed []Change `json:"changed,omitempty"`
 	// Answers are the endpoints' answers to an attempt.
 	Answers []tx.Answer `json:"answers,omitempty"`
-	// Why explains in plain words why the event happened, and what follows.
+	// Why explains the cause of the event and the next step.
 	Why string `json:"why,omitempty"`
 }
 

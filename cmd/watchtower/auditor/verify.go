@@ -49,7 +49,7 @@ type verification struct {
 	Options
 	source Source
 	check  *audit.Check
-	met    int // events among the seals, including those that do not count
+	met    int // events among the seals, also the events that do not count
 	report Report
 }
 

@@ -28,7 +28,7 @@ type Budget struct {
 // BudgetPart is one endpoint's own budget; nil fields keep the default.
 type BudgetPart struct{ Rate, Burst, Daily, Concurrency *int }
 
-// Of is the budget of an endpoint: the default, save for what its entry says.
+// Of returns the budget of an endpoint: the default, with its entry's own values.
 func (b Budget) Of(e Endpoint) Budget {
 	for _, part := range []struct{ own, into *int }{
 		{e.Budget.Rate, &b.Rate}, {e.Budget.Burst, &b.Burst},
