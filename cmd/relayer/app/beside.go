@@ -30,7 +30,7 @@ func Beside(s settings.Settings, in delivery.Inside, ring *keys.Ring, way Way) (
 
 // Way configures how webhooks are called. The zero Way is the program's own.
 type Way struct {
-	// Seeds replace the secrets in the file that the settings name.
+	// Seeds are the seeds of webhook secrets, in place of the configured file.
 	Seeds []webhook.Secret
 	// Transport is used as [webhook.Options.Transport].
 	Transport http.RoundTripper
