@@ -103,7 +103,7 @@ func runServer(ctx context.Context, args []string, stdout io.Writer) error {
 	return o.Data.Close()
 }
 
-// open opens the log in a file, or in memory if it has no name.
+// open opens the log in a file, or in memory without a name.
 func open(name string) (*esdbtest.Data, error) {
 	if name == "" {
 		return esdbtest.NewData(time.Now), nil
