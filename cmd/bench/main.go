@@ -63,10 +63,10 @@ const (
 	sectionSteady   = "steady"
 	sectionAnvil    = "anvil"
 	sectionReplicas = "replicas"
-	sectionCrowd    = "crowd" // only when it is asked for: it takes a quarter of an hour
-	sectionPeers    = "peers" // likewise: ten minutes
-	sectionRelay    = "relay" // likewise
-	// sectionNeighbours runs only when it is asked for: it takes five minutes a store.
+	sectionCrowd    = "crowd" // only on request: it takes a quarter of an hour
+	sectionPeers    = "peers" // only on request: ten minutes
+	sectionRelay    = "relay" // only on request
+	// sectionNeighbours runs only on request: it takes five minutes per store.
 	sectionNeighbours = "neighbours"
 )
 
@@ -77,20 +77,20 @@ func sections() []string {
 	}
 }
 
-// onlyAsked are the sections that run when they are named, and not else.
+// onlyAsked are the sections that run only if named.
 func onlyAsked() []string {
 	return []string{sectionCrowd, sectionPeers, sectionRelay, sectionNeighbours}
 }
 
-// options are what the flags say.
+// options are the flags.
 type options struct {
 	scale   scale
 	engines []string
 	only    []string
 	json    bool
-	fanout  int    // endpoints, and how many of them each attempt asks
-	profile string // folder for profiles; empty takes none
-	trial   string // only trials whose name has this are made
+	fanout  int    // endpoints; each attempt asks all of them
+	profile string // folder for profiles; empty: no profiles
+	trial   string // run only trials whose name contains this
 }
 
 func (o options) wants(section string) bool {
@@ -162,9 +162,9 @@ func chooseEngines(text string) ([]string, error) {
 type bench struct {
 	options
 	sheet   *sheet
-	shown   []shown  // of the sections peers and relay
-	besides []beside // of the section neighbours
-	dir     string   // everything temporary
+	shown   []shown  // from the sections peers and relay
+	besides []beside // from the section neighbours
+	dir     string   // all temporary files
 	program string   // the built service; with a profiler, this program
 	relayer string   // the built relayer
 	say     io.Writer
@@ -197,7 +197,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	return errors.Join(err, b.wrongNeighbours())
 }
 
-// all measures everything that is wanted.
+// all runs all selected measurements.
 func (b *bench) all(ctx context.Context) error {
 	b.tell("limits of this machine")
 	if err := b.limits(ctx); err != nil {
@@ -255,8 +255,8 @@ func (b *bench) once(ctx context.Context, engine string, l loads) error {
 	return nil
 }
 
-// build makes the service's program. With a profiler it is this program, which
-// then serves as cmd/watchtower does.
+// build builds the service's program. With a profiler it is this program, which then serves as
+// cmd/watchtower does.
 func (b *bench) build(ctx context.Context) (err error) {
 	if b.profile == "" || b.wants(sectionNeighbours) {
 		b.program, err = rig.Build(ctx, b.dir)
@@ -266,7 +266,7 @@ func (b *bench) build(ctx context.Context) (err error) {
 	return err
 }
 
-// tell says how far we are.
+// tell prints progress.
 func (b *bench) tell(format string, args ...any) {
 	fmt.Fprintf(b.say, "bench: %s\n", fmt.Sprintf(format, args...)) //nolint:errcheck // progress only
 }

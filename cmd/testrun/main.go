@@ -33,13 +33,13 @@ import (
 
 const (
 	statusFailed      = 1
-	statusInterrupted = 130 // what a shell reports for Ctrl-C
+	statusInterrupted = 130 // exit status that a shell reports for Ctrl-C
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	// A closed pipe ends us in order, too: writing to it then fails as any write may.
+	// A closed pipe stops the program gracefully, too: later writes to it may fail.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
@@ -80,7 +80,7 @@ func runWithServers(ctx context.Context, args []string, stdout, stderr io.Writer
 	return runTests(ctx, args, all, stdout, stderr)
 }
 
-// runCommand passes on the command's own status.
+// runCommand returns the command's own status.
 func runCommand(ctx context.Context, args []string, all *backends, stdout, stderr io.Writer) (int, error) {
 	all.print(stderr)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
