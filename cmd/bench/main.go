@@ -1,19 +1,21 @@
-// Command bench measures the service: what its processors could do at best, what
-// its stores do, and what a client of the real program sees, with the load
-// generator and the chain on the same processors. Each figure stands beside a
-// yardstick that is named, so that ratios can be compared where rates cannot.
+// Command bench measures the service: the limits of its processors, the rates of its stores, and
+// the rates and delays for a client of the real program. The load generator and the chain run on
+// the same processors. Each figure is compared with a named yardstick, since ratios can be
+// compared between machines and rates cannot.
 //
 //	bench [-quick] [-store embedded,postgres] [-only accept,deliver] [-runs 3] [-trial kill] [-fanout 1] [-json] [-profile DIR]
 //
-// The sections crowd, a million scheduled transactions, and peers and relay, faults that
-// others of its kind were put through, run only when -only names them: peers has the
-// watchtower deliver what was signed beforehand, relay has the relayer sign, as the others
-// did. After these two, the status is 1 if anything was lost, paid twice, never final, or
-// an error to who did nothing wrong. The section neighbours, which also has to be named, has
-// one of ten clients flood each half of the service. The status is 1 if another client gets
-// an error or waits more than twice as long.
-// Postgres is measured when WATCHTOWER_TEST_POSTGRES names a server, as it does
-// under cmd/testrun. What each figure means is told in docs/performance.md.
+// Some sections run only when -only names them. The section crowd measures a million scheduled
+// transactions. The sections peers and relay repeat the trials that other programs of this kind
+// went through: in peers the watchtower delivers transactions signed in advance; in relay the
+// relayer signs, like the other programs. After these two, the status is 1 if a payment was
+// lost, paid twice or never final, or if a well-behaved client got an error.
+//
+// In the section neighbours one of ten clients floods each half of the service. The status is 1
+// if another client gets an error or waits more than twice as long.
+//
+// Postgres is measured when WATCHTOWER_TEST_POSTGRES names a server, as it does under
+// cmd/testrun. docs/performance.md explains the figures.
 package main
 
 import (

@@ -90,8 +90,8 @@ func payment(series uint32, i int) wallet.Tempo {
 	return wallet.Tempo{NonceKey: key, Calls: []chain.Call{wallet.Transfer(wallet.PathUSD, to, 1)}}
 }
 
-// sign signs n transactions on all processors. what returns the account that signs the i-th
-// (modulo the number of accounts), and its content.
+// sign signs n transactions on all processors. The function returns the account that signs the
+// i-th (modulo the number of accounts), and its content.
 func sign(n int, what func(i int) (account int, t wallet.Tempo)) []rig.Payment {
 	keys := make([]wallet.Key, wallet.Devs)
 	for i := range keys {

@@ -1,11 +1,10 @@
-// Command devnet is the playground: a Tempo chain, the whole delivery service and
-// a wallet that signs, in one program. It is not for production: its keys are
-// public knowledge.
+// Command devnet is the playground: a Tempo chain, the whole delivery service and a wallet that
+// signs, in one program. It is not for production: its keys are public knowledge.
 //
 //	devnet                 chain and service, until Ctrl-C
-//	devnet --demo          also signs three transactions and shows how they fare
+//	devnet --demo          also signs three transactions and shows their progress
 //	devnet --demo --exit   then ends: with status 0 only if all three were executed
-//	devnet --sign          prints a signed payment, to hand to a service that runs
+//	devnet --sign          prints a signed payment, to submit to a running service
 //	devnet --sign --group  prints three that make a group, as a list
 package main
 

@@ -1,21 +1,18 @@
-// Command testrun runs the tests, or any command, with private servers beside
-// them: a Postgres and a Redis on free ports, and programs that tests start by
-// themselves (anvil, viem). What the machine lacks is fetched into .tools. All of
-// it is gone when testrun ends, also by Ctrl-C.
+// Command testrun runs the tests, or any command, with private servers beside them: a Postgres
+// and a Redis on free ports, and programs that tests start themselves (anvil, viem). It fetches
+// missing programs into .tools. It stops the servers when it ends, also after Ctrl-C.
 //
 //	testrun [flags and packages of go test]     runs go test -race, by default on ./...
 //	testrun -- command [arguments]              runs a command with the servers up
 //
-// The report ends with a line of its own: N passed, N failed, N skipped. The
-// status is 0 when something passed and nothing failed; with
-// WATCHTOWER_TEST_REQUIRE set, a skipped test is a failure.
+// The last line of the report is: N passed, N failed, N skipped. The status is 0 when something
+// passed and nothing failed; with WATCHTOWER_TEST_REQUIRE set, a skipped test is a failure.
 //
-// Tests lay what is temporary in memory where they can, unless TMPDIR says where; a
-// command lays it in the usual place, for what it measures may be the disk.
+// Tests put temporary files in memory if possible, unless TMPDIR says where. A command puts them
+// in the default folder, since it may measure the disk.
 //
-// A variable of infra/testenv that is set already is left alone, and its server
-// is not started. WATCHTOWER_TEST_SOURCES (system,debian,npm) limits where the
-// programs may come from.
+// If a variable of infra/testenv is set already, its server is not started.
+// WATCHTOWER_TEST_SOURCES (system,debian,npm) limits the sources of programs.
 package main
 
 import (

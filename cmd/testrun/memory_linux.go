@@ -4,7 +4,7 @@ import "golang.org/x/sys/unix"
 
 const (
 	memoryPlace = "/dev/shm"
-	// memoryNeeded is what the tests lay there at most, four times over: databases, and
+	// memoryNeeded is four times the maximum size of the tests' temporary files: databases, and
 	// programs built with the race detector.
 	memoryNeeded = 8 << 30 // bytes
 )

@@ -53,8 +53,8 @@ func (d *Disk) make(ctx context.Context, bytes int64) error {
 	if err := run(ctx, "truncate", "-s", strconv.FormatInt(bytes, 10), d.image); err != nil {
 		return err
 	}
-	// Without blocks reserved for root, who fills the disk too, and without a kernel thread that
-	// keeps initializing the file system after mkfs.
+	// Without blocks reserved for root, because root fills the disk too; and without a kernel
+	// thread that keeps initializing the file system after mkfs.
 	if err := run(ctx, "mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", d.image); err != nil {
 		return err
 	}

@@ -29,10 +29,10 @@ const (
 	LogFlushes = "fdatasync"
 )
 
-// Inject traces processes and their children, and answers their calls of some kinds, such as
-// [Flushes], as in what (strace(1), -e inject): "error=EIO:when=30+30" fails some, "retval=0"
-// claims success without effect. It returns once every process is traced or has ended: the
-// processes of a database server come and go.
+// Inject traces processes and their children, and injects the answer of some calls, such as
+// [Flushes]. The answer has the form of strace(1), -e inject: "error=EIO:when=30+30" fails some,
+// "retval=0" claims success without effect. It returns once every process is traced or has
+// ended: the processes of a database server come and go.
 func Inject(ctx context.Context, folder, calls, what string, pids ...int) (*Injection, error) {
 	i := &Injection{log: filepath.Join(folder, fmt.Sprintf("strace-%d", time.Now().UnixNano()))}
 	args := []string{"-f", "-q", "-o", i.log, "-e", "trace=" + calls, "-e", "inject=" + calls + ":" + what}

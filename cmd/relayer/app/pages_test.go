@@ -18,7 +18,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// triesAll is a page that tries everything that a page can, and tells what it has read.
+// triesAll is a web page that tries every request possible for a page, and reports the answers
+// it could read.
 //
 //go:embed testdata/page.html
 var triesAll string

@@ -220,7 +220,7 @@ func rebuildModel(ctx context.Context, r *app.ReadModels, m projections.Model, o
 	return nil
 }
 
-// wouldRebuild describes what a rebuild would do.
+// wouldRebuild describes the effect of a rebuild.
 func wouldRebuild(ctx context.Context, r *app.ReadModels, m projections.Model, o rebuilding) error {
 	s, err := stateOf(ctx, r, m)
 	if err != nil {
