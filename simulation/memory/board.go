@@ -48,7 +48,7 @@ func ordered[V any](m map[chain.Sequence]V) []chain.Sequence {
 	return keys
 }
 
-// Verdicts returns rows with a verdict based on a block from from to to, ordered by block and
+// Verdicts returns rows with a verdict based on a block in the given range, ordered by block and
 // hash. In block from it returns only rows with a hash above after.
 func (s *Store) Verdicts(ctx context.Context, id chain.ID, phase tx.Phase, from, to uint64, after chain.Hash, limit int) (found []tx.Work, err error) {
 	err = s.enter(ctx, func() {

@@ -94,7 +94,7 @@ func (s Intents) Demand(ctx context.Context, id chain.ID) (all []intent.Demand, 
 	return intent.Sum(all), err
 }
 
-// Open counts a client's rows, at most most.
+// Open counts a client's rows, up to most.
 func (s Intents) Open(ctx context.Context, client string, most int) (n int, err error) {
 	err = s.enter(ctx, func() {
 		for _, e := range s.intents {

@@ -52,7 +52,7 @@ func (s *Store) Checkpoint(ctx context.Context, reader string) (at event.Positio
 	return at, err
 }
 
-// MoveCheckpoint moves a checkpoint from from, or returns event.ErrMoved.
+// MoveCheckpoint moves a checkpoint that equals from, or returns event.ErrMoved.
 func (s *Store) MoveCheckpoint(ctx context.Context, reader string, from, to event.Position) error {
 	return s.Apply(ctx, reader, from, to, nil)
 }

@@ -200,7 +200,7 @@ func (b *box) count(d *notice.Depth, now time.Time) {
 	}
 }
 
-// InUse lists a client's endpoints in use, at most most.
+// InUse lists a client's endpoints in use, up to most.
 func (s Notices) InUse(ctx context.Context, client string, most int) (used []notice.EndpointID, err error) {
 	err = s.enter(ctx, func() {
 		now := micro(s.now())

@@ -62,7 +62,7 @@ func (b *box) requeue(l *letter, now time.Time) {
 	b.queue(l)
 }
 
-// Sweep does the next part of an endpoint's pending work: on at most most deliveries. Clients
+// Sweep does the next part of an endpoint's pending work: on up to most deliveries. Clients
 // take turns, and so do a client's endpoints.
 func (s Notices) Sweep(ctx context.Context, turn string, most int) (client string, found bool, err error) {
 	err = s.enter(ctx, func() {

@@ -120,7 +120,7 @@ func (t *transit) PublicKey(ctx context.Context, key string) ([]byte, error) {
 	return []byte(version.PublicKey), nil
 }
 
-// Sign signs a digest. Vault is told so, and does not hash it again.
+// Sign signs a digest. The request marks it as hashed, so that Vault does not hash it again.
 func (t *transit) Sign(ctx context.Context, key string, digest chain.Hash) ([]byte, error) {
 	at, err := parsePlace(key)
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 type Source interface {
 	// Head is the position of the last event.
 	Head(ctx context.Context) (event.Position, error)
-	// Page is the next events of the log, at most most of them; none at its end. An event whose
+	// Page is the next events of the log, up to most of them; none at its end. An event whose
 	// stream has no row has no stream.
 	Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error)
-	// Stream is the events of a stream after a version, at most most of them; fewer at its end.
+	// Stream is the events of a stream after a version, up to most of them; fewer at its end.
 	Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error)
 	// Known reports which of the named streams exist.
 	Known(ctx context.Context, names []event.Stream) (map[event.Stream]bool, error)

@@ -30,12 +30,12 @@ import (
 type Store interface {
 	// Head is the position of the last event.
 	Head(ctx context.Context) (event.Position, error)
-	// Page is the next events of the log, at most most of them; none at its end. An event whose
+	// Page is the next events of the log, up to most of them; none at its end. An event whose
 	// stream has no row has no stream.
 	Page(ctx context.Context, after event.Position, most int) ([]event.Recorded, error)
-	// Names lists at most most streams by prefix. after is the next value of the previous call.
+	// Names lists up to most streams by prefix. after is the next value of the previous call.
 	Names(ctx context.Context, prefix string, after int64, most int) (names []event.Stream, next int64, err error)
-	// Stream is the events of a stream after a version, at most most of them; fewer at its end.
+	// Stream is the events of a stream after a version, up to most of them; fewer at its end.
 	Stream(ctx context.Context, stream event.Stream, after event.Version, most int) ([]event.Recorded, error)
 	// Streams is all events of some streams, each stream's in order.
 	Streams(ctx context.Context, names []event.Stream) (map[event.Stream][]event.Recorded, error)
