@@ -1,7 +1,7 @@
 package main
 
-// shares takes back each fix that keeps one client from using up the fees, the balance,
-// the nodes or the rate that others share with it, or from learning of others by them.
+// shares reverts each fix that keeps one client from using up the fees, balance, nodes or rate
+// that it shares with others, or from learning about others through them.
 func shares() []mutant {
 	return []mutant{
 		{
