@@ -136,7 +136,7 @@ type api struct {
 	Config
 	more    []kind // the kinds of a [Front]
 	limiter *limiter
-	refused seldom // logs that a client exceeded a quota, but seldom
+	refused seldom // limits the log lines about clients over quota
 	// internal is true for the listener that clients do not use.
 	internal bool
 	follows  chan struct{} // holds one element for each open event stream
