@@ -12,24 +12,24 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// Query answers questions about intents.
+// Query reads intents.
 type Query struct {
 	DB *sql.DB
 }
 
-// Filters narrow a list; the zero value lists everything.
+// Filters restrict a list; the zero value lists everything.
 type Filters struct {
-	Client   *string // whose intents; nil is everybody's
+	Client   *string // owner of the intents; nil means every client
 	Chain    chain.ID
-	From     *intent.From   // who was asked to sign: an account, or a pool
-	Signer   *chain.Address // who signs, see [Row.Signer]
+	From     *intent.From   // the requested signer or pool
+	Signer   *chain.Address // the signer, see [Row.Signer]
 	Key      string         // the idempotency key
 	Hash     *chain.Hash    // of any attempt
 	Subject  string
 	Statuses []intent.Status // any of these
 }
 
-// Fits reports whether a row is one that the filters leave.
+// Fits reports whether a row matches the filters.
 func (f Filters) Fits(r Row) bool {
 	asked, signer := r.Request(), r.Signer()
 	switch {
@@ -45,7 +45,7 @@ func (f Filters) Fits(r Row) bool {
 	return f.Hash == nil || slices.ContainsFunc(r.State.Attempts, func(a intent.Attempted) bool { return a.Hash == *f.Hash })
 }
 
-// Find returns an intent's row; ok is false when there is none.
+// Find returns an intent's row; ok is false if there is none.
 func (q Query) Find(ctx context.Context, id chain.IntentID) (row Row, ok bool, err error) {
 	rows, err := projections.Documents[Row](ctx, q.DB, Name, `SELECT data FROM intents WHERE intent = $1`, id[:])
 	if err != nil || len(rows) == 0 {
@@ -54,7 +54,7 @@ func (q Query) Find(ctx context.Context, id chain.IntentID) (row Row, ok bool, e
 	return rows[0], true, nil
 }
 
-// ByKey returns the row of a client's wish; ok is false when there is none.
+// ByKey returns the row of a client's request; ok is false if there is none.
 func (q Query) ByKey(ctx context.Context, client string, from intent.From, key string) (row Row, ok bool, err error) {
 	return q.Find(ctx, intent.ID(client, from, key))
 }
@@ -65,19 +65,19 @@ func (q Query) ByHash(ctx context.Context, hash chain.Hash) ([]Row, error) {
 		WHERE a.hash = $1 ORDER BY i.position DESC`, hash[:])
 }
 
-// List returns at most limit rows requested before a position (0: from the newest
-// on), newest first.
+// List returns at most limit rows requested before a position (0: from the newest), newest
+// first.
 func (q Query) List(ctx context.Context, f Filters, before event.Position, limit int) ([]Row, error) {
 	text, args := list(f, 0, before, limit)
 	return projections.Documents[Row](ctx, q.DB, Name, text, args...)
 }
 
-// Step reads one step of a list: at most limit of the rows that [projections.StepRows]
-// entries of its index lead to, newest first. rest is the position before which the next
-// step begins; 0 means that the list is at its end.
+// Step reads one step of a list: at most limit of the rows under [projections.StepRows] index
+// entries, newest first. rest is the position before which the next step begins; 0 means that
+// the list has ended.
 func (q Query) Step(ctx context.Context, f Filters, before event.Position, limit int) (rows []Row, rest event.Position, err error) {
 	var floor event.Position
-	if f.Hash == nil { // few intents share an attempt
+	if f.Hash == nil { // few intents have an attempt with the same hash
 		if floor, err = f.walk().Floor(ctx, q.DB, before); err != nil {
 			return nil, 0, err
 		}
@@ -89,7 +89,7 @@ func (q Query) Step(ctx context.Context, f Filters, before event.Position, limit
 	return rows, projections.Next(len(rows), limit, rows[len(rows)-1].Position, floor), nil
 }
 
-// walk is along the index that leads to the fewest rows which the filters do not leave.
+// walk chooses the index with the fewest entries that do not match the filters.
 func (f Filters) walk() projections.Walk {
 	w := projections.Walk{Table: "intents", Position: "position"}
 	equal := func(column string, values ...any) {
@@ -114,14 +114,14 @@ func (f Filters) walk() projections.Walk {
 	case len(f.Statuses) > 0:
 		equal("status", projections.Texts(f.Statuses)...)
 	default:
-		conditions++ // none of them has an index
+		conditions++ // no index has the columns of these filters
 	}
 	w.Filtered = conditions > 1
 	return w
 }
 
-// Waiting returns at most limit rows of a chain's intents that have no nonce, and are for
-// any of these by [intent.From.Name], oldest first.
+// Waiting returns at most limit rows of a chain's intents without a nonce, oldest first. from
+// are the requested signers or pools, as of [intent.From.Name].
 func Waiting(ctx context.Context, db projections.Querier, on chain.ID, from []string, limit int) ([]Row, error) {
 	var where projections.Where
 	where.And("chain = %s", int64(on))
@@ -130,8 +130,8 @@ func Waiting(ctx context.Context, db projections.Querier, on chain.ID, from []st
 	return projections.Documents[Row](ctx, db, Name, fmt.Sprintf("SELECT data FROM intents%s ORDER BY position LIMIT %d", &where, limit), where.Args...)
 }
 
-// list is the statement that answers List, of the rows from a position on (0: from the
-// oldest on).
+// list returns the statement behind List, for rows at or after the position from (0: from the
+// oldest).
 func list(f Filters, from, before event.Position, limit int) (text string, args []any) {
 	var where projections.Where
 	if f.Client != nil {

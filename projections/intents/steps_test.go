@@ -40,8 +40,8 @@ func fillSteps(t *testing.T, e engine) {
 	check(t, err)
 }
 
-// A list that is read in steps has the rows of the whole list, in its order, whatever the
-// filters; a client's list by one filter takes one step, along an index of its own.
+// A list that is read in steps has the rows of the whole list, in order, with any filters. A
+// client's list with one filter takes one step, along a separate index.
 func TestSteps(t *testing.T) {
 	shop, signer, failed := new("shop"), &chain.Address{19: 1}, []intent.Status{intent.StatusFailed}
 	engines(t, func(t *testing.T, e engine) {
