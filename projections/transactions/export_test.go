@@ -1,5 +1,4 @@
 package transactions
 
-// ListStatement is the statement that answers [Query.List], for who asks how the
-// databases carry it out.
+// ListStatement returns the statement behind [Query.List], so that tests can explain it.
 func ListStatement(f Filters, limit int) (text string, args []any) { return list(f, 0, 0, limit) }

@@ -12,32 +12,32 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// Query answers questions about transactions.
+// Query reads transactions.
 type Query struct {
 	DB *sql.DB
 }
 
-// Filters narrow a list; the zero value lists everything.
+// Filters restrict a list; the zero value lists everything.
 type Filters struct {
-	Chain     chain.ID // 0 is every chain
+	Chain     chain.ID // 0 means every chain
 	Sender    *chain.Address
-	Senders   []chain.Address // any of these; none is everybody
+	Senders   []chain.Address // any of these; none means every sender
 	Group     *chain.GroupID
 	Ungrouped bool
 	Statuses  []tx.Status // any of these
-	// Within, when set, narrows the list to the transactions that one reader owns.
+	// Within, if set, restricts the list to the transactions that one reader owns.
 	Within *Within
 }
 
-// Within is what one reader owns: the transactions that its client submitted or, where
-// there are senders, the transactions of these senders, save those that only claim to be
-// theirs and that the client did not submit.
+// Within selects the transactions that one reader owns. Without Senders these are the
+// transactions that its client submitted. With Senders these are the transactions of these
+// senders, except transactions that only claim the sender and that the client did not submit.
 type Within struct {
 	Owners  []string // the client's names
 	Senders []chain.Address
 }
 
-// Find returns the rows with a hash, on one chain or (0) on every chain, newest first.
+// Find returns the rows with a hash, newest first; chain 0 means every chain.
 func (q Query) Find(ctx context.Context, id chain.ID, hash chain.Hash) ([]Row, error) {
 	if id != 0 {
 		return projections.Documents[Row](ctx, q.DB, Name, `SELECT data FROM transactions WHERE hash = $1 AND chain = $2`, hash[:], int64(id))
@@ -45,8 +45,8 @@ func (q Query) Find(ctx context.Context, id chain.ID, hash chain.Hash) ([]Row, e
 	return projections.Documents[Row](ctx, q.DB, Name, `SELECT data FROM transactions WHERE hash = $1 ORDER BY position DESC`, hash[:])
 }
 
-// FindAll returns a chain's rows with these hashes, in any order; a hash without a
-// row is left out.
+// FindAll returns a chain's rows with these hashes, in any order; a hash without a row is left
+// out.
 func (q Query) FindAll(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]Row, error) {
 	var all []Row
 	for some := range slices.Chunk(hashes, rowsPerStatement) {
@@ -63,16 +63,16 @@ func (q Query) FindAll(ctx context.Context, id chain.ID, hashes []chain.Hash) ([
 	return all, nil
 }
 
-// List returns at most limit rows accepted before a position (0: from the newest
-// on), newest first.
+// List returns at most limit rows accepted before a position (0: from the newest), newest
+// first.
 func (q Query) List(ctx context.Context, f Filters, before event.Position, limit int) ([]Row, error) {
 	text, args := list(f, 0, before, limit)
 	return projections.Documents[Row](ctx, q.DB, Name, text, args...)
 }
 
-// Step reads one step of a list: at most limit of the rows that [projections.StepRows]
-// entries of its index lead to, newest first. rest is the position before which the next
-// step begins; 0 means that the list is at its end.
+// Step reads one step of a list: at most limit of the rows under [projections.StepRows] index
+// entries, newest first. rest is the position before which the next step begins; 0 means that
+// the list has ended.
 func (q Query) Step(ctx context.Context, f Filters, before event.Position, limit int) (rows []Row, rest event.Position, err error) {
 	floor, err := f.walk().Floor(ctx, q.DB, before)
 	if err != nil {
@@ -85,7 +85,7 @@ func (q Query) Step(ctx context.Context, f Filters, before event.Position, limit
 	return rows, projections.Next(len(rows), limit, rows[len(rows)-1].Position, floor), nil
 }
 
-// walk is along the index that leads to the fewest rows which the filters do not leave.
+// walk chooses the index with the fewest entries that do not match the filters.
 func (f Filters) walk() projections.Walk {
 	w := projections.Walk{Table: "transactions t", Position: "t.position", Filtered: f.Chain != 0 || f.Ungrouped}
 	equal := func(column string, values ...any) {
@@ -130,14 +130,14 @@ func (f Filters) walk() projections.Walk {
 	return w
 }
 
-// list is the statement that answers List, of the rows from a position on (0: from the
-// oldest on).
+// list returns the statement behind List, for rows at or after the position from (0: from the
+// oldest).
 func list(f Filters, from, before event.Position, limit int) (text string, args []any) {
 	var where projections.Where
 	table, by := "transactions t", "t"
 	if w := f.Within; w != nil && len(w.Senders) == 0 {
-		// From the client's own rows: what it costs does not grow with what others own.
-		// Of a client with several names, a transaction may have several rows.
+		// Start at the client's own rows, so the cost does not grow with other clients' rows.
+		// If the client has several names, a transaction may have several rows.
 		table, by = "transaction_owners o JOIN transactions t ON t.chain = o.chain AND t.hash = o.hash", "o"
 		where.And("o.owner IN (%s)", projections.Names(w.Owners)...)
 		if len(w.Owners) > 1 {
@@ -160,7 +160,7 @@ func list(f Filters, from, before event.Position, limit int) (text string, args 
 	}
 	if f.Group != nil {
 		where.And("t.group_id = %s", f.Group[:])
-		if by == "o" { // it finds them sooner
+		if by == "o" { // it finds the rows sooner
 			where.And("o.group_id = %s", f.Group[:])
 		}
 	}

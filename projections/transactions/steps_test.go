@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// fillSteps writes rows of two clients, one of which has two names and some rows under
-// both, and more rows than three steps read. One in a thousand has a rare status.
+// fillSteps writes more rows than three steps read, for two clients. One client has two names,
+// and some rows under both. One row in a thousand has a rare status.
 func fillSteps(t *testing.T, db *sql.DB) {
 	t.Helper()
 	const rows = 4 * projections.StepRows
@@ -52,8 +52,8 @@ func fillSteps(t *testing.T, db *sql.DB) {
 	check(t, dbtx.Commit())
 }
 
-// A list that is read in steps has the rows of the whole list, in its order, whatever the
-// filters and however long the pages; and no step reads more than [projections.StepRows].
+// A list that is read in steps has the rows of the whole list, in order, with any filters and
+// page size. No step reads more than [projections.StepRows].
 func TestSteps(t *testing.T) {
 	big := &transactions.Within{Owners: []string{"big", "older name"}}
 	bound := &transactions.Within{Owners: []string{"big"}, Senders: []chain.Address{{0}, {1}}}
@@ -119,7 +119,7 @@ func positions(rows []transactions.Row) (all []event.Position) {
 	return all
 }
 
-// manyNames are more than one statement reads ranges of.
+// manyNames returns more names than one statement reads ranges of.
 func manyNames() (all []string) {
 	for n := range 250 {
 		all = append(all, fmt.Sprint("nobody ", n))
