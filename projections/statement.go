@@ -17,7 +17,7 @@ type Querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Places is "$from, …" for n parameters.
+// Places returns "$from, …" for n parameters.
 func Places(from, n int) string {
 	all := make([]string, n)
 	for i := range all {
@@ -26,13 +26,13 @@ func Places(from, n int) string {
 	return strings.Join(all, ", ")
 }
 
-// Where gathers the conditions of a statement, and their arguments.
+// Where collects the conditions of a statement, and their arguments.
 type Where struct {
 	conditions []string
 	Args       []any
 }
 
-// And adds a condition. Where it has values, their parameters stand in the place of %s.
+// And adds a condition. If there are values, their parameters replace %s.
 func (w *Where) And(condition string, values ...any) {
 	if len(values) > 0 {
 		condition = fmt.Sprintf(condition, Places(len(w.Args)+1, len(values)))
@@ -48,8 +48,8 @@ func AndIn[S ~string](w *Where, column string, values []S) {
 	}
 }
 
-// AndWithin adds the condition that a position is at or after from, and before before. 0
-// is no limit.
+// AndWithin adds the condition that a position is at or after from, and before before. 0 means
+// no bound.
 func AndWithin(w *Where, column string, from, before event.Position) {
 	if from != 0 {
 		w.And(column+" >= %s", int64(from))
@@ -59,7 +59,7 @@ func AndWithin(w *Where, column string, from, before event.Position) {
 	}
 }
 
-// Texts are values as parameters of a statement.
+// Texts returns values as parameters of a statement.
 func Texts[S ~string](values []S) []any {
 	anys := make([]any, len(values))
 	for i, v := range values {
@@ -68,7 +68,7 @@ func Texts[S ~string](values []S) []any {
 	return anys
 }
 
-// Names are clients as the table of owners keeps them.
+// Names returns client names as the owners table stores them.
 func Names(clients []string) []any {
 	values := make([]any, len(clients))
 	for i, c := range clients {
@@ -77,7 +77,7 @@ func Names(clients []string) []any {
 	return values
 }
 
-// String is the clause, with a space before it; empty where all rows fit.
+// String is the WHERE clause, with a leading space; empty without conditions.
 func (w *Where) String() string {
 	if len(w.conditions) == 0 {
 		return ""
@@ -85,8 +85,8 @@ func (w *Where) String() string {
 	return " WHERE " + strings.Join(w.conditions, " AND ")
 }
 
-// Documents asks for rows of one column, each of which is an R in JSON. Errors begin
-// with the read model's name.
+// Documents runs a query for one column of JSON documents of type R. Errors begin with the read
+// model's name.
 func Documents[R any](ctx context.Context, db Querier, model, text string, args ...any) ([]R, error) {
 	found, err := db.QueryContext(ctx, text, args...)
 	if err != nil {
@@ -111,7 +111,7 @@ func Documents[R any](ctx context.Context, db Querier, model, text string, args 
 	return rows, nil
 }
 
-// Distinct is the keys in the order in which each comes first.
+// Distinct returns the keys without repetitions, in order of first occurrence.
 func Distinct[K comparable](keys []K) []K {
 	seen := make(map[K]bool, len(keys))
 	return slices.DeleteFunc(slices.Clone(keys), func(k K) bool {

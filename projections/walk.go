@@ -15,26 +15,27 @@ import (
 const StepRows = 1000
 
 // Walk reads a list from the newest row to the oldest along an index, in steps of at most
-// [StepRows] index entries. A filter that few rows pass makes a list read many rows; steps
-// let the caller limit and charge that work.
+// [StepRows] index entries. A selective filter makes a list read many rows; steps let the
+// caller limit and charge that work.
 type Walk struct {
 	Table    string // with its alias
 	Position string // the column of the order
 	// Equal are the columns of the index before Position. Each entry of the index has one of
 	// the column's values.
 	Equal []Equal
-	// Filtered: the list has conditions beside Equal, so that entries may have no row in it.
+	// Filtered: the list has conditions beside Equal, so some index entries may have no row in
+	// the list.
 	Filtered bool
 }
 
-// Equal is a column and the values that it may have, at least one.
+// Equal is a column with its possible values, at least one.
 type Equal struct {
 	Column string
 	Values []any
 }
 
-// branchesMax is the number of index ranges that one statement reads. SQLite allows 500
-// selects in a compound one.
+// branchesMax is the number of index ranges that one statement reads. SQLite allows 500 selects
+// in a compound select.
 const branchesMax = 100
 
 // Floor returns the lowest position of the step that begins below before (0: at the newest
@@ -61,7 +62,7 @@ func (w Walk) merges() bool {
 	return slices.ContainsFunc(w.Equal, func(e Equal) bool { return len(e.Values) > 1 })
 }
 
-// branches are the ranges of the index: every combination of the columns' values.
+// branches returns the ranges of the index: every combination of the columns' values.
 func (w Walk) branches() [][]any {
 	all := [][]any{nil}
 	for _, e := range w.Equal {
@@ -76,7 +77,7 @@ func (w Walk) branches() [][]any {
 	return all
 }
 
-// floor is the statement that finds the last entry of a step over these ranges.
+// floor returns the statement that finds the last entry of a step over these ranges.
 func (w Walk) floor(branches [][]any, before event.Position) (text string, args []any) {
 	selects := make([]string, len(branches))
 	for i, values := range branches {
@@ -93,8 +94,9 @@ func (w Walk) floor(branches [][]any, before event.Position) (text string, args 
 	return fmt.Sprintf("SELECT position FROM (%s) steps ORDER BY position DESC LIMIT 1 OFFSET %d", strings.Join(selects, " UNION ALL "), StepRows-1), args
 }
 
-// Next returns the position below which the step after this one begins: found rows of at
-// most limit, the last of them at last, and the step's floor. 0 means that there is none.
+// Next returns the position below which the next step begins; 0 means that there is none. found
+// is the number of rows found, of at most limit. last is the position of the last of them.
+// floor is the step's floor.
 func Next(found, limit int, last, floor event.Position) event.Position {
 	if found == limit {
 		return last
