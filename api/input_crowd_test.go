@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Row 15: links to the next page contain no host, whatever the request's Host is.
+// Row 15: links to the next page contain no host, with any Host in the request.
 func hostIsNotRepeated(t *testing.T, _ *stack) int {
 	s := newStack(t, func(c *Config) { c.Hosts = []string{"evil.example"} })
 	key := newKey(t)

@@ -171,7 +171,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// careful reports whether data is exactly what encoding/json writes for its meaning.
+// careful reports whether encoding/json would write exactly data for its meaning.
 func careful(data []byte) (n uint64, list []string, ok bool) {
 	var doc struct {
 		N    uint64   `json:"n"`

@@ -2,7 +2,7 @@ package api
 
 import "testing"
 
-// Entries in constant use are kept, whatever else is stored, and the cache is bounded.
+// Entries in constant use are kept while others come and go, and the cache is bounded.
 func TestRecent(t *testing.T) {
 	var r Recent[int, int]
 	r.Remember(-1, 7, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// keeps is how a route restricts a client to what it owns. It belongs to the route itself: the
+// keeps is how a route restricts a client to its own transactions. It belongs to the route itself: the
 // same path on another listener is another route.
 type keeps string
 

@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// A transaction beyond a full window shows the nonce that it waits for, and since when. One
-// whose account is held shows since when.
+// A transaction beyond a full window shows the nonce that it waits for, and since when. A
+// transaction with a held account shows since when it is held.
 func TestWaiting(t *testing.T) {
 	s := newStack(t)
 	key := newKey(t)

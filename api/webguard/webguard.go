@@ -9,7 +9,7 @@
 //   - Origin: browsers send it with every cross-origin request that a script may read and
 //     with every POST.
 //   - Sec-Fetch-Site: browsers send it with all requests to loopback and https, also with
-//     those of images, forms and frames, which carry no Origin.
+//     requests for images, forms and frames, which carry no Origin.
 //
 // X-Forwarded-Host and its like are never read.
 //
