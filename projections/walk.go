@@ -94,8 +94,8 @@ func (w Walk) floor(branches [][]any, before event.Position) (text string, args 
 	return fmt.Sprintf("SELECT position FROM (%s) steps ORDER BY position DESC LIMIT 1 OFFSET %d", strings.Join(selects, " UNION ALL "), StepRows-1), args
 }
 
-// Next returns the position below which the next step begins; 0 means that there is none. found
-// is the number of rows found, of at most limit. last is the position of the last of them.
+// Next returns the position below which the next step begins; 0 means that there is none.
+// found is the number of rows found, of at most limit. last is the position of the last row.
 // floor is the step's floor.
 func Next(found, limit int, last, floor event.Position) event.Position {
 	if found == limit {

@@ -72,9 +72,9 @@ func (q Query) List(ctx context.Context, f Filters, before event.Position, limit
 	return projections.Documents[Row](ctx, q.DB, Name, text, args...)
 }
 
-// Step reads one step of a list: at most limit of the rows under [projections.StepRows] index
-// entries, newest first. rest is the position before which the next step begins; 0 means that
-// the list has ended.
+// Step reads one step of a list, newest first: at most limit rows from the next
+// [projections.StepRows] entries of its index. rest is the position before which the next
+// step begins; 0 means that the list has ended.
 func (q Query) Step(ctx context.Context, f Filters, before event.Position, limit int) (rows []Row, rest event.Position, err error) {
 	var floor event.Position
 	if f.Hash == nil { // few intents have an attempt with the same hash
