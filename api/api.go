@@ -44,8 +44,8 @@ type Config struct {
 	Stale map[chain.ID]func(ctx context.Context, hash chain.Hash, meta event.Meta) (tx.State, error)
 	// Tail is where requests wait for new events. Call its Leave before stopping the service.
 	Tail *tail.Tail
-	// Transient, when set, reports whether a database error is transient. Transient errors are
-	// answered with 503, all others with 500.
+	// Transient, when set, reports whether a database error is transient. Transient errors
+	// are answered with 503 and not as internal errors.
 	Transient func(error) bool
 	Health    Health
 	Limits    Limits
