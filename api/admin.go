@@ -15,19 +15,19 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Admin is what the operator's routes of the internal listener act on.
+// Admin holds the dependencies of the operator routes of the internal listener.
 type Admin struct {
 	Keys  commands.Keys
 	Level *slog.LevelVar
-	// Drain has the process say that it is not ready any more, and serve on.
+	// Drain makes the process report that it is not ready; it keeps serving requests.
 	Drain func()
-	// Profiles lets CPU and memory be looked into.
+	// Profiles enables the CPU and memory profile routes.
 	Profiles bool
-	// Exposed says that other machines reach the listener: then a key is needed
-	// even before there is one.
+	// Exposed means that other machines can reach the listener. A key is then required even
+	// before the first key exists.
 	Exposed bool
-	// Routes are those of operators that another package brings, and Kinds what these are
-	// refused with: see [NewFront].
+	// Routes are operator routes that another package adds. Kinds are the problems that these
+	// routes return: see [NewFront].
 	Routes []Route
 	Kinds  []Kind
 }
@@ -53,8 +53,8 @@ func (a *api) adminRoutes() []route {
 	return routes
 }
 
-// withoutBrowsers refuses requests of all pages, also of those in api.origins and with
-// keys in use: the operator's routes are for programs.
+// withoutBrowsers refuses requests from all web pages, including the origins in api.origins,
+// even when keys are in use: the operator routes are for programs.
 func withoutBrowsers(e endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		site := r.Header.Get("Sec-Fetch-Site")
@@ -65,7 +65,7 @@ func withoutBrowsers(e endpoint) endpoint {
 	}
 }
 
-// keyShown is a key without its secret.
+// keyShown is an API key as the API returns it, without its secret.
 type keyShown struct {
 	ID        access.KeyID    `json:"id"`
 	Name      string          `json:"name"`
@@ -77,14 +77,14 @@ type keyShown struct {
 	CreatedAt int64           `json:"createdAt,omitempty"`
 	RevokedAt int64           `json:"revokedAt,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
-	Token     string          `json:"token,omitempty"` // once, when it is made
+	Token     string          `json:"token,omitempty"` // set only in the response that creates the key
 }
 
 func keyShownOf(k access.Key) keyShown {
 	return keyShown{ID: k.ID, Name: k.Name, Client: k.Owner(), Scopes: k.Scopes, Senders: k.Senders, Rate: k.Rate, ExpiresAt: k.ExpiresAt}
 }
 
-// listKeys answers GET /admin/keys, the oldest first.
+// listKeys answers GET /admin/keys, oldest key first.
 func (a *api) listKeys(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := a.work(r)
 	defer cancel()
@@ -103,8 +103,8 @@ func (a *api) listKeys(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, map[string]any{"keys": shown})
 }
 
-// createKey answers POST /admin/keys. Every member but client is required; an empty
-// list of senders allows every sender, 0 for the rate or the expiry means none.
+// createKey answers POST /admin/keys. Every member but client is required. An empty list of
+// senders allows every sender; 0 for the rate or the expiry means none.
 func (a *api) createKey(w http.ResponseWriter, r *http.Request) error {
 	body, err := a.readBody(w, r)
 	if err != nil {
@@ -168,7 +168,7 @@ func readKey(body []byte) (key access.Key, err error) {
 	}
 	needed := make([]bool, len(members))
 	for i, m := range members {
-		needed[i] = m.name != "client" // a release without clients did not have it
+		needed[i] = m.name != "client" // clients of older releases do not send it
 	}
 	err = r.whole(func() error { return r.members(members, needed) })
 	if rate != (access.Rate{}) {
@@ -202,7 +202,7 @@ func (a *api) showLevel(w http.ResponseWriter, _ *http.Request) error {
 	return reply(w, http.StatusOK, levelShown{a.Admin.Level.Level().String()})
 }
 
-// setLevel answers PUT /admin/log-level. A restart sets it back to the setting.
+// setLevel answers PUT /admin/log-level. A restart restores the configured level.
 func (a *api) setLevel(w http.ResponseWriter, r *http.Request) error {
 	body, err := a.readBody(w, r)
 	if err != nil {
@@ -223,22 +223,23 @@ func (a *api) setLevel(w http.ResponseWriter, r *http.Request) error {
 	return a.showLevel(w, r)
 }
 
-// drain answers POST /admin/drain: from now on /readyz says no, so that whoever
-// spreads requests sends none here, while those that come are served.
+// drain answers POST /admin/drain. From then on /readyz reports not ready, so a load balancer
+// sends no new requests here. Requests that still arrive are served.
 func (a *api) drain(w http.ResponseWriter, r *http.Request) error {
 	a.Log.Warn("draining", "by", exchangeOf(r).actor())
 	a.Admin.Drain()
 	return reply(w, http.StatusOK, probe{"stopping"})
 }
 
-// profileMax leaves time to answer within the usual limit.
+// Lengths of a CPU profile in seconds. profileMax leaves time to answer within the default
+// WriteTimeout.
 const (
 	profileDefault = 10
 	profileMax     = 25
 )
 
-// profile answers GET /debug/pprof/{profile}: profile, with seconds=N, is that of the
-// CPU; others are those of runtime/pprof.
+// profile answers GET /debug/pprof/{profile}. The name "profile", with seconds=N, gives a CPU
+// profile; other names are profiles of runtime/pprof.
 func (a *api) profile(w http.ResponseWriter, r *http.Request) error {
 	q, err := readParameters(r, "seconds", "debug")
 	if err != nil {
@@ -251,7 +252,7 @@ func (a *api) profile(w http.ResponseWriter, r *http.Request) error {
 		if p == nil {
 			return ErrNotFound
 		}
-		debug, _ := strconv.Atoi(q.one("debug")) // anything else is the usual format
+		debug, _ := strconv.Atoi(q.one("debug")) // an invalid number means format 0
 		return p.WriteTo(w, min(max(debug, 0), 2))
 	}
 	seconds, err := strconv.Atoi(q.one("seconds"))

@@ -15,7 +15,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// operated serves the internal listener of a stack, with its keys in the log.
+// operated serves the internal listener of a stack, with its keys stored in the log.
 func operated(t testing.TB, change ...func(*Config)) (*stack, *slog.LevelVar, *bool) {
 	t.Helper()
 	s := newStack(t)
@@ -25,7 +25,7 @@ func operated(t testing.TB, change ...func(*Config)) (*stack, *slog.LevelVar, *b
 	config.Admin = Admin{
 		Keys: commands.Keys{AccessKeys: handler, Now: s.now, Random: rand.Reader}, Level: level, Drain: func() { *drained = true },
 	}
-	config.Access.Open = true // of the API, and not of this listener
+	config.Access.Open = true // applies to the API, not to this listener
 	config.Access.Keys = func() access.State {
 		r, err := handler.Load(t.Context(), access.Stream)
 		if err != nil {
@@ -41,7 +41,7 @@ func operated(t testing.TB, change ...func(*Config)) (*stack, *slog.LevelVar, *b
 	return s, level, drained
 }
 
-// operate is do for routes that are not in the contract.
+// operate is do for routes that the contract does not have.
 func (s *stack) operate(method, target, body string, header ...string) response {
 	s.t.Helper()
 	res, err := s.send(method, target, []byte(body), append([]string{"Content-Type", "application/json"}, header...)...)
@@ -108,7 +108,7 @@ func TestOperatorsKeys(t *testing.T) {
 	if res := own(http.MethodPut, "/admin/log-level", `{"level":"debug"}`); res.status != 200 || level.Level() != slog.LevelDebug {
 		t.Errorf("level: %v, %v", res, level)
 	}
-	// A page that runs in an operator's browser.
+	// Headers of a page in an operator's browser.
 	for _, mark := range []struct {
 		name, value string
 		code        event.Refusal
@@ -140,8 +140,8 @@ func TestOperatorsKeys(t *testing.T) {
 	}
 }
 
-// Where other machines reach the listener, there is nothing without a key, also
-// before the first.
+// If other machines can reach the listener, every route needs a key, even before the first key
+// exists.
 func TestExposedOperatorsRoutes(t *testing.T) {
 	s, _, _ := operated(t, func(c *Config) { c.Admin.Exposed = true })
 	wantProblem(t, "create", s.operate(http.MethodPost, "/admin/keys", wish), 401, ErrUnauthorized)
@@ -160,7 +160,7 @@ func TestProfiles(t *testing.T) {
 	wantProblem(t, "no such profile", s.operate(http.MethodGet, "/debug/pprof/cmdline", ""), 404, ErrNotFound)
 }
 
-// On the API's listener there is none of this.
+// The API's listener serves no operator routes.
 func TestOperatorsRoutesAreInternal(t *testing.T) {
 	s := newStack(t, func(c *Config) { c.Admin.Level, c.Admin.Profiles = new(slog.LevelVar), true })
 	for _, target := range []string{"/metrics", "/admin/keys", "/admin/log-level", "/debug/pprof/heap"} {

@@ -8,28 +8,29 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 )
 
-// What a route asks for that asks for no scope of a key.
+// Scopes of routes that require no scope of an API key.
 const (
-	// probing is for those who watch the process: neither keys nor rates apply, or
-	// a client on the same address could have the process taken for dead.
+	// probing is for probes and monitors of the process. Neither keys nor rate limits apply:
+	// otherwise a client with the monitor's address could use up its rate and make the process
+	// look dead.
 	probing access.Scope = "(probe)"
-	// public needs no key.
+	// public requires no key.
 	public access.Scope = "(public)"
 )
 
-// Access says who may come in.
+// Access decides which requests are let in.
 type Access struct {
-	// Keys are the API keys as they are now; nil means that there are none. From
-	// the first key on, a request needs one that is in force.
+	// Keys returns the current API keys; nil means that there are none. Once the first key
+	// exists, every request needs a valid key.
 	Keys func() access.State
-	// Open lets requests in without a key, whatever keys there are. A key that is
-	// sent all the same is checked, and holds.
+	// Open lets in requests without a key even if keys exist. A key that is sent is still
+	// checked, and its scopes apply.
 	Open bool
-	// Always asks for a key even before there is one.
+	// Always requires a key even before the first one exists.
 	Always bool
 }
 
-// keyless reports whether requests are answered without a key now.
+// keyless reports whether requests without a key are answered now.
 func (a Access) keyless() bool { return a.Open || !a.Always && !a.keys().Closed() }
 
 func (a Access) keys() access.State {
@@ -39,9 +40,9 @@ func (a Access) keys() access.State {
 	return a.Keys()
 }
 
-// admit lets a request through to a route, or says why not. Whoever shows a good
-// key is charged as its holder; everybody else as an address, those with a bad one
-// too, so that guessing is limited like the rest.
+// admit lets a request through to a route, or returns an error that says why not. A request
+// with a valid key is charged to that key, every other request to its address. This includes
+// requests with an invalid key, so guessing keys is rate limited too.
 func (a *api) admit(w http.ResponseWriter, r *http.Request, on *exchange, scope access.Scope) error {
 	if scope == probing {
 		return nil
@@ -71,8 +72,8 @@ func (a *api) admit(w http.ResponseWriter, r *http.Request, on *exchange, scope 
 	return nil
 }
 
-// still reports whether whoever was let in for a scope would be let in now: keys are
-// revoked, they expire, and where there was none the first one shuts the others out.
+// still reports whether a request that was let in for a scope would still be let in now. Keys
+// are revoked and expire, and the first key shuts out requests without one.
 func (a *api) still(on *exchange, scope access.Scope) bool {
 	keys := a.Access.keys()
 	if on.key == nil {
@@ -82,22 +83,22 @@ func (a *api) still(on *exchange, scope access.Scope) bool {
 	return known && entry.InForce(a.Now()) && entry.Key.Opens(scope)
 }
 
-// unauthorized says how to come in (RFC 9110, section 11.6.1).
+// unauthorized refuses a request and says how to authenticate (RFC 9110, section 11.6.1).
 func unauthorized(w http.ResponseWriter, detail string) error {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="watchtower"`)
 	return ErrUnauthorized.Because("%s", detail)
 }
 
-// authenticate looks for a key in a request. It may stand in X-API-Key, which leaves
-// Authorization to what else a route wants there. Another service's bearer token,
-// which a gateway passes on, is not meant for us.
+// authenticate looks for an API key in a request. X-API-Key may carry it, so that Authorization
+// stays free for another use. A bearer token of another service, passed on by a gateway, is
+// ignored.
 func authenticate(r *http.Request, keys access.State, now time.Time) (key access.Key, shown, known bool) {
 	own, bearer := r.Header["X-Api-Key"], r.Header["Authorization"]
 	var token string
 	for _, value := range bearer {
 		scheme, rest, _ := strings.Cut(value, " ")
 		if rest = strings.TrimLeft(rest, " "); strings.EqualFold(scheme, "Bearer") && access.IsToken(rest) {
-			shown = shown || token != "" // two are none
+			shown = shown || token != "" // two bearer keys count as an invalid key
 			token = rest
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 )
 
-// ring is a keyring in a test's hand.
+// ring is a keyring that a test controls.
 type ring struct {
 	t     testing.TB
 	state atomic.Pointer[access.State]
@@ -39,7 +39,7 @@ func (r *ring) handle(c access.Command) {
 	r.state.Store(&s)
 }
 
-// create returns a key's text and id.
+// create returns a key's token and id.
 func (r *ring) create(key access.Key) (string, access.KeyID) {
 	r.t.Helper()
 	token, id, digest, err := access.NewToken(rand.Reader)
@@ -58,7 +58,7 @@ func (r *ring) scoped(scopes ...access.Scope) string {
 	return token
 }
 
-// without lists every scope that does not open what one opens.
+// without lists every scope whose key does not open the given scope.
 func without(scope access.Scope) (others []access.Scope) {
 	for _, s := range access.Scopes() {
 		if !(access.Key{Scopes: []access.Scope{s}}).Opens(scope) {
@@ -70,7 +70,7 @@ func without(scope access.Scope) (others []access.Scope) {
 
 var variable = regexp.MustCompile(`\{[^}]*\}`)
 
-// status asks and reads no further than the headers: an answer may have no end.
+// status sends a request and reads only the headers, as a stream's answer never ends.
 func (s *stack) status(method, target string, header ...string) (status int, challenge string) {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.addr+target, nil)
@@ -88,7 +88,7 @@ func (s *stack) status(method, target string, header ...string) (status int, cha
 	return res.StatusCode, res.Header.Get("WWW-Authenticate")
 }
 
-// Every route asks for the key that its contract names, and for nothing else.
+// Every route requires the scope that the contract names, and no other.
 func TestEveryRouteAsksForItsScope(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config)
@@ -131,7 +131,7 @@ func TestEveryRouteAsksForItsScope(t *testing.T) {
 	}
 }
 
-// What may stand in which header, and what is no key.
+// Headers that may carry a key, and values that are no key.
 func TestKeysInHeaders(t *testing.T) {
 	keys := newRing(t)
 	open := newStack(t, keys.config)
@@ -153,7 +153,7 @@ func TestKeysInHeaders(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		header       []string
-		status, free int // free: where no key is needed
+		status, free int // free: the status if no key is needed
 	}{
 		{"none", nil, 401, 200},
 		{"bearer", []string{"Authorization", "Bearer " + good}, 200, 200},
@@ -182,22 +182,22 @@ func TestKeysInHeaders(t *testing.T) {
 			}
 		}
 	}
-	// Two headers of one name, which no client of net/http would send.
+	// Two headers of one name, which a net/http client would not send.
 	for _, header := range []string{"X-API-Key: %s\r\nX-API-Key: " + other, "Authorization: Bearer %s\r\nAuthorization: Bearer " + other} {
 		answers, _ := open.raw("GET /v1/transactions HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"+fmt.Sprintf(header, good)+"\r\n\r\n", patience)
 		if len(answers) != 1 || answers[0].status != 401 {
 			t.Errorf("two headers: %v", answers)
 		}
 	}
-	// The last key is gone: the service stays shut.
+	// After the last key is revoked, requests still need a key.
 	for id := range keys.state.Load().Keys {
 		keys.handle(access.Revoke{ID: id, At: testTime})
 	}
 	wantProblem(t, "after the last key", open.get("/v1/transactions"), 401, ErrUnauthorized)
 }
 
-// Keys have buckets of their own, of the size that the key says or else of the
-// configured one; whoever guesses is charged as an address.
+// Each key has its own bucket, with the key's rate or else the configured one. Requests with an
+// invalid key are charged to the address.
 func TestRateLimitPerKey(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config, func(c *Config) {
@@ -227,7 +227,7 @@ func TestRateLimitPerKey(t *testing.T) {
 	}
 }
 
-// What a request costs before its endpoint is called.
+// BenchmarkAdmit measures the cost of a request before its endpoint is called.
 func BenchmarkAdmit(b *testing.B) {
 	token, id, digest, err := access.NewToken(rand.Reader)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package api is the REST API of delivery: it takes signed transactions on and
-// tells what became of them. openapi.yaml is its contract.
+// Package api is the REST API of delivery: it accepts signed transactions and reports their
+// status. openapi.yaml is its contract.
 //
-// Every error is an RFC 9457 problem with a code that never changes; the one
-// table from errors to HTTP is in problem.go. Times are Unix seconds, save those
-// of recorded events. The Host header decides only whether a request without a key is
-// answered (package webguard); no answer repeats it, or depends on what a proxy adds.
+// Every error is an RFC 9457 problem with a code that never changes. problem.go has the one
+// table that maps errors to HTTP. Times are Unix seconds, except the times of recorded events.
+// The Host header only decides whether a request without a key is answered (package webguard).
+// No answer repeats it or depends on headers that a proxy adds.
 package api
 
 import (
@@ -30,98 +30,97 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// Config is what the API is made from.
+// Config holds the settings and dependencies of the API.
 type Config struct {
-	// Submit takes transactions on. Its log, vault and decoders are read too.
+	// Submit accepts transactions. The API also uses its log, vault and decoders.
 	Submit *commands.Submit
 	// Query reads the rows of the read model.
 	Query  transactions.Query
 	Groups Groups
-	// Board is the due queue: it counts what is not worth an event.
+	// Board is the due queue. It has the counters that are not worth an event.
 	Board Board
-	// Stale, for each chain that is served, asks the chain whether a transaction's
-	// nonce is used up, and records it.
+	// Stale has an entry for each chain that is served. The function asks the chain whether a
+	// transaction's nonce is used up, and records the answer.
 	Stale map[chain.ID]func(ctx context.Context, hash chain.Hash, meta event.Meta) (tx.State, error)
-	// Tail is where requests wait for what is recorded. Whoever stops the service
-	// calls its Leave first.
+	// Tail is where requests wait for new events. Call its Leave before stopping the service.
 	Tail *tail.Tail
-	// Transient, when set, says which of the databases' errors may pass: they are
-	// answered by 503, where others are faults of ours.
+	// Transient, when set, reports whether a database error is transient. Transient errors
+	// are answered with 503 and not as internal errors.
 	Transient func(error) bool
 	Health    Health
 	Limits    Limits
 	Rates     Rates
-	// Lists are shared with the other APIs of the process; nil makes places of its own.
+	// Lists is shared with the other APIs of the process; nil gives this API its own.
 	Lists *Lists
-	// RPC answers /rpc; the zero value does not.
+	// RPC configures /rpc; with the zero value the API does not serve it.
 	RPC RPC
-	// Origins are those of pages whose scripts may use the API (CORS): none, some
-	// such as https://app.example, or "*" for all. While requests are answered without
-	// a key "*" allows none.
+	// Origins are the origins of pages whose scripts may use the API (CORS): none, a list such
+	// as https://app.example, or "*" for all. While requests are answered without a key, "*"
+	// allows none.
 	Origins []string
-	// Hosts are the names, besides loopback's, that clients reach the API by while it
+	// Hosts are the names, besides loopback's, by which clients may reach the API while it
 	// answers without keys.
 	Hosts  []string
 	Access Access
-	// Admin is for [Internal].
+	// Admin is used by [Internal] only.
 	Admin Admin
-	// Idempotency says how requests with an Idempotency-Key are remembered.
+	// Idempotency configures how requests with an Idempotency-Key are remembered.
 	Idempotency Idempotency
 	// Canceler cancels groups.
 	Canceler Canceler
-	// CursorKey authenticates the cursors of lists. Replicas that share their
-	// clients must share it. At least [CursorKeyBytes].
+	// CursorKey authenticates the cursors of lists. Replicas behind one address must share it.
+	// It has at least [CursorKeyBytes] bytes.
 	CursorKey []byte
 	Now       func() time.Time
 	Random    io.Reader // for request ids
 	Log       *slog.Logger
-	// Requested, when set, is told of each request that was answered: its route's
-	// template ("none" without one), its method ("other" for a strange one).
+	// Requested, when set, is called for each request that was answered. route is the route's
+	// template, or "none"; method is "other" if it is not a standard method.
 	Requested func(route, method, code string, took time.Duration)
-	// Traced, when set, is told of each request that came with a W3C traceparent.
+	// Traced, when set, is called for each request with a W3C traceparent.
 	Traced func(traceparent, route, method, code string, began time.Time, took time.Duration)
-	// Submitted, when set, is told what became of each raw transaction:
-	// accepted, known, refused or failed.
+	// Submitted, when set, is called for each raw transaction with its outcome: accepted,
+	// known, refused or failed.
 	Submitted func(outcome string)
-	// QuotaUsed, when set, gets a quota's name, its use by the client that uses most of
-	// it, and its limit, whenever the use changes.
+	// QuotaUsed, when set, is called whenever the use of a quota changes. It gets the quota's
+	// name, the use by the client that uses most of it, and the limit.
 	QuotaUsed func(quota string, used, limit int)
 }
 
-// Board shows the due queue's rows of a chain's transactions, in any order. A
-// transaction that it is done with has none.
+// Board reads the due queue's rows of a chain's transactions, in any order. A transaction that
+// needs no more work has no row.
 type Board interface {
 	Find(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]tx.Work, error)
 }
 
-// Limits bound what one client can make the service do.
+// Limits bound the resources that one client can use.
 type Limits struct {
-	BodyBytes        int64 // of a request
+	BodyBytes        int64 // of a request's body
 	BatchItems       int   // raw transactions in one request
-	TransactionBytes int   // of one raw transaction
-	HeaderBytes      int   // of a request's line and headers; net/http adds 4 KiB
-	Connections      int   // open at once
-	Streams          int   // of events, open at once
-	ClientStreams    int   // of them, of one client; 0 is [ClientStreams]
-	// HeaderTimeout and ReadTimeout bound how long a request's header, and the
-	// whole request, may take to arrive; WriteTimeout how long from its header
-	// to the end of the answer; IdleTimeout the pause between two requests.
+	TransactionBytes int   // size of one raw transaction
+	HeaderBytes      int   // size of a request's line and headers; net/http adds 4 KiB
+	Connections      int   // connections open at once
+	Streams          int   // event streams open at once
+	ClientStreams    int   // event streams open at once per client; 0 means [ClientStreams]
+	// HeaderTimeout and ReadTimeout bound how long a request's header, and the whole request,
+	// may take to arrive. WriteTimeout bounds the time from the header to the end of the
+	// answer, IdleTimeout the pause between two requests.
 	HeaderTimeout, ReadTimeout, WriteTimeout, IdleTimeout time.Duration
-	// StreamSilence is the longest silence on a stream of events; a client that
-	// hears nothing for several times as long may take it for dead. StreamWrite is
-	// how long a client may take to take what it is sent: a slower one is cut, for
-	// nothing is kept for it, and goes on where it was.
+	// StreamSilence is the longest silence on an event stream. A client that receives nothing
+	// for several times as long may take the stream for dead. StreamWrite is how long a client
+	// may take to receive one write. A slower client is disconnected, since nothing is buffered
+	// for it; it resumes where it was.
 	StreamSilence, StreamWrite time.Duration
-	// WorkTimeout bounds what is done between reading and answering; what
+	// WorkTimeout bounds the work between reading a request and answering it. The time that
 	// WriteTimeout leaves bounds it too.
 	WorkTimeout time.Duration
 }
 
-// ClientStreams is how many streams of events one client may have open at one process
-// unless set otherwise.
+// ClientStreams is the default number of event streams that one client may have open at one
+// process.
 const ClientStreams = 64
 
-// DefaultLimits are those of an API that strangers can reach.
+// DefaultLimits returns limits for an API that is open to the internet.
 func DefaultLimits() Limits {
 	return Limits{
 		BodyBytes: 1 << 20, BatchItems: 1000, TransactionBytes: 128 << 10,
@@ -132,20 +131,20 @@ func DefaultLimits() Limits {
 	}
 }
 
-// api is the configuration with the routes' methods.
+// api is the configuration plus the state of one listener. The routes are its methods.
 type api struct {
 	Config
-	more    []kind // of a [Front]
+	more    []kind // the kinds of a [Front]
 	limiter *limiter
-	refused seldom // clients, by quotas
-	// internal: the listener is not for clients.
+	refused seldom // limits the log lines about clients over quota
+	// internal is true for the listener that clients do not use.
 	internal bool
-	follows  chan struct{} // a place for each stream of events
+	follows  chan struct{} // holds one element for each open event stream
 	owned    owned
 	groups   event.Codec[group.Event]
-	// streaming and waiting are the clients' shares of what rests.
+	// streaming and waiting count each client's open streams and waiting requests.
 	streaming, waiting rests
-	// published makes the contract's forms, once.
+	// published renders the contract once and returns it.
 	published func() (published, error)
 }
 
@@ -156,11 +155,11 @@ func newAPI(c Config) *api {
 	return &api{Config: c, limiter: newLimiter(cmp.Or(c.Rates.Clients, RateClients)), follows: make(chan struct{}, c.Limits.Streams), groups: group.Codec(), published: publishing()}
 }
 
-// endpoint answers a request, or says with an error why not; then it has written
-// nothing.
+// endpoint answers a request, or returns an error that says why not. If it returns an error it
+// has written nothing.
 type endpoint func(w http.ResponseWriter, r *http.Request) error
 
-// A route is one method on one path, and what a client needs for it.
+// A route is one method on one path, with the scope that a client needs for it.
 type route struct {
 	method, path string
 	scope        access.Scope
@@ -190,8 +189,7 @@ func (a *api) routes() []route {
 	}
 }
 
-// New makes the handler of the public listener. A configuration that cannot work
-// panics.
+// New returns the handler of the public listener. It panics if the configuration cannot work.
 func New(c Config) http.Handler {
 	switch {
 	case len(c.CursorKey) < CursorKeyBytes:
@@ -206,8 +204,8 @@ func New(c Config) http.Handler {
 	return a.requests(a.guarded(a.Access.keyless, crossOrigin(c.Origins, router(a.routes()))))
 }
 
-// Internal makes the handler of the listener that is not for clients: exposition
-// answers GET /metrics. Of the configuration it does not need what delivers.
+// Internal returns the handler of the listener that is not for clients. exposition answers GET
+// /metrics. It does not need the parts of the configuration that deliver.
 func Internal(c Config, exposition http.Handler) http.Handler {
 	a := newAPI(c)
 	a.internal = true
@@ -222,13 +220,13 @@ func Internal(c Config, exposition http.Handler) http.Handler {
 		routes = append(routes, a.adminRoutes()...)
 	}
 	return a.requests(a.guarded(func() bool {
-		// Whatever keys there are, /metrics needs none. On an address that other machines
-		// reach it is for monitors, by whatever name, as soon as keys are in use.
+		// /metrics never needs a key. On an address that other machines can reach, monitors may
+		// use any host name once keys are in use.
 		return !c.Admin.Exposed || c.Access.keyless()
 	}, router(routes)))
 }
 
-// router matches paths as they were sent: it mends none and redirects nobody.
+// router matches paths exactly as they were sent: it cleans no path and never redirects.
 func router(routes []route) http.Handler {
 	m := mux.NewRouter().SkipClean(true).UseEncodedPath()
 	allowed := map[string][]string{}
@@ -252,7 +250,7 @@ func router(routes []route) http.Handler {
 		}}.serve)
 	}
 	m.NotFoundHandler = http.HandlerFunc(route{scope: public, endpoint: func(_ http.ResponseWriter, r *http.Request) error {
-		if r.RequestURI == "*" { // also how a client of HTTP/2 begins
+		if r.RequestURI == "*" { // HTTP/2 clients begin with it too
 			return ErrInvalidRequest.Because("nothing is asked of *")
 		}
 		return ErrNotFound
@@ -260,7 +258,7 @@ func router(routes []route) http.Handler {
 	return m
 }
 
-// serve answers a request, or shows the problem.
+// serve answers a request, or writes the problem if an error is returned.
 func (t route) serve(w http.ResponseWriter, r *http.Request) {
 	on := exchangeOf(r)
 	if t.path != "" {
@@ -281,8 +279,8 @@ func (t route) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// work bounds what is done for a request once it has been read. A tenth of the
-// time that net/http gives the answer is left for the answer itself.
+// work returns the context for the work of a request after it has been read. It leaves a tenth
+// of WriteTimeout for the answer itself.
 func (a *api) work(r *http.Request) (context.Context, context.CancelFunc) {
 	left := a.Limits.WriteTimeout*9/10 - a.Now().Sub(exchangeOf(r).began)
 	return context.WithTimeout(r.Context(), min(a.Limits.WorkTimeout, left))

@@ -10,14 +10,15 @@ import (
 	"strings"
 )
 
-// The first buffer for a body: without a declared length, and at most.
+// Buffer sizes in bytes for reading a body. bodyFirst is the size if no length is declared,
+// bodyPromised the largest size that is allocated for a declared length.
 const (
 	bodyFirst    = 4 << 10
 	bodyPromised = 64 << 10
 )
 
-// hasBody reports whether a request brings a body. Of one that does not say how much it
-// brings the first byte is waited for, and stays to be read.
+// hasBody reports whether a request has a body. If the request declares no length, hasBody
+// waits for the first byte and leaves it to be read.
 func hasBody(r *http.Request) bool {
 	if r.ContentLength >= 0 {
 		return r.ContentLength > 0
@@ -28,12 +29,12 @@ func hasBody(r *http.Request) bool {
 		io.Reader
 		io.Closer
 	}{peeked, r.Body}
-	return !errors.Is(err, io.EOF) // other trouble shows when it is read
+	return !errors.Is(err, io.EOF) // other errors appear again when the body is read
 }
 
-// readBody reads a request's whole body before anything is made of it: what is
-// cut short never has an effect. What is refused by its headers is not read, so a
-// client that asks first (Expect: 100-continue) is not told to go on.
+// readBody reads a request's whole body before anything is decoded, so a truncated body never
+// has an effect. A request that is refused by its headers is not read, so a client that sends
+// Expect: 100-continue is not told to continue.
 func (a *api) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	limit := a.Limits.BodyBytes
 	if r.ContentLength > limit {
@@ -45,8 +46,8 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if !isJSON(r.Header.Values("Content-Type")) {
 		return nil, ErrUnsupportedMediaType.Because("Content-Type must be application/json, in UTF-8")
 	}
-	// One byte more shows the end without growing. What is only announced is not
-	// made room for.
+	// One byte more lets the last read see EOF without growing the buffer. A large declared
+	// length allocates nothing before its bytes arrive.
 	room := min(max(r.ContentLength+1, bodyFirst), bodyPromised)
 	body, err := readAll(http.MaxBytesReader(w, r.Body, limit), make([]byte, 0, room))
 	var tooLarge *http.MaxBytesError
@@ -77,8 +78,8 @@ func readAll(from io.Reader, into []byte) ([]byte, error) {
 	}
 }
 
-// isJSON reports whether the one Content-Type is application/json, in UTF-8 where
-// it says so.
+// isJSON reports whether there is one Content-Type and it is application/json. A charset must
+// be UTF-8 if it is given.
 func isJSON(contentTypes []string) bool {
 	if len(contentTypes) != 1 {
 		return false

@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Row 28: what belongs to others is not there.
+// Row 28: other clients' transactions do not exist for the client.
 func TestBoundKeySeesItsSendersOnly(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config)
@@ -39,7 +39,7 @@ func TestBoundKeySeesItsSendersOnly(t *testing.T) {
 
 	foreign := submit(all, signed(t, theirs, testChain, 0)).Results[0].TxHash
 	before := len(s.recorded())
-	// Also what is known already is not told of.
+	// A refusal does not reveal that the transaction is known.
 	for i, r := range submit(bound, signed(t, theirs, testChain, 0), signed(t, theirs, testChain, 1)).Results {
 		if r.OK || r.Problem.Code != string(ErrForeignSender) || r.Problem.Status != 403 {
 			t.Errorf("foreign transaction %d: %+v", i, r)
@@ -85,13 +85,13 @@ func TestBoundKeySeesItsSendersOnly(t *testing.T) {
 	if got := list(all, ""); len(got) != 2 {
 		t.Errorf("the list of all: %v", got)
 	}
-	// A cursor of one list is worth nothing in the other.
+	// A cursor of one list is invalid for the other.
 	var page struct{ NextCursor string }
 	unmarshal(t, ask(all, http.MethodGet, "/v1/transactions?limit=1", nil).body, &page)
 	wantProblem(t, "another's cursor", ask(bound, http.MethodGet, "/v1/transactions?cursor="+page.NextCursor, nil), 400, ErrInvalidCursor)
 }
 
-// On a route that nobody has thought of, a bound key gets nothing.
+// A bound key gets nothing on a route whose keeps was forgotten.
 func TestBoundKeyIsRefusedByDefault(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config)
@@ -121,8 +121,8 @@ func TestBoundKeyIsRefusedByDefault(t *testing.T) {
 	}
 }
 
-// Whatever a bound key asks of another's transaction, it is answered as of one that is
-// not there, before and after the read model has it.
+// Every request of a bound key about another client's transaction gets the answer for an
+// unknown transaction, before and after the read model has it.
 func TestForeignIsAsUnknown(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config)

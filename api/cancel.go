@@ -22,24 +22,24 @@ type Canceler interface {
 	Cancel(ctx context.Context, r canceler.Request, meta event.Meta) (canceler.Answer, error)
 }
 
-// canceledGroup is the answer to POST …/cancel: of the members that the cancel found those
-// that the client owns, in the order of their acceptance. The cancel itself is the
-// account's, and stops all members, whoever submitted them.
+// canceledGroup is the answer to POST …/cancel. Members are the members found by the cancel
+// that the client owns, in order of acceptance. The cancel itself is the account's: it stops
+// all members, including those submitted by other clients.
 type canceledGroup struct {
 	ChainID  chain.ID         `json:"chainId"`
 	Sender   chain.Address    `json:"sender"`
 	GroupID  chain.GroupID    `json:"groupId"`
 	NonceKey chain.NonceKey   `json:"nonceKey"`
-	Canceled int              `json:"canceled"` // how many members are, other clients' included
+	Canceled int              `json:"canceled"` // number of canceled members, other clients' included
 	Members  []canceledMember `json:"members"`
 }
 
-// canceledMember is what became of one member.
+// canceledMember is the result for one member.
 type canceledMember struct {
 	TxHash   chain.Hash `json:"txHash"`
 	Nonce    uint64     `json:"nonce"`
 	Status   tx.Status  `json:"status"`
-	Canceled bool       `json:"canceled"` // it had not ended when the cancel came
+	Canceled bool       `json:"canceled"` // the member had not ended when the cancel was recorded
 	Erased   bool       `json:"payloadErased"`
 }
 
@@ -78,20 +78,20 @@ func (a *api) cancelGroup(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, out)
 }
 
-// member reports whether the viewer is shown a member of a group.
+// member reports whether the viewer may see a member of a group.
 func (a *api) member(ctx context.Context, v viewer, id group.ID, m canceler.Member) (bool, error) {
 	if v.members() == nil {
 		return true, nil
 	}
-	if m.State.Accepted.Client != "" { // which spares reading its stream
+	if m.State.Accepted.Client != "" { // avoids reading the member's stream
 		return slices.ContainsFunc(m.State.Owners(), v.is), nil
 	}
 	o, err := a.ownership(ctx, tx.Stream(id.Chain, m.Hash), 0)
 	return v.owns(o), err
 }
 
-// readCancel reads which group is meant and how its owner says so: by typed data, in
-// the body, or by a signature over the group's id, in the header Authorization.
+// readCancel reads the group and its owner's authorization: typed data in the body, or a
+// signature over the group's id in the Authorization header.
 func (a *api) readCancel(w http.ResponseWriter, r *http.Request) (in canceler.Request, err error) {
 	if in.Sender, in.Group, err = groupOf(r); err != nil {
 		return in, err
@@ -151,14 +151,14 @@ func groupOf(r *http.Request) (sender chain.Address, id chain.GroupID, err error
 	return sender, id, nil
 }
 
-// signatureHeader is what an Authorization of the scheme Signature says. Another
-// scheme is for others: an API key may stand there.
+// signatureHeader returns the credentials of the Authorization header with the scheme
+// Signature. Other schemes are ignored: an API key may be sent there.
 func signatureHeader(r *http.Request) (credentials string, given bool) {
 	for _, value := range r.Header.Values("Authorization") {
 		scheme, rest, _ := strings.Cut(value, " ")
 		if strings.EqualFold(scheme, "Signature") {
 			if given {
-				return "", true // two of them: neither
+				return "", true // two Signature headers make both invalid
 			}
 			credentials, given = rest, true
 		}
@@ -166,10 +166,10 @@ func signatureHeader(r *http.Request) (credentials string, given bool) {
 	return credentials, given
 }
 
-// signatureMax is the longest signature that there is, in bytes: WebAuthn's.
+// signatureMax is the size in bytes of the longest signature, a WebAuthn signature.
 const signatureMax = 1 + 2048
 
-// readSignature reads hex of either case, with or without 0x.
+// readSignature reads hex in either case, with or without 0x.
 func readSignature(text string) ([]byte, error) {
 	digits := strings.TrimPrefix(text, "0x")
 	if digits == "" || len(digits) > 2*signatureMax {

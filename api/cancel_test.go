@@ -25,7 +25,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// withCanceler lets the stack cancel groups, on all its chains.
+// withCanceler lets the stack cancel groups on all its chains.
 func withCanceler(c *Config, db *embedded.DB) *canceler.Canceler {
 	groups := commands.Groups{Store: db.Log(), Codec: group.Codec()}
 	grouper := &grouping.Grouper{
@@ -61,7 +61,7 @@ func cancelPath(sender, groupID any, query string) string {
 	return fmt.Sprintf("/v1/senders/%v/groups/%v/cancel%s", sender, groupID, query)
 }
 
-// Row 47, the vectors: every authorisation that is signed over a group's id.
+// Row 47, the vectors: every authorization that is signed over a group's id.
 func TestCancelVectors(t *testing.T) {
 	text, err := os.ReadFile("../infra/chain/tempo/testdata/vectors.json")
 	if err != nil {
@@ -76,7 +76,7 @@ func TestCancelVectors(t *testing.T) {
 		}
 	}
 	unmarshal(t, text, &file)
-	// What each kind of fault is answered with.
+	// The answer to each kind of fault.
 	answers := map[string]struct {
 		status int
 		code   event.Refusal
@@ -156,7 +156,7 @@ func (c cancelStack) sign(digest chain.Hash) string {
 	return "0x" + hex.EncodeToString(sig)
 }
 
-// typed is the body of a request by typed data.
+// typed is the body of a request with typed data.
 func (c cancelStack) typed(id chain.ID, expires uint64) []byte {
 	c.t.Helper()
 	wish := group.Wish{ID: group.ID{Chain: id, Sender: c.sender, Group: c.key.Group()}, Deployment: "here", Expires: expires}
@@ -169,8 +169,8 @@ func (c cancelStack) typed(id chain.ID, expires uint64) []byte {
 
 func (c cancelStack) path(query string) string { return cancelPath(c.sender, c.key.Group(), query) }
 
-// A body that comes in chunks of which there is none is no body: the signature is the
-// header's, with an Idempotency-Key too. One that says something is one.
+// A chunked body without chunks is no body: the signature in the header counts, with an
+// Idempotency-Key too. A chunked body with bytes is a body.
 func TestCancelWithoutALength(t *testing.T) {
 	for _, remembered := range []string{"", "Idempotency-Key: k\r\n"} {
 		c := newCancelStack(t)
@@ -192,7 +192,7 @@ func TestCancelWithoutALength(t *testing.T) {
 	}
 }
 
-// Row 48, and 47's replay: each member is answered for; again, nothing is recorded.
+// Row 48, and the replay of 47: the answer lists each member; a repeat records nothing.
 func TestCancelGroup(t *testing.T) {
 	for name, ask := range map[string]func(c cancelStack) response{
 		"typed data": func(c cancelStack) response {
@@ -227,7 +227,7 @@ func TestCancelGroup(t *testing.T) {
 	}
 }
 
-// unfinished records a cancel and cannot carry it out.
+// unfinished is a canceler that records a cancel and cannot finish it.
 type unfinished struct{}
 
 func (unfinished) Cancel(context.Context, canceler.Request, event.Meta) (canceler.Answer, error) {

@@ -14,14 +14,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// catchUpMax is how long a request waits for the read models.
+// catchUpMax is the longest time that a request waits for the read models.
 const catchUpMax = 3 * time.Second
 
-// caughtUp waits until groups show everything that was recorded when it was called:
-// that every accepted transaction has joined its group, and that the read models
-// have seen it. Whoever was told that a transaction is accepted finds it in its
-// group. A group is a sum over many streams, which no request could fold by itself,
-// as it does for one transaction.
+// caughtUp waits until the groups show every event that was recorded before the call: every
+// accepted transaction has joined its group, and the read models have applied it. So a client
+// that got a transaction's acceptance finds the transaction in its group. A group sums up many
+// streams; a request can fold one transaction's stream itself, but not all of these.
 func (a *api) caughtUp(ctx context.Context, v viewer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, catchUpMax, catchingUp)
 	defer cancel()
@@ -31,7 +30,7 @@ func (a *api) caughtUp(ctx context.Context, v viewer) error {
 	if err := a.reached(ctx, joined); err != nil {
 		return err
 	}
-	// What joined was recorded, too: behind that the read models are to be.
+	// The joins were appended to the log as well, so the read models must reach its new end.
 	models := []func(context.Context) (event.Position, error){a.checkpoint(groups.Name), a.checkpoint(transactions.Name)}
 	if v.members() != nil {
 		models = append(models, a.checkpoint(owners.Name))
@@ -39,16 +38,15 @@ func (a *api) caughtUp(ctx context.Context, v viewer) error {
 	return a.reached(ctx, models...)
 }
 
-// checkpoint reads how far a read model is.
+// checkpoint returns the function that reads a read model's checkpoint.
 func (a *api) checkpoint(name string) func(context.Context) (event.Position, error) {
 	p := projections.Projector{Name: name, DB: a.Query.DB}
 	return p.Checkpoint
 }
 
-// ownersKnown waits until the owners are known of all transactions that lists show, if
-// the viewer's lists depend on that. It is so at all times but while the owners' read
-// model is made for the first time, or rebuilt: a list is not short of what is not yet in
-// it.
+// ownersKnown waits until the owners are known of all transactions that lists show, if the
+// viewer's lists depend on owners. It only has to wait while the owners' read model is built
+// for the first time or rebuilt: a list never omits rows because of that.
 func (a *api) ownersKnown(ctx context.Context, v viewer) error {
 	if v.audits() {
 		return nil
@@ -65,7 +63,7 @@ func (a *api) ownersKnown(ctx context.Context, v viewer) error {
 	return nil
 }
 
-// reached waits until readers have come to where the log ends now.
+// reached waits until the readers have reached the present end of the log.
 func (a *api) reached(ctx context.Context, readers ...func(context.Context) (event.Position, error)) error {
 	head, err := a.Submit.Transactions.Store.Head(ctx)
 	for i := 0; err == nil && i < len(readers); i++ {
@@ -77,7 +75,7 @@ func (a *api) reached(ctx context.Context, readers ...func(context.Context) (eve
 	return nil
 }
 
-// behind tells running out of patience from other trouble.
+// behind returns catchingUp if the wait timed out, and other errors wrapped.
 func (a *api) behind(ctx context.Context, err error) error {
 	if context.Cause(ctx) == catchingUp { //nolint:errorlint // it is this very value
 		return catchingUp.Because("the read models have not come to the end of the log within %s", catchUpMax)

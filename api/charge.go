@@ -11,28 +11,28 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 )
 
-// Rates bound how often clients may ask. They hold for one process: of several
-// replicas each allows as much.
+// Rates bound how often clients may send requests. They hold per process: each replica allows
+// the full rate.
 type Rates struct {
-	Address Rate // of requests without a good key
-	Key     Rate // of a key that has no rate of its own
-	// Clients is how many clients are remembered. 0 is [RateClients].
+	Address Rate // for requests without a valid key
+	Key     Rate // for a key without a rate of its own
+	// Clients is the number of clients remembered. 0 means [RateClients].
 	Clients int
-	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	// TrustedProxies are the networks whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
 }
 
-// RateClients is how many clients are remembered unless set otherwise.
+// RateClients is the default number of clients remembered.
 const RateClients = 1 << 16
 
-// A payer is a client with its rate, and how the rate is called in headers.
+// A payer is the client that a request is charged to, its rate, and the rate's name in headers.
 type payer struct {
 	client client
 	rate   Rate
 	name   string
 }
 
-// holder is the payer who has a key.
+// holder returns the payer for a key.
 func (a *api) holder(key access.Key) payer {
 	rate := a.Rates.Key
 	if key.Rate != nil {
@@ -41,7 +41,7 @@ func (a *api) holder(key access.Key) payer {
 	return payer{client: client{key: key.ID}, rate: rate, name: "key"}
 }
 
-// charge takes n from what whoever sent the request may still ask for.
+// charge takes n requests from the payer's rate, or refuses the request.
 func (a *api) charge(w http.ResponseWriter, on *exchange, n int) error {
 	p := on.payer
 	if p.rate.PerSecond == 0 || n == 0 {
@@ -61,12 +61,12 @@ func (a *api) charge(w http.ResponseWriter, on *exchange, n int) error {
 	return nil
 }
 
-// chargeUpTo charges a request as n in all. What it was charged before counts.
+// chargeUpTo brings the total charge for a request to n. Earlier charges count.
 func (a *api) chargeUpTo(w http.ResponseWriter, on *exchange, n int) error {
 	return a.charge(w, on, max(n-on.paid, 0))
 }
 
-// affords charges n more if the client can pay now, and reports whether it could.
+// affords charges n more if the client can pay now, and reports whether it did.
 func (on *exchange) affords(w http.ResponseWriter, n int) bool {
 	p := on.payer
 	if p.rate.PerSecond == 0 {
@@ -84,36 +84,36 @@ func (on *exchange) affords(w http.ResponseWriter, n int) bool {
 	return true
 }
 
-// bodyUnit is how many bytes of a body count as one request: a body of 1 MiB is read,
-// hashed and decoded for what 64 small requests cost.
+// bodyUnit is the number of bytes of a body that count as one request. Reading, hashing and
+// decoding a body of 1 MiB costs as much as 64 small requests.
 const bodyUnit = 16 << 10
 
-// chargeBody charges for the bytes of a body, before anything is made of it. The items of
-// a batch are charged beside it, and the larger of the two counts. A body counts as no
-// more than the client's burst: no rate forbids a body of the allowed size for ever.
+// chargeBody charges for the bytes of a body before it is decoded. The items of a batch are
+// charged as well, and the larger of the two counts. A body never counts as more than the
+// client's burst, so no rate forbids a body of the allowed size for ever.
 func (a *api) chargeBody(w http.ResponseWriter, on *exchange, bytes int) error {
 	return a.chargeUpTo(w, on, min((bytes+bodyUnit-1)/bodyUnit, on.payer.rate.Burst))
 }
 
-// rowsUnit is how many members of a group that are read for an answer count as one request.
+// rowsUnit is the number of group members read for an answer that count as one request.
 const rowsUnit = 10
 
-// chargeMembers charges for a cancel before it visits its members: one for each that it
-// cancels, and one for each ten that it answers for. A group counts as no more than the
-// client's burst: no rate forbids to cancel a large one for ever.
+// chargeMembers charges for a cancel before it visits the group's members: one for each member
+// that it cancels, and one for every ten members in the answer. A group never counts as more
+// than the client's burst, so no rate forbids canceling a large group for ever.
 func (a *api) chargeMembers(w http.ResponseWriter, on *exchange, carried, read int) error {
 	return a.chargeUpTo(w, on, min(carried+(read+rowsUnit-1)/rowsUnit, on.payer.rate.Burst))
 }
 
-// Limit is one beside the API's own that has refused a part of a request or all of it.
+// Limit is a limit, other than the API's own rate limit, that refused all or part of a request.
 type Limit struct {
-	Name string // in headers; empty for what is not counted
+	Name string // in RateLimit headers; empty if the limit does not count requests
 	Rate Rate
-	Left int           // so many may follow at once
-	Wait time.Duration // until what was refused may be asked for
+	Left int           // requests that may follow at once
+	Wait time.Duration // until the client may retry
 }
 
-// Limited tells in the answer's header of a limit that was reached.
+// Limited adds a limit that was reached to the answer's headers.
 func (r Request) Limited(l Limit) {
 	header := r.w.Header()
 	header["Retry-After"] = []string{strconv.Itoa(seconds(l.Wait))}
@@ -121,16 +121,16 @@ func (r Request) Limited(l Limit) {
 		return
 	}
 	p := payer{rate: l.Rate, name: l.Name}
-	add := func(name, field string) { // to a list, as RFC 9651 has it
+	add := func(name, field string) { // appends to a list field (RFC 9651)
 		header[name] = []string{strings.Join(append(header[name], field), ", ")}
 	}
 	add("Ratelimit-Policy", policyField(p))
 	add("Ratelimit", quotaField(p, quota{left: l.Left, wait: l.Wait}))
 }
 
-// The two fields of draft-ietf-httpapi-ratelimit-headers-11: the quota and its
-// window; what is left of it, and the seconds until it is whole again, or until
-// what was refused may be asked for.
+// policyField and quotaField format the two fields of draft-ietf-httpapi-ratelimit-headers-11.
+// The policy has the quota and its window. The quota has the requests left, and the seconds
+// until it is full again, or until the refused request may be retried.
 func policyField(p payer) string {
 	b := make([]byte, 0, 48)
 	b = append(append(append(b, '"'), p.name...), `";q=`...)
@@ -151,5 +151,5 @@ func quotaField(p payer, q quota) string {
 	return string(b)
 }
 
-// seconds rounds up: whoever waits that long has waited long enough.
+// seconds rounds up, so a client that waits that long has waited long enough.
 func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// forwardedMax bounds how many addresses of X-Forwarded-For are looked at.
+// forwardedMax is the most addresses of X-Forwarded-For that are read.
 const forwardedMax = 16
 
-// clientAddress is whose request this is: the connection's address, unless that is
-// a trusted proxy's. Then it is the last address in X-Forwarded-For that is none,
-// for what stands before it may be invented. Addresses of IPv6 are cut to their
-// /64, of which one subscriber has all.
+// clientAddress returns the address that a request is charged to: the connection's address,
+// unless that is a trusted proxy. Then it is the last address in X-Forwarded-For that is not a
+// trusted proxy, since clients can forge the addresses before it. IPv6 addresses are cut to
+// their /64, because one subscriber has all of it.
 func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
-		return netip.Addr{} // not a TCP connection: all share one
+		return netip.Addr{} // not a TCP connection: all of these share one client
 	}
 	address := peer.Addr().Unmap().WithZone("")
 	if len(trusted) > 0 && isAmong(address, trusted) {
@@ -26,7 +26,7 @@ func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	return subscriber(address)
 }
 
-// subscriber cuts an address of IPv6 to its network of 64 bits.
+// subscriber cuts an IPv6 address to its /64 network.
 func subscriber(address netip.Addr) netip.Addr {
 	if address.Is6() {
 		if network, err := address.Prefix(64); err == nil {
@@ -36,8 +36,8 @@ func subscriber(address netip.Addr) netip.Addr {
 	return address
 }
 
-// forwardedFor walks from the nearest proxy outwards. Where it finds no address, or
-// only trusted ones, the outermost trusted one is charged.
+// forwardedFor walks from the nearest proxy outwards. If it finds no address, or only trusted
+// ones, it returns the outermost trusted one.
 func forwardedFor(headers []string, trusted []netip.Prefix, nearest netip.Addr) netip.Addr {
 	seen := 0
 	for _, header := range slices.Backward(headers) {
@@ -61,7 +61,7 @@ func forwardedFor(headers []string, trusted []netip.Prefix, nearest netip.Addr) 
 	return nearest
 }
 
-// parseForwarded reads an address, which some proxies write with its port.
+// parseForwarded parses an address; some proxies add the port.
 func parseForwarded(text string) (netip.Addr, bool) {
 	address, err := netip.ParseAddr(text)
 	if err != nil {

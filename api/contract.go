@@ -9,15 +9,15 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// contractYAML is the contract as it is written.
+// contractYAML is the contract as written.
 //
 //go:embed openapi.yaml
 var contractYAML []byte
 
-// published is the contract in the forms in which it is served.
+// published holds the contract as JSON and as an HTML page.
 type published struct{ json, page []byte }
 
-// publishing makes them when they are first asked for.
+// publishing returns a function that renders the contract on its first call.
 func publishing() func() (published, error) {
 	return sync.OnceValues(func() (p published, err error) {
 		if p.json, err = yaml.YAMLToJSON(contractYAML); err != nil {
@@ -28,7 +28,8 @@ func publishing() func() (published, error) {
 	})
 }
 
-// contractCache is how long a contract may be kept: it changes with the program only.
+// contractCache lets caches keep the contract for five minutes. It changes only with a new
+// version of the program.
 const contractCache = "public, max-age=300"
 
 // openapi answers GET /openapi.yaml.
@@ -45,8 +46,8 @@ func (a *api) openapiJSON(w http.ResponseWriter, _ *http.Request) error {
 	return document(w, "application/json", p.json)
 }
 
-// docs answers GET /docs: the contract for people. The page needs nothing but
-// itself, and may load nothing.
+// docs answers GET /docs: the contract as an HTML page. The page loads no other resource, and
+// its policy allows none.
 func (a *api) docs(w http.ResponseWriter, _ *http.Request) error {
 	p, err := a.published()
 	if err != nil {
@@ -64,6 +65,6 @@ func document(w http.ResponseWriter, contentType string, content []byte) error {
 	header.Set("Cache-Control", contractCache)
 	header.Set("Content-Type", contentType)
 	header.Set("Content-Length", strconv.Itoa(len(content)))
-	_, _ = w.Write(content) // the client has gone: there is nobody to tell
+	_, _ = w.Write(content) // an error means that the client is gone
 	return nil
 }

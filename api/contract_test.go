@@ -23,7 +23,7 @@ import (
 
 type object = map[string]any
 
-// parsed is openapi.yaml, read once. Nothing changes it.
+// parsed is openapi.yaml, read once. It is never modified.
 var parsed = sync.OnceValues(func() (doc object, err error) {
 	text, err := os.ReadFile("openapi.yaml")
 	if err != nil {
@@ -81,7 +81,7 @@ func TestContractNamesEveryRoute(t *testing.T) {
 	}
 }
 
-// Every reference leads somewhere, and every schema is used.
+// Every reference has a target, and every schema is used.
 func TestContractIsWhole(t *testing.T) {
 	doc := contract(t)
 	used := map[string]bool{}
@@ -103,7 +103,7 @@ func TestContractIsWhole(t *testing.T) {
 		}
 	}
 	walk(doc)
-	for _, choice := range doc["security"].([]any) { // named, not referred to
+	for _, choice := range doc["security"].([]any) { // named, without a reference
 		for name := range choice.(object) {
 			used["#/components/securitySchemes/"+name] = true
 		}
@@ -127,9 +127,8 @@ func TestContractKnowsEveryStatus(t *testing.T) {
 	}
 }
 
-// checkAnswer holds a JSON answer to the contract: its status is promised, it has
-// every member that is required and none that is not described, and what is
-// described as a string, number, … is one.
+// checkAnswer checks a JSON answer against the contract. The contract must have the status. The
+// answer must have all required members, no unknown ones, and values of the documented types.
 func checkAnswer(t testing.TB, method, path string, res response) {
 	t.Helper()
 	doc := contract(t)

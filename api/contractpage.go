@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// The page that shows the contract to people: HTML and one style, no program.
+// The HTML page that shows the contract: one template and one style, no script.
 var (
 	//go:embed contractpage.html
 	pageTemplate string
@@ -21,13 +21,13 @@ var (
 	pageStyle string
 )
 
-// pageStyleHash is what lets a browser apply the page's own style and no other.
+// pageStyleHash is the hash that lets the browser apply the page's own style only.
 func pageStyleHash() string {
 	sum := sha256.Sum256([]byte(pageStyle))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// contractPage is what the template shows, in the order of the contract.
+// contractPage is the template's data, in the order of the contract.
 type contractPage struct {
 	Style       template.CSS
 	Title       string
@@ -40,18 +40,18 @@ type pageOperation struct {
 	ID, Method, Path, Summary, Scope string
 	Description                      template.HTML
 	Parameters                       []pageRow
-	Body                             template.HTML // the type of what is sent
+	Body                             template.HTML // the type of the request's body
 	Answers                          []pageRow
 }
 
 type pageSchema struct {
 	Name        string
 	Description template.HTML
-	Type        template.HTML // of one that is no object
+	Type        template.HTML // set if the schema has no properties
 	Members     []pageRow
 }
 
-// pageRow is a line of a table: a parameter, an answer or a member.
+// pageRow is a row of a table: a parameter, a response or a member.
 type pageRow struct {
 	Name, In    string
 	Required    bool
@@ -59,7 +59,7 @@ type pageRow struct {
 	Description template.HTML
 }
 
-// renderContract makes the page from a contract.
+// renderContract renders the page of a contract.
 func renderContract(text []byte) ([]byte, error) {
 	var doc yaml.MapSlice
 	if err := yaml.UnmarshalWithOptions(text, &doc, yaml.UseOrderedMap()); err != nil {
@@ -87,7 +87,7 @@ func renderContract(text []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// drawing draws parts of a contract.
+// drawing renders parts of a contract; its node is the whole document.
 type drawing struct{ node }
 
 func (d drawing) operation(path string, method branch) pageOperation {
@@ -131,7 +131,7 @@ func (d drawing) schema(named branch) pageSchema {
 	return shown
 }
 
-// content lists what a body may be.
+// content lists the media types of a body with their types.
 func (d drawing) content(c node) template.HTML {
 	var kinds []string
 	for _, media := range c.members() {
@@ -140,7 +140,7 @@ func (d drawing) content(c node) template.HTML {
 	return template.HTML(strings.Join(kinds, "<br>")) //nolint:gosec // escaped part by part
 }
 
-// kind says in a few words what a schema lets through.
+// kind describes a schema's type in a few words.
 func (d drawing) kind(s node) template.HTML {
 	esc := template.HTMLEscapeString
 	var parts []string
@@ -177,7 +177,7 @@ func (d drawing) kind(s node) template.HTML {
 	return template.HTML(strings.Join(parts, " or ")) //nolint:gosec // escaped
 }
 
-// follow is what a reference leads to, or the node itself.
+// follow returns the target of a reference, or the node itself.
 func (d drawing) follow(n node) node {
 	ref := n.get("$ref").text()
 	if ref == "" {
@@ -186,8 +186,7 @@ func (d drawing) follow(n node) node {
 	return d.get(strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
 }
 
-// node is a part of a document whose members keep their order. What is not there
-// is an empty node.
+// node is a part of a document whose members keep their order. A missing part is an empty node.
 type node struct{ v any }
 
 type branch struct {
@@ -233,7 +232,7 @@ func (n node) text() string {
 
 var codeSpan = regexp.MustCompile("`([^`]+)`")
 
-// prose shows the little Markdown that descriptions use: paragraphs, lists, code.
+// prose renders the Markdown that descriptions use: paragraphs, lists, code.
 func prose(text string) template.HTML {
 	var out strings.Builder
 	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// served gets a document that is no JSON, or more than the contract can check.
+// served gets a document that is not JSON, or that the contract cannot check.
 func (s *stack) served(path, contentType string) string {
 	s.t.Helper()
 	res, err := s.send(http.MethodGet, path, nil)
@@ -26,7 +26,7 @@ func (s *stack) served(path, contentType string) string {
 	return string(res.body)
 }
 
-// What is served is the contract that the tests hold the service to.
+// The served contract is the contract that the tests check answers against.
 func TestContractIsServed(t *testing.T) {
 	s := newStack(t)
 	var fromYAML, fromJSON, want any
@@ -54,8 +54,8 @@ func TestContractIsServed(t *testing.T) {
 	}
 }
 
-// The page shows every operation and schema, its links lead somewhere, and a
-// browser may load nothing for it.
+// The page shows every operation and schema, its links have targets, and it loads no other
+// resource.
 func TestDocsPage(t *testing.T) {
 	s := newStack(t)
 	page := s.served("/docs", "text/html; charset=utf-8")

@@ -9,10 +9,9 @@ import (
 // AnyOrigin lets the scripts of all pages use the API.
 const AnyOrigin = "*"
 
-// crossOrigin lets scripts of pages from these origins use what next serves, as
-// browsers ask for it (https://fetch.spec.whatwg.org/#http-cors-protocol). No cookie
-// is ever of use here, so credentials are not allowed. Without origins nothing is
-// added.
+// crossOrigin lets scripts of pages from the given origins use next, by the CORS protocol
+// (https://fetch.spec.whatwg.org/#http-cors-protocol). The API uses no cookies, so credentials
+// are not allowed. Without origins it adds no headers.
 func crossOrigin(origins []string, next http.Handler) http.Handler {
 	if len(origins) == 0 {
 		return next

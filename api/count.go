@@ -1,9 +1,9 @@
 package api
 
-// CountElements counts the elements of the JSON array, or the members of the JSON object,
-// that text begins with. It stops at most+1, decodes nothing and allocates nothing, so
-// that a batch is counted before work is done for it. Text need not be valid JSON: a
-// decoder that stops at the first fault has met no more elements than are counted here.
+// CountElements counts the elements of the JSON array, or the members of the JSON object, that
+// text begins with. It stops at most+1, decodes nothing and allocates nothing, so a batch is
+// counted before work is done for it. Text need not be valid JSON: a decoder that stops at the
+// first error has read no more elements than CountElements counts.
 func CountElements(text []byte, most int) (n int) {
 	depth, begun, quoted := 0, false, false
 	for i := 0; i < len(text); i++ {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// freely charges for nothing.
+// freely allows every charge.
 func freely(int) error { return nil }
 
 func TestCountElements(t *testing.T) {
@@ -35,8 +35,8 @@ func TestCountElements(t *testing.T) {
 	})
 }
 
-// Attack 5, REST: a batch of many items is refused by its count, and a batch that cannot
-// be paid for by its charge, before an item is decoded.
+// Attack 5, REST: a batch with too many items is refused by its count, and an unaffordable
+// batch by its charge, before an item is decoded.
 func TestBatchIsCountedBeforeItIsDecoded(t *testing.T) {
 	raw := `"0x` + strings.Repeat("ab", 400) + `"`
 	limits := DefaultLimits()
@@ -63,7 +63,7 @@ func TestBatchIsCountedBeforeItIsDecoded(t *testing.T) {
 					t.Fatalf("%v, %d charged", err, charged)
 				}
 			}
-			// Decoding one item allocates once and more.
+			// Decoding an item takes more than one allocation.
 			if allocs := testing.AllocsPerRun(5, read); allocs > 30 {
 				t.Errorf("%.0f allocations", allocs)
 			}
@@ -71,8 +71,8 @@ func TestBatchIsCountedBeforeItIsDecoded(t *testing.T) {
 	}
 }
 
-// A body counts as its bytes where it is large, once, beside its items, and never as more
-// than the burst.
+// A large body is charged by its bytes, once. The items count as well, and the larger counts.
+// The charge never exceeds the burst.
 func TestBodyIsChargedByItsBytes(t *testing.T) {
 	s := newStack(t, func(c *Config) { c.Rates.Address = Rate{PerSecond: 1, Burst: 40} })
 	of := func(bytes int) []byte {

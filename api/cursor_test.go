@@ -45,7 +45,7 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// A place of two numbers is none of one, nor the other way round.
+// A cursor for one number is invalid where two are expected, and the other way round.
 func TestCursorPlaces(t *testing.T) {
 	key := bytes.Repeat([]byte{1}, CursorKeyBytes)
 	one, two := cursorOf(key, "f", 7), cursorOf(key, "f", 7, 9)

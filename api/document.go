@@ -1,11 +1,11 @@
 package api
 
-// Document reads one JSON document in one pass, told at each place what must stand
-// there. It refuses what encoding/json lets through or mends: a name that occurs twice
-// or in another case, a name nobody asked for, null for a value, invalid UTF-8.
+// Document reads one JSON document in one pass, and is told at each place which value to
+// expect. Unlike encoding/json it refuses a name that occurs twice or in another case, an
+// unknown name, null for a value, and invalid UTF-8.
 type Document struct{ r reader }
 
-// NewDocument makes what reads a document.
+// NewDocument returns a reader of data.
 func NewDocument(data []byte) *Document { return &Document{reader{data: data}} }
 
 // Member reads the value of one member of an object.
@@ -15,10 +15,11 @@ type Member struct {
 	Optional bool
 }
 
-// Whole reads the document by what reads its value, and sees to it that nothing follows.
+// Whole reads the document's one value with read, and refuses data after it.
 func (d *Document) Whole(read func() error) error { return d.r.whole(read) }
 
-// Object reads an object that has each of these members, once at most, and no other.
+// Object reads an object. Each of these members occurs at most once, and at least once unless
+// it is optional; no other member may occur.
 func (d *Document) Object(members ...Member) error {
 	all, needed := make([]member, len(members)), make([]bool, len(members))
 	for i, m := range members {
@@ -27,16 +28,16 @@ func (d *Document) Object(members ...Member) error {
 	return d.r.members(all, needed)
 }
 
-// Map reads an object whose names are the client's own, each once.
+// Map reads an object with names that the client chose, each at most once.
 func (d *Document) Map(read func(name string) error) error { return d.r.entries(read) }
 
-// IsList reports whether a list is what comes next.
+// IsList reports whether the next value is a list.
 func (d *Document) IsList() bool {
 	d.r.skipSpace()
 	return d.r.peek() == '['
 }
 
-// Count counts the elements of the list that comes next, up to most+1, and decodes none.
+// Count counts the elements of the next list, up to most+1, without decoding them.
 func (d *Document) Count(most int) int { return CountElements(d.r.data[d.r.at:], most) }
 
 // List reads a list; read is called for each of its elements.
@@ -54,5 +55,5 @@ func (d *Document) Number() (uint64, error) { return d.r.uint64() }
 // Flag reads true or false.
 func (d *Document) Flag() (bool, error) { return d.r.bool() }
 
-// Wrong refuses what is JSON, but not what the request is made of, and says where.
+// Wrong returns a refusal for valid JSON that does not fit the request, and says where.
 func (d *Document) Wrong(format string, args ...any) error { return d.r.wrong(format, args...) }

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// patience bounds a test's wait for what must happen; promptly is how long it waits
-// for what must not.
+// patience is how long a test waits for an expected event. promptly is how long it waits to see
+// that an event does not happen.
 const (
 	patience = 10 * time.Second
 	promptly = 300 * time.Millisecond
 )
 
-// quick are limits whose timeouts a test can wait for.
+// quick sets timeouts that are short enough for a test.
 func quick(c *Config) {
 	c.Limits.HeaderTimeout, c.Limits.ReadTimeout, c.Limits.IdleTimeout = 200*time.Millisecond, 300*time.Millisecond, 200*time.Millisecond
 }
@@ -30,7 +30,7 @@ func get(target string) string {
 
 const jsonType = "Content-Type: application/json\r\n"
 
-// A client that asks first is told to go on, and answered.
+// A client that sends Expect: 100-continue is told to continue, and answered.
 func TestExpectContinue(t *testing.T) {
 	s := newStack(t)
 	body := submissionOf(testChain, signed(t, newKey(t), testChain, 0))
@@ -47,7 +47,7 @@ func TestConnections(t *testing.T) {
 	first, second, third := s.dial(), s.dial(), s.dial()
 	defer second.Close() //nolint:errcheck // the test is over with it
 	defer third.Close()  //nolint:errcheck // likewise
-	// Two are in the middle of a request: an idle one would make room.
+	// Both are in the middle of a request; an idle connection would be closed to make room.
 	_, _ = io.WriteString(first, ask[:20])
 	_, _ = io.WriteString(second, ask[:20])
 	_, _ = io.WriteString(third, ask)

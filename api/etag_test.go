@@ -7,7 +7,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// The tag changes with what is recorded, and whoever shows it is spared the answer.
+// The tag changes with each recorded event. A client that sends the current tag gets 304.
 func TestETag(t *testing.T) {
 	s := newStack(t)
 	hash := s.submit(signed(t, newKey(t), testChain, 0))[0].TxHash
@@ -37,7 +37,7 @@ func TestETag(t *testing.T) {
 	not("another", `W/"1"`, http.StatusOK)
 	not("none", "", http.StatusOK)
 
-	s.catchUp() // the read model's tag is the log's
+	s.catchUp() // the read model gives the same tag as the log
 	not("folded", tag, http.StatusNotModified)
 	s.handle(hash, tx.Report{Attempt: 1, At: testTime, Answers: []tx.Answer{{Endpoint: "a", Class: tx.Taken}}})
 	s.catchUp()
@@ -46,12 +46,12 @@ func TestETag(t *testing.T) {
 		t.Errorf("the tag did not change: %s", now)
 	}
 
-	// An answer that was waited for is of its own kind.
+	// An answer after a wait has no tag.
 	res := s.get(target + "?wait=accepted")
 	if res.header.Get("ETag") != "" || res.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%v", res.header)
 	}
-	// Nor does a problem have a tag.
+	// A problem has no tag.
 	res = s.do(http.MethodGet, target+"?chainId=1", nil, "If-None-Match", "*")
 	if res.status != http.StatusNotFound || res.header.Get("ETag") != "" {
 		t.Errorf("%v %v", res, res.header)

@@ -12,21 +12,21 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/owners"
 )
 
-// eventFilter says which events a client wants: those that fit all that is set.
+// eventFilter selects the events that match all fields that are set.
 type eventFilter struct {
 	chain  chain.ID
 	sender *chain.Address
 	group  *chain.GroupID
 	hash   *chain.Hash
-	names  []string // prefixes
-	stream string   // prefix
+	names  []string // prefixes of event names
+	stream string   // prefix of the stream's name
 }
 
-// shownStreams begin the names of the streams that clients may follow. What else
-// the log holds is the service's own.
+// shownStreams are the name prefixes of the streams that clients may follow. All other streams
+// are internal.
 var shownStreams = []string{tx.StreamPrefix, group.StreamPrefix}
 
-const namesMax = 16 // prefixes of names in one filter
+const namesMax = 16 // most name prefixes in one filter
 
 func (p parameters) eventFilter() (f eventFilter, err error) {
 	same, err := p.filters() // chainId, sender and groupId
@@ -49,9 +49,9 @@ func (p parameters) eventFilter() (f eventFilter, err error) {
 	return f, nil
 }
 
-// stored is what the store can spare us of a filter: it takes streams or names. What
-// leaves the fewest events is chosen: one transaction, or streams that the client names;
-// else names; else kinds of streams or chains.
+// stored returns the part of the filter that the store can apply. The store takes either
+// streams or names, so stored chooses the more selective one: one transaction or a stream
+// prefix set by the client, else names, else kinds of streams or chains.
 func (f eventFilter) stored() event.Filter {
 	prefixes := f.streams()
 	narrow := f.hash != nil && f.chain != 0 || len(prefixes) == 1 && prefixes[0] == f.stream
@@ -61,8 +61,8 @@ func (f eventFilter) stored() event.Filter {
 	return event.Filter{Names: f.names}
 }
 
-// streams are how the names of streams begin that a filter lets through; none means
-// that it need not be looked at.
+// streams returns the name prefixes of the streams that the filter lets through; none means all
+// streams.
 func (f eventFilter) streams() (prefixes []string) {
 	if f.hash != nil && f.chain != 0 {
 		return []string{string(tx.Stream(f.chain, *f.hash))}
@@ -72,7 +72,7 @@ func (f eventFilter) streams() (prefixes []string) {
 			kind += f.chain.String() + "-"
 		}
 		switch {
-		case strings.HasPrefix(f.stream, kind): // the client's is the narrower
+		case strings.HasPrefix(f.stream, kind): // the client's prefix is narrower
 			return []string{f.stream}
 		case strings.HasPrefix(kind, f.stream) && (f.chain != 0 || f.stream != ""):
 			prefixes = append(prefixes, kind)
@@ -81,8 +81,8 @@ func (f eventFilter) streams() (prefixes []string) {
 	return prefixes
 }
 
-// transaction is the one transaction that a filter names, if it does. The chain is 0 when it may
-// be on any.
+// transaction returns the one transaction that the filter names, if it names one. The chain is
+// 0 if the transaction may be on any chain.
 func (f eventFilter) transaction() (id chain.ID, hash chain.Hash, ok bool) {
 	if f.hash != nil {
 		return f.chain, *f.hash, true
@@ -91,7 +91,7 @@ func (f eventFilter) transaction() (id chain.ID, hash chain.Hash, ok bool) {
 	return id, hash, err == nil
 }
 
-// narrows reports whether a filter names more of a stream than its kind and chain.
+// narrows reports whether the filter's stream prefix goes beyond a stream's kind and chain.
 func (f eventFilter) narrows() bool {
 	for _, kind := range shownStreams {
 		if rest, is := strings.CutPrefix(f.stream, kind); is {
@@ -102,16 +102,15 @@ func (f eventFilter) narrows() bool {
 	return false
 }
 
-// subject is whom a stream is about.
+// subject is the transaction or group that a stream is about.
 type subject struct {
 	chain  chain.ID
-	hash   *chain.Hash // of a transaction
+	hash   *chain.Hash // set for a transaction
 	sender *chain.Address
 	group  *chain.GroupID
 }
 
-// subjectOf reads a subject off a stream's name, which for a transaction does not
-// tell sender and group.
+// subjectOf parses a stream's name. The name of a transaction's stream has no sender or group.
 func subjectOf(s event.Stream) (subject, bool) {
 	if id, hash, err := tx.ParseStream(s); err == nil {
 		return subject{chain: id, hash: &hash}, true
@@ -122,8 +121,8 @@ func subjectOf(s event.Stream) (subject, bool) {
 	return subject{}, false
 }
 
-// passes reports whether an event is one that the client wants and may see, and returns
-// it as the client is shown it. What the name of its stream does not tell is looked up.
+// passes reports whether the client wants an event and may see it, and returns the event as
+// shown to the client. It looks up facts that the stream's name does not have.
 func (a *api) passes(ctx context.Context, f eventFilter, v viewer, e event.Recorded) (event.Recorded, bool, error) {
 	visible := event.Filter{Streams: shownStreams}
 	if !visible.Passes(e.Stream, e.Name) || !strings.HasPrefix(string(e.Stream), f.stream) {
@@ -142,7 +141,7 @@ func (a *api) passes(ctx context.Context, f eventFilter, v viewer, e event.Recor
 	}
 	var whose owners.Ownership
 	if s.hash != nil {
-		// As of this event: whoever reads the log again is shown the same.
+		// The ownership as of this event, so reading the log again shows the same events.
 		var err error
 		if whose, err = a.ownershipAt(ctx, e); err != nil || !v.reads(whose) {
 			return e, false, err
@@ -157,9 +156,9 @@ func (a *api) passes(ctx context.Context, f eventFilter, v viewer, e event.Recor
 	return a.told(v, whose, e)
 }
 
-// readsGroup reports whether the viewer may read an event of a group: that its own
-// transaction joined, and that the group was canceled if the viewer did that. Keys that
-// are bound to the group's sender read all.
+// readsGroup reports whether the viewer may read an event of a group. It may read that its own
+// transaction joined, and that it canceled the group itself. A key that is bound to the group's
+// sender reads all.
 func (a *api) readsGroup(ctx context.Context, v viewer, s subject, e event.Recorded) (bool, error) {
 	if v.members() == nil {
 		return v.within(*s.sender), nil
@@ -182,10 +181,9 @@ func (v viewer) did(m event.Meta) bool {
 	return keyed && v.key != nil && v.is(id) || m.Actor == keylessActor && v.key == nil
 }
 
-// told returns an event as the viewer is shown it: without the names, keys and request
-// ids of other clients that own the transaction too. It is not told at all when it says
-// only that another client submitted the transaction, nor counted in the versions of
-// those that are.
+// told returns an event as the viewer may see it: without the names, keys and request ids of
+// other clients that own the transaction too. An event that only says that another client
+// submitted the transaction is hidden, and the versions of later events do not count it.
 func (a *api) told(v viewer, whose owners.Ownership, e event.Recorded) (event.Recorded, bool, error) {
 	if v.audits() {
 		return e, true, nil
@@ -215,7 +213,7 @@ func (a *api) told(v viewer, whose owners.Ownership, e event.Recorded) (event.Re
 			fact.Client = ""
 			e.Name, e.Data, err = codec.Encode(fact)
 		}
-	default: // the others name no client
+	default: // the other events name no client
 	}
 	return e, true, err
 }

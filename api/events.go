@@ -13,7 +13,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// eventsMax bounds how many events one answer shows.
+// eventsMax is the most events in one answer.
 const eventsMax = 1000
 
 // trail is the answer to GET /v1/transactions/{hash}/events, oldest first.
@@ -24,7 +24,7 @@ type trail struct {
 	HasMore bool            `json:"hasMore"`
 }
 
-// recordedEvent is an event as the log keeps it.
+// recordedEvent is an event as stored in the log.
 type recordedEvent struct {
 	ID       event.ID        `json:"id"`
 	Name     string          `json:"name"`
@@ -35,8 +35,8 @@ type recordedEvent struct {
 	Meta     event.Meta      `json:"meta"`
 }
 
-// events answers GET /v1/transactions/{hash}/events. A client that has read up to
-// a version asks for what comes after it.
+// events answers GET /v1/transactions/{hash}/events. With after, it returns only events after
+// that version.
 func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 	hash, id, q, err := named(r, "chainId", "after")
 	if err != nil {
@@ -79,8 +79,8 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, out)
 }
 
-// locate finds the chain on which a transaction has a stream. The log is asked,
-// not the read model alone: a retired transaction keeps its events.
+// locate finds the chain that has a transaction's stream. It reads the log as well as the read
+// model, because a retired transaction has no row but keeps its events.
 func (a *api) locate(ctx context.Context, id chain.ID, hash chain.Hash) (chain.ID, error) {
 	if id == 0 {
 		rows, err := a.Query.Find(ctx, 0, hash)
@@ -99,7 +99,7 @@ func (a *api) locate(ctx context.Context, id chain.ID, hash chain.Hash) (chain.I
 	return 0, tx.ErrUnknown
 }
 
-// after is the version after which events are wanted; 0 for all of them.
+// after is the version after which the client wants events; 0 for all.
 func (p parameters) after() (event.Version, error) {
 	if !p.values.Has("after") {
 		return 0, nil

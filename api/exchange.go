@@ -19,18 +19,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// An exchange is one request with what is learnt about it on the way.
+// An exchange is one request with the facts learned while answering it.
 type exchange struct {
 	api   *api
-	began time.Time   // without the time that it has waited as it was asked to
-	id    string      // echoed, shown in problems, logged
-	trace string      // the W3C traceparent, if there is one
-	route string      // the template of the path
-	payer payer       // who is charged for it
-	key   *access.Key // that it was sent with, if there is one
-	owns  bool        // the transaction that the path names belongs to the client
+	began time.Time   // start of the request, moved on by the time that it waited on the client's behalf
+	id    string      // X-Request-Id: echoed, shown in problems, logged
+	trace string      // the W3C traceparent; empty if there is none
+	route string      // the path's template
+	payer payer       // the client that is charged
+	key   *access.Key // the request's API key; nil if it has none
+	owns  bool        // the client owns the transaction in the path
 	paid  int
-	err   error // why it was not answered as wished
+	err   error // the error that was answered, in whole or in part
 	facts []slog.Attr
 }
 
@@ -38,8 +38,8 @@ type exchangeKey struct{}
 
 func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKey{}).(*exchange) }
 
-// requests gives each request its id, catches panics, and tells log and metrics
-// how it ended.
+// requests gives each request its id, recovers panics, and reports the outcome to the log and
+// metrics.
 func (a *api) requests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		on := &exchange{api: a, began: a.Now(), id: requestID(r, a.Random), trace: traceparent(r), route: "none"}
@@ -51,8 +51,8 @@ func (a *api) requests(next http.Handler) http.Handler {
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
 		if len(r.TransferEncoding) > 0 {
-			// It may have had a Content-Length too, which net/http hides; then
-			// the connection must end (RFC 9112, section 6.1).
+			// The request may also have had a Content-Length, which net/http hides. Then the
+			// connection must be closed (RFC 9112, section 6.1).
 			header.Set("Connection", "close")
 		}
 
@@ -67,8 +67,8 @@ func (a *api) requests(next http.Handler) http.Handler {
 	})
 }
 
-// panicked answers for a broken invariant. Only this request ends: it has left
-// nothing in memory that another could read.
+// panicked answers a request that panicked. Only this request ends: it has left nothing in
+// memory that other requests could read.
 func (a *api) panicked(w *answer, on *exchange, cause any) {
 	on.err = fmt.Errorf("panic: %v", cause)
 	a.Log.Error("request panicked", "request", on.id, "cause", cause, "stack", string(debug.Stack()))
@@ -86,7 +86,7 @@ func (a *api) ended(r *http.Request, on *exchange, w *answer, took time.Duration
 	}
 	level := slog.LevelDebug
 	switch {
-	case r.Context().Err() != nil: // the client has gone; what failed, failed for that
+	case r.Context().Err() != nil: // the client has gone, and that explains any failure
 		level = slog.LevelInfo
 	case w.status == http.StatusServiceUnavailable, w.status == http.StatusOK && on.err != nil:
 		level = slog.LevelWarn
@@ -113,11 +113,10 @@ func (a *api) ended(r *http.Request, on *exchange, w *answer, took time.Duration
 	}
 }
 
-// note adds a fact to the request's line in the log.
+// note adds attributes to the request's log line.
 func (on *exchange) note(facts ...slog.Attr) { on.facts = append(on.facts, facts...) }
 
-// overQuota tells operators which client a quota has refused, and no more than once a minute
-// of each.
+// overQuota logs which client exceeded a quota, at most once a minute per client.
 func (on *exchange) overQuota(err error) {
 	if !errors.Is(err, access.ErrQuotaExceeded) {
 		return
@@ -131,7 +130,7 @@ func (on *exchange) overQuota(err error) {
 	}
 }
 
-// seldom says of each name whether it is to be told of again. The zero value is ready.
+// seldom limits how often something is logged for each name. The zero value is ready.
 type seldom struct {
 	mu   sync.Mutex
 	told map[string]time.Time
@@ -139,7 +138,7 @@ type seldom struct {
 
 const (
 	seldomEvery = time.Minute
-	seldomNames = 1 << 10 // beyond that all are forgotten
+	seldomNames = 1 << 10 // with more names, all are forgotten
 )
 
 func (s *seldom) now(name string, at time.Time) bool {
@@ -155,7 +154,7 @@ func (s *seldom) now(name string, at time.Time) bool {
 	return true
 }
 
-// fail shows the problem that an error comes to.
+// fail writes the problem for an error.
 func (on *exchange) fail(w http.ResponseWriter, err error) {
 	on.err = err
 	on.overQuota(err)
@@ -166,25 +165,25 @@ func (on *exchange) fail(w http.ResponseWriter, err error) {
 		header.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
 	}
 	if p.Status == http.StatusRequestTimeout || p.Status == http.StatusRequestEntityTooLarge {
-		header.Set("Connection", "close") // what is left of the body is not wanted
+		header.Set("Connection", "close") // the rest of the body is not read
 	}
-	// A problem is always encodable.
+	// A Problem can always be encoded.
 	_ = write(w, p.Status, "application/problem+json", p)
 }
 
-// retryAfter is how long a client should wait when a database cannot be reached:
-// a failover takes seconds.
+// retryAfter is the wait suggested to clients while a database cannot be reached: a failover
+// takes seconds.
 const retryAfter = 2 * time.Second
 
-// meta says in events which request caused them.
+// meta is the event metadata that names this request as the cause.
 func (on *exchange) meta() event.Meta {
 	return event.Meta{Correlation: correlation(on.id), Actor: on.actor(), Trace: on.trace}
 }
 
-// keylessActor is the actor of events that requests without a key cause.
+// keylessActor is the actor of events caused by requests without a key.
 const keylessActor = "api"
 
-// actor names who sent a request, as far as is known.
+// actor returns the actor for the request's events.
 func (on *exchange) actor() string {
 	if on.key == nil {
 		return keylessActor
@@ -192,8 +191,8 @@ func (on *exchange) actor() string {
 	return access.Actor(on.key.ID)
 }
 
-// client returns the client that sent the request. All requests without a key come
-// from one client.
+// client returns the client that sent the request. All requests without a key belong to one
+// client, with the empty name.
 func (on *exchange) client() string {
 	if on.key == nil {
 		return ""
@@ -201,8 +200,8 @@ func (on *exchange) client() string {
 	return on.key.Owner()
 }
 
-// correlation is the request's id itself when it is a UUID, else one made of it by
-// name: the same request id always gives the same correlation.
+// correlation is the request id itself if it is a UUID. Otherwise it is a UUID derived from the
+// request id: the same request id always gives the same correlation.
 func correlation(requestID string) (id event.ID) {
 	if id.UnmarshalText([]byte(requestID)) == nil && id.String() == strings.ToLower(requestID) {
 		return id
@@ -212,8 +211,8 @@ func correlation(requestID string) (id event.ID) {
 
 const requestIDMax = 128
 
-// requestID is the client's X-Request-Id if it has the one allowed form, else a
-// fresh one: a strange one is never echoed.
+// requestID is the client's X-Request-Id if it is well formed, else a new one: a malformed id
+// is never echoed.
 func requestID(r *http.Request, random io.Reader) string {
 	if given := r.Header.Values("X-Request-Id"); len(given) == 1 && isRequestID(given[0]) {
 		return given[0]
@@ -241,8 +240,8 @@ func madeOf(s string, allowed func(rune) bool) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return !allowed(c) })
 }
 
-// traceparent is the W3C trace context of a request, or empty if there is none or
-// it is not well formed. Source: W3C Trace Context, section 3.2.
+// traceparent is the request's W3C trace context; empty if it is missing or malformed. Source:
+// W3C Trace Context, section 3.2.
 func traceparent(r *http.Request) string {
 	given := r.Header.Values("Traceparent")
 	if len(given) != 1 {
@@ -278,7 +277,7 @@ func (w *answer) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is used by http.ResponseController.
 func (w *answer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // reply sends a value as JSON.
@@ -286,18 +285,18 @@ func reply(w http.ResponseWriter, status int, v any) error {
 	return write(w, status, "application/json", v)
 }
 
-// write encodes the whole answer before it sends the first byte of it: an answer
-// is whole or a problem.
+// write encodes the whole body before it sends the first byte, so an encoding error can still
+// be answered with a problem.
 func write(w http.ResponseWriter, status int, contentType string, v any) error {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false) // recorded data goes out as it was recorded
+	encoder.SetEscapeHTML(false) // recorded data is sent as it was recorded
 	if err := encoder.Encode(v); err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(status)
-	_, _ = body.WriteTo(w) // the client has gone: there is nobody to tell
+	_, _ = body.WriteTo(w) // an error means that the client is gone
 	return nil
 }

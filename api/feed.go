@@ -12,29 +12,29 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// The two ways of writing a stream of events.
+// The two formats of an event stream.
 const (
 	typeSSE   = "text/event-stream"
 	typeLines = "application/x-ndjson"
 )
 
-// followRetry is how long a browser waits before it connects again.
+// followRetry is how long a browser waits before it reconnects.
 const followRetry = 2 * time.Second
 
-// A feed writes events to one client, as server-sent events (the HTML standard,
-// section 9.2) or as lines of JSON. Between events it writes marks: a position up
-// to which the client has everything that it asked for. In server-sent events that
-// is an id without data, which browsers remember and do not show.
+// A feed writes events to one client, as server-sent events (the HTML standard, section 9.2) or
+// as JSON lines. Between events it writes marks. A mark is a position up to which the client
+// has received every event that it asked for. In server-sent events a mark is an id without
+// data, which browsers store and do not deliver.
 type feed struct {
 	w     http.ResponseWriter
 	conn  *http.ResponseController
 	lines bool
-	write time.Duration // how long the client may take for one of them
-	begun bool          // the status was written
+	write time.Duration // deadline of each write
+	begun bool          // the status has been written
 	buf   bytes.Buffer
 }
 
-// newFeed makes a stream of the kind that the request accepts. Nothing is written yet.
+// newFeed returns a feed in the format that the request accepts. It writes nothing yet.
 func newFeed(w http.ResponseWriter, r *http.Request, write time.Duration) *feed {
 	return &feed{w: w, conn: http.NewResponseController(w), lines: prefersLines(r), write: write}
 }
@@ -45,10 +45,10 @@ func (f *feed) header() {
 	if f.lines {
 		header.Set("Content-Type", typeLines)
 	}
-	header.Set("X-Accel-Buffering", "no") // what nginx needs to be told
+	header.Set("X-Accel-Buffering", "no") // makes nginx stream the answer unbuffered
 }
 
-// prefersLines reports whether lines of JSON are what a request accepts first.
+// prefersLines reports whether the request accepts JSON lines before server-sent events.
 func prefersLines(r *http.Request) bool {
 	for accepted := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
 		switch media, _, _ := mime.ParseMediaType(accepted); media {
@@ -71,12 +71,12 @@ func (f *feed) begin(at event.Position) error {
 	return f.mark(at)
 }
 
-// event writes the event at a position, as it is shown.
+// event writes the event at a position, as shown to the client.
 func (f *feed) event(at event.Position, shown any) error {
 	if !f.lines {
 		fmt.Fprintf(&f.buf, "id: %s\ndata: ", positionText(at))
 	}
-	encoder := json.NewEncoder(&f.buf) // ends with one newline, and holds no other
+	encoder := json.NewEncoder(&f.buf) // writes exactly one newline, at the end
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(shown); err != nil {
 		return fmt.Errorf("encode the event at %d: %w", at, err)
@@ -87,7 +87,7 @@ func (f *feed) event(at event.Position, shown any) error {
 	return f.send()
 }
 
-// mark writes a position, at once.
+// mark writes a position and flushes it.
 func (f *feed) mark(at event.Position) error {
 	if f.lines {
 		fmt.Fprintf(&f.buf, "{\"position\":%s}\n", positionText(at))
@@ -100,8 +100,8 @@ func (f *feed) mark(at event.Position) error {
 	return f.flush()
 }
 
-// end says that everything up to a position that was asked for as the last was sent. A
-// browser is told by an event of a type of its own, for it would connect again.
+// end writes that every event up to the requested last position was sent. A browser needs an
+// event of a separate type for this, as it would reconnect otherwise.
 func (f *feed) end(at event.Position) error {
 	if f.lines {
 		fmt.Fprintf(&f.buf, "{\"position\":%s,\"end\":true}\n", positionText(at))
@@ -114,10 +114,9 @@ func (f *feed) end(at event.Position) error {
 	return f.flush()
 }
 
-// send hands on what is in the buffer. A socket's deadlines are by the machine's
-// clock.
+// send writes the buffer to the client. Deadlines of sockets use the machine's clock.
 func (f *feed) send() error {
-	_ = f.conn.SetWriteDeadline(time.Now().Add(f.write)) // else the write below fails
+	_ = f.conn.SetWriteDeadline(time.Now().Add(f.write)) // if this fails, so does the write
 	if _, err := f.buf.WriteTo(f.w); err != nil {
 		return &clientError{err}
 	}
@@ -131,7 +130,7 @@ func (f *feed) flush() error {
 	return nil
 }
 
-// clientError says that a client did not take what it was sent.
+// clientError is an error while writing to the client.
 type clientError struct{ error }
 
 func (e *clientError) Unwrap() error { return e.error }

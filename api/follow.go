@@ -13,11 +13,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// followBatch is how many events are read at once, for each stream.
+// followBatch is how many events a stream reads at once.
 const followBatch = 100
 
-// follow answers GET /v1/events: what is recorded, as it is recorded, for as long
-// as the client listens.
+// follow answers GET /v1/events: it streams events as they are recorded, for as long as the
+// client listens.
 func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
 	wanted, span, err := readFollow(r)
 	if err != nil {
@@ -27,7 +27,7 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
 	s := Stream{
 		Span: span, Tail: a.Tail, Head: a.Submit.Transactions.Store.Head, Stored: wanted.stored(),
 		Show: func(ctx context.Context, e event.Recorded) (any, error) {
-			v.alone = !a.Access.keys().Closed() // the first key ends that
+			v.alone = !a.Access.keys().Closed() // keys may be created while the stream is open
 			e, passes, err := a.passes(ctx, wanted, v, e)
 			if err != nil || !passes {
 				return nil, err
@@ -39,51 +39,53 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request) error {
 	return a.streamed(w, r, s)
 }
 
-// Stream is a part of the log that one client is shown, for as long as it listens.
+// Stream is the part of the log that is streamed to one client.
 type Stream struct {
 	Span
 	Tail *tail.Tail
 	Head func(ctx context.Context) (event.Position, error)
-	// Stored is what the store can spare us; what it lets through may not be wanted.
+	// Stored is the filter that the store applies. Show may still reject events that pass it.
 	Stored event.Filter
-	// Names says whether Stored names transactions or intents.
+	// Names is how closely Stored selects transactions or intents.
 	Names Names
-	// Reaches reports whether anything of what is recorded by now and Stored lets through is the
-	// client's. Nil means that each event is looked at. If nothing is, the stream goes on after it.
+	// Reaches reports whether any event that is recorded by now and passes Stored is the
+	// client's. If none is, the stream skips to the present end of the log. Nil means that
+	// every event is checked.
 	Reaches func(ctx context.Context) (bool, error)
-	// Show is what the client is shown of an event; nil when it is none of the client's.
-	// It calls [LookedUp] when it reads a stream for that.
+	// Show returns the event as shown to the client, or nil if the client may not see it. It
+	// calls [LookedUp] when it has to read a stream of the log.
 	Show func(ctx context.Context, e event.Recorded) (any, error)
 }
 
-// Names is how closely a stream's filter names transactions or intents. A client must not learn
-// from what it pays for whether one that it names exists and is another's.
+// Names is how closely a stream's filter names transactions or intents. The charge for a stream
+// must not reveal whether a named transaction exists and belongs to another client.
 type Names int
 
 const (
-	// NamesNone: the filter lets all of them through, or all of a chain. A look-up costs a unit
-	// of the client's rate for look-ups, which no answer tells of.
+	// NamesNone: the filter selects all of them, or all of a chain. Each look-up costs a unit
+	// of the client's look-up rate, which no answer shows.
 	NamesNone Names = iota
-	// NamesOne: one of them. It is looked up first, for one unit. Further look-ups cost nothing.
+	// NamesOne: the filter names one. It is looked up first, for one unit; further look-ups
+	// cost nothing.
 	NamesOne
-	// NamesFew: those whose ids begin alike, or a group's. Each event of the log that is passed counts
-	// [fewWeight] times, whether it is one of theirs or not. Look-ups cost nothing.
+	// NamesFew: the filter names an id prefix or a group. Each event of the log that is passed
+	// counts [fewWeight] times, whether it matches or not. Look-ups cost nothing.
 	NamesFew
 )
 
-// fewWeight pays for the look-ups of a filter that names the beginning of ids: one of sixteen has
-// the same first digit, so that of a hundred events six may have to be looked up.
+// fewWeight pays for the look-ups of a filter with an id prefix. One id in sixteen has the same
+// first digit, so a hundred events may need six look-ups.
 const fewWeight = 8
 
 // Span is where a stream begins and ends.
 type Span struct {
-	After     *event.Position // nil: the end of the log
-	Until     *event.Position // nil: never
-	UntilHead bool            // Until is the end of the log as it is
+	After     *event.Position // nil: start at the end of the log
+	Until     *event.Position // nil: never ends
+	UntilHead bool            // end at the end of the log as of the request
 }
 
-// streamed shows a stream. It holds nothing for a client but a position: what is new
-// comes from the memory that all streams share, what is not from the store.
+// streamed serves an event stream. It stores only a position for the client: new events come
+// from the memory that all streams share, older ones from the store.
 func (a *api) streamed(w http.ResponseWriter, r *http.Request, s Stream) error {
 	ctx, cancel := a.work(r)
 	defer cancel()
@@ -112,7 +114,7 @@ func (a *api) streamed(w http.ResponseWriter, r *http.Request, s Stream) error {
 		return ErrTooManyStreams.Because("%d are open", cap(a.follows))
 	}
 	f := &following{api: a, on: on, Stream: s, at: *s.After, out: newFeed(w, r, a.Limits.StreamWrite)}
-	if s.Reaches != nil { // after the head was read, so that nothing below it is passed over that is the client's
+	if s.Reaches != nil { // after the head was read, so that no event of the client's is skipped
 		reaches, err := s.Reaches(ctx)
 		if err != nil {
 			return err
@@ -131,47 +133,47 @@ func (a *api) streamed(w http.ResponseWriter, r *http.Request, s Stream) error {
 	if !f.out.begun {
 		return err
 	}
-	on.err = err // it is too late for a problem
+	on.err = err // the status was sent, so no problem can be
 	return nil
 }
 
-// errShutOut ends a stream whose client may not come in any more.
+// errShutOut ends a stream whose client is no longer admitted.
 var errShutOut = errors.New("the client may not come in any more")
 
-// following is one client's way along the log.
+// following is the state of one client's stream.
 type following struct {
 	*api
 	Stream
 	on   *exchange
-	at   event.Position // everything up to here was sent or did not pass
+	at   event.Position // every event up to here was sent or filtered out
 	out  *feed
-	skip event.Position // nothing up to here is the client's
+	skip event.Position // no event up to here is the client's
 	sent int
-	owed int // events that were scanned, not paid for yet
-	// looked is how many look-ups are not paid for yet. They have a bucket of their own, with the
-	// client's rate: what is left of that in no header says whose the looked-up things are, or
-	// whether they were looked up for another client just before.
+	owed int // scanned events that are not yet paid for
+	// looked is the number of look-ups not yet paid for. They are charged to a separate bucket
+	// with the client's rate. No header shows that bucket, so the client cannot learn from it
+	// whether another client owns a transaction or caused it to be cached.
 	looked int
 }
 
-// scanUnit is how many events of the log a stream passes for one unit of rate, whether
-// its filter lets them through or not. The request itself pays for the first.
+// scanUnit is how many events of the log a stream passes for one unit of rate, whether they
+// match its filter or not. The request itself pays for the first unit.
 const scanUnit = 100
 
-// lookups is the context's key of the number of look-ups.
+// lookups is the context key of the look-up counter.
 type lookups struct{}
 
-// LookedUp says that a stream of the log is read to show an event: the client pays a unit
-// of its rate for look-ups, unless its filter names what is looked up: see [Names].
+// LookedUp records that a stream of the log is read in order to show an event. The client pays
+// one unit of its look-up rate, unless its filter names the subject: see [Names].
 func LookedUp(ctx context.Context) {
 	if n, counted := ctx.Value(lookups{}).(*int); counted {
 		*n++
 	}
 }
 
-// pay charges the client for the events that were scanned, and returns how long the
-// stream has to wait until the client can pay. A client that has spent its rate is
-// served at its rate; the stream does not end, and its marks say how far it is.
+// pay charges the client for scanned events, and returns how long the stream must wait until
+// the client can pay. A client that has used up its rate is served at that rate: the stream
+// goes on, and its marks show the progress.
 func (f *following) pay() time.Duration {
 	p := f.on.payer
 	if p.rate.PerSecond == 0 {
@@ -196,16 +198,16 @@ func (f *following) pay() time.Duration {
 	return 0
 }
 
-// run sends until the client has gone, the process is about to stop, the client may
-// not come in any more, or the log cannot be read, and says which. However it ends,
-// the client can go on from there. The first stretch is read before the client is told
-// anything, so that a log which cannot be read is still answered with a problem.
+// run sends events until the client has gone, the process stops, the client is no longer
+// admitted, or the log cannot be read. It returns which of these ended the stream; the client
+// can resume from there in every case. The first stretch is read before the status is written,
+// so a log that cannot be read is still answered with a problem.
 func (f *following) run(ctx context.Context) (ended string, err error) {
 	const slow, unread = "client is too slow", "log cannot be read"
 	defer f.Stream.Tail.Listen()()
 	heartbeat := time.NewTicker(f.Limits.StreamSilence)
 	defer heartbeat.Stop()
-	more := make(chan struct{}) // always says go
+	more := make(chan struct{}) // always ready
 	close(more)
 	grown := f.Stream.Tail.Grown()
 	next, err := f.read(ctx)
@@ -252,11 +254,11 @@ func (f *following) run(ctx context.Context) (ended string, err error) {
 	}
 }
 
-// The ends of a stream that two functions name.
+// Reasons for the end of a stream that two functions use.
 const gone, shutOut = "client has gone", "client is shut out"
 
-// rest waits until the log has grown and the client has paid for what was scanned, or
-// until a heartbeat is due, which it sends. It returns why the stream ends, if it does.
+// rest waits until the log has grown and the client has paid for the scanned events, or until
+// it has sent a due heartbeat. It returns the reason if the stream ends.
 func (f *following) rest(ctx context.Context, grown <-chan struct{}, heartbeat <-chan time.Time) (ended string) {
 	for {
 		var paid <-chan time.Time
@@ -269,7 +271,7 @@ func (f *following) rest(ctx context.Context, grown <-chan struct{}, heartbeat <
 		case <-ctx.Done():
 			return gone
 		case <-f.Stream.Tail.Leaving():
-			_ = f.out.mark(f.at) // the client learns it anyhow
+			_ = f.out.mark(f.at) // an error changes nothing, as the stream ends
 			return "stopping"
 		case <-heartbeat:
 			if !f.still(f.on, access.Read) {
@@ -288,25 +290,24 @@ func (f *following) rest(ctx context.Context, grown <-chan struct{}, heartbeat <
 	}
 }
 
-// over is said of a stream that has come to the end that was asked for.
+// over reports whether the stream has reached the requested end.
 func (f *following) over() bool { return f.Until != nil && f.at >= *f.Until }
 
-// stretch is what a part of the log holds for a client.
+// stretch is the result of reading a part of the log for a client.
 type stretch struct {
 	events []shownEvent
-	next   event.Position // with them, everything up to here is told
-	live   bool           // it has come to the end of what there is
+	next   event.Position // once events are sent, everything up to here is covered
+	live   bool           // it reaches the end of the log
 }
 
-// shownEvent is an event as a client is shown it.
+// shownEvent is an event as shown to a client.
 type shownEvent struct {
 	at    event.Position
 	shown any
 }
 
-// read finds the next stretch. What comes before an event of which it cannot be said
-// whether the client wants it is a stretch of its own, so that nobody stands still for
-// longer than the trouble lasts.
+// read returns the next stretch. If Show fails for an event, the events before it are returned
+// as a stretch of their own, so the stream is held up only while Show fails.
 func (f *following) read(ctx context.Context) (stretch, error) {
 	if f.over() {
 		return stretch{next: f.at}, nil

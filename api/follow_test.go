@@ -22,7 +22,7 @@ import (
 func TestFollow(t *testing.T) {
 	s := newStack(t)
 	key := newKey(t)
-	s.submit(signed(t, key, testChain, 0)) // before anybody listens
+	s.submit(signed(t, key, testChain, 0)) // before any client listens
 	c := s.tune("")
 	if kind := c.res.Header.Get("Content-Type"); kind != "text/event-stream" || c.res.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("answered %s, %v", kind, c.res.Header)
@@ -32,7 +32,7 @@ func TestFollow(t *testing.T) {
 	s.mined(hash)
 	got := c.wantNext("tx.accepted.v1", "tx.broadcast.v1", "tx.mined.v1")
 
-	// It is what the audit trail shows, with its stream.
+	// The stream shows the events of the audit trail, with their stream.
 	var trail struct{ Events []object }
 	unmarshal(t, s.get("/v1/transactions/"+hash.String()+"/events").body, &trail)
 	for i, shown := range got {
@@ -46,14 +46,14 @@ func TestFollow(t *testing.T) {
 			t.Errorf("trail (-), stream (+):\n%s", diff)
 		}
 	}
-	// From the beginning there is what was before, too.
+	// From position 0 the stream also has the earlier events.
 	s.tune("after=0").wantNext("tx.accepted.v1", "tx.accepted.v1", "tx.broadcast.v1", "tx.mined.v1")
 	again := s.tune("after=0", "Last-Event-ID", fmt.Sprintf("%.0f", got[0]["position"]))
 	again.wantNext("tx.broadcast.v1", "tx.mined.v1")
 }
 
-// Whoever is cut at any moment and goes on after the last id misses nothing and
-// gets nothing twice, while others go on appending.
+// A client that is cut at any moment and resumes after the last id misses no event and gets
+// none twice, while other writers append.
 func TestFollowResume(t *testing.T) {
 	const writers, each = 4, 60
 	s := newStack(t)
@@ -96,10 +96,10 @@ func TestFollowResume(t *testing.T) {
 	}
 }
 
-// A client that is further behind than memory reaches is served from the store
-// until it has caught up.
+// A client further behind than the tail's memory is served from the store until it has caught
+// up.
 func TestFollowFromFarBehind(t *testing.T) {
-	const appends, each = 70, 100 // more than is kept in memory
+	const appends, each = 70, 100 // more than the tail keeps in memory
 	s := newStack(t)
 	stream := event.Stream("tx-1-0x" + strings.Repeat("ab", 32))
 	var version event.Version
@@ -126,7 +126,7 @@ func TestFollowFromFarBehind(t *testing.T) {
 	c.wantNext("tx.accepted.v1")
 }
 
-// Silence is broken by marks, from which one can go on, too.
+// Marks break the silence, and a client can resume from them too.
 func TestFollowMarks(t *testing.T) {
 	s := newStack(t, func(c *Config) { c.Limits.StreamSilence = 50 * time.Millisecond })
 	c := s.tune("name=tx.mined")
@@ -178,7 +178,7 @@ func TestFollowRefused(t *testing.T) {
 	}
 	c.close()
 	deadline := time.After(30 * time.Second)
-	for { // there is room again, which HEAD asks without taking it
+	for { // there is room again; HEAD checks it without taking it
 		if res, err := s.send(http.MethodHead, "/v1/events", nil); err == nil && res.status == http.StatusOK {
 			break
 		}
@@ -190,7 +190,7 @@ func TestFollowRefused(t *testing.T) {
 	}
 }
 
-// A process that is about to stop ends its streams, so that clients go elsewhere.
+// A process that is about to stop ends its streams, so that clients reconnect elsewhere.
 func TestFollowLeaving(t *testing.T) {
 	s := newStack(t)
 	c := s.tune("")
@@ -205,7 +205,7 @@ func TestFollowLeaving(t *testing.T) {
 	}
 }
 
-// A client that does not read is cut, and its place is free again.
+// A client that does not read is disconnected, and its place is free again.
 func TestFollowSlowClient(t *testing.T) {
 	s := newStack(t, func(c *Config) { c.Limits.Streams, c.Limits.StreamWrite = 1, 200*time.Millisecond })
 	c := s.dial()
@@ -215,7 +215,7 @@ func TestFollowSlowClient(t *testing.T) {
 	}
 	stream := event.Stream("tx-1-0x" + strings.Repeat("cd", 32))
 	data := json.RawMessage(`"` + strings.Repeat("x", event.MaxEventBytes-2) + `"`)
-	for n := range 64 { // 16 MiB: more than sockets hold
+	for n := range 64 { // 16 MiB: more than sockets buffer
 		e := event.Event{ID: event.DeriveID(stream, event.ID{4}, n), Name: "tx.retired.v1", Data: data}
 		if _, err := s.db.Log().Append(t.Context(), stream, event.Version(n), e); err != nil {
 			t.Fatal(err)
@@ -234,10 +234,10 @@ func TestFollowSlowClient(t *testing.T) {
 	}
 }
 
-// A stream with an end has what lies before it, says that it is over, and closes; one
-// whose end the log has not come to waits for it.
+// A stream with an end has all events before it, reports the end, and closes. If the log has
+// not reached the end yet, the stream waits.
 func TestFollowUntil(t *testing.T) {
-	s := newStack(t, func(c *Config) { c.Limits.StreamSilence = time.Hour }) // it does not end by chance
+	s := newStack(t, func(c *Config) { c.Limits.StreamSilence = time.Hour }) // no heartbeat ends it by chance
 	key := newKey(t)
 	for n := range 3 {
 		s.submit(signed(t, key, testChain, uint64(n)))
@@ -251,7 +251,7 @@ func TestFollowUntil(t *testing.T) {
 			t.Errorf("%s: %d events, the last line is %v", query, len(events), last)
 		}
 	}
-	c := s.tune("after=0&until=4") // of which the last is to come
+	c := s.tune("after=0&until=4") // the last of them is not appended yet
 	c.wantNext("tx.accepted.v1", "tx.accepted.v1", "tx.accepted.v1")
 	s.submit(signed(t, key, testChain, 3))
 	s.submit(signed(t, key, testChain, 4))
@@ -267,7 +267,7 @@ func TestFollowUntil(t *testing.T) {
 	wantProblem(t, "until", res, http.StatusBadRequest, ErrInvalidFilter)
 }
 
-// whole reads lines of JSON until the service closes the stream.
+// whole reads JSON lines until the service closes the stream.
 func (s *stack) whole(query string) (events []object, last object) {
 	s.t.Helper()
 	c := s.tune(query, "Accept", "application/x-ndjson")

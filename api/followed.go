@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// name says of a stream which transactions its filter names, unless the viewer reads all of them.
+// name sets how closely the filter names transactions, unless the viewer reads all of them.
 func (a *api) name(s *Stream, f eventFilter, v viewer) {
 	if v.audits() && len(v.bound()) == 0 {
 		return
@@ -26,8 +26,8 @@ func (a *api) name(s *Stream, f eventFilter, v viewer) {
 	}
 }
 
-// reads reports whether a viewer may read a transaction, as of now. The chain is 0 when it may be
-// on any.
+// reads reports whether a viewer may read a transaction as of now. The chain is 0 if the
+// transaction may be on any chain.
 func (a *api) reads(ctx context.Context, v viewer, id chain.ID, hash chain.Hash) (bool, error) {
 	chains := []chain.ID{id}
 	if id == 0 {
@@ -37,7 +37,7 @@ func (a *api) reads(ctx context.Context, v viewer, id chain.ID, hash chain.Hash)
 		}
 	}
 	reads := false
-	for _, id := range chains { // all of them: the time tells nothing either
+	for _, id := range chains { // all chains, so that the time taken reveals nothing
 		o, err := a.ownership(ctx, tx.Stream(id, hash), 0)
 		if err != nil {
 			return false, err
@@ -47,14 +47,14 @@ func (a *api) reads(ctx context.Context, v viewer, id chain.ID, hash chain.Hash)
 	return reads, nil
 }
 
-// followed is an event of any stream.
+// followed is an event in the answer to GET /v1/events.
 type followed struct {
 	recordedEvent
 	Stream  event.Stream   `json:"stream"`
 	ChainID chain.ID       `json:"chainId"`
-	TxHash  *chain.Hash    `json:"txHash,omitempty"`  // of a transaction's event
-	Sender  *chain.Address `json:"sender,omitempty"`  // of a group's event
-	GroupID *chain.GroupID `json:"groupId,omitempty"` // likewise
+	TxHash  *chain.Hash    `json:"txHash,omitempty"`  // for an event of a transaction
+	Sender  *chain.Address `json:"sender,omitempty"`  // for an event of a group
+	GroupID *chain.GroupID `json:"groupId,omitempty"` // for an event of a group
 }
 
 func followedOf(e event.Recorded) followed {
@@ -68,7 +68,7 @@ func followedOf(e event.Recorded) followed {
 	return shown
 }
 
-// readFollow reads what is asked for.
+// readFollow reads the parameters of GET /v1/events.
 func readFollow(r *http.Request) (f eventFilter, s Span, err error) {
 	q, err := readParameters(r, "chainId", "sender", "groupId", "hash", "name", "stream", "after", "until")
 	if err != nil {
@@ -81,8 +81,8 @@ func readFollow(r *http.Request) (f eventFilter, s Span, err error) {
 	return f, s, err
 }
 
-// span reads where a stream begins and ends. The header is what a client that was cut
-// sends beside its first request.
+// span reads where a stream begins and ends. A client that was disconnected repeats its first
+// request and adds the Last-Event-ID header.
 func (q parameters) span(r *http.Request) (s Span, err error) {
 	if s.UntilHead = q.one("until") == "head"; !s.UntilHead && q.values.Has("until") {
 		if s.Until, err = readPosition("until", q.one("until")); err != nil {
@@ -107,5 +107,5 @@ func readPosition(what, text string) (*event.Position, error) {
 	return &at, nil
 }
 
-// positionText is a position as clients send it back.
+// positionText is a position in the form in which clients return it.
 func positionText(p event.Position) string { return fmt.Sprint(uint64(p)) }

@@ -56,7 +56,7 @@ func TestFollowFilters(t *testing.T) {
 	}
 }
 
-// append adds an event that says nothing to a stream of its own.
+// append adds an event without data to a separate stream.
 func (s *stack) append(stream event.Stream, name string) event.Position {
 	s.t.Helper()
 	e := event.Event{ID: event.DeriveID(stream, event.ID{3}, 0), Name: name, Data: json.RawMessage(`{}`)}
@@ -67,8 +67,8 @@ func (s *stack) append(stream event.Stream, name string) event.Position {
 	return appended.Position
 }
 
-// allThat is what a stream from the beginning shows, up to the log's end: lines of
-// JSON, of which the marks say how far it has come.
+// allThat reads a stream as JSON lines from position 0 to the log's end. Marks in it show its
+// progress.
 func (s *stack) allThat(query string, header ...string) (all []object) {
 	s.t.Helper()
 	head, err := s.db.Log().Head(s.t.Context())
@@ -102,8 +102,8 @@ func (s *stack) allThat(query string, header ...string) (all []object) {
 	}
 }
 
-// What a store is asked for lets through all that a client wants, and as little else as
-// can be said to it.
+// The stored filter passes every event that the client wants, and as few others as the store
+// can express.
 func TestStoredFilter(t *testing.T) {
 	hash := chain.Hash{1}
 	for _, tt := range []struct {

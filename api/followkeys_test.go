@@ -13,11 +13,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// Who would not be let in any more is told nothing more, and soon the stream ends.
+// A client that is no longer admitted gets no more events, and its stream soon ends.
 func TestFollowEndsWithTheKey(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config, func(c *Config) { c.Limits.StreamSilence = 20 * time.Millisecond })
-	nobody := s.tune("") // there is no key yet
+	nobody := s.tune("") // no key exists yet
 	s.submit(signed(t, newKey(t), testChain, 0))
 	nobody.wantNext("tx.accepted.v1")
 
@@ -40,7 +40,7 @@ func TestFollowEndsWithTheKey(t *testing.T) {
 	}
 }
 
-// A key that is bound to senders follows what is theirs, whatever it asks for.
+// A key bound to senders sees only the events of these senders, with any filter.
 func TestFollowBoundKey(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config, func(c *Config) { c.Limits.StreamSilence = 20 * time.Millisecond })

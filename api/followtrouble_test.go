@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// unread is a log that cannot be read while off says so.
+// unread is a log that cannot be read while off is true.
 type unread struct {
 	commands.Store
 	off atomic.Bool
@@ -32,18 +32,18 @@ func (u *unread) ReadAll(ctx context.Context, after event.Position, f event.Filt
 	return u.Store.ReadAll(ctx, after, f, most)
 }
 
-// A log that cannot be read is a problem, and no stream that breaks off. Where some of it
-// could be read, the client gets that first.
+// If the log cannot be read, the answer is a problem and not a broken stream. If a part can be
+// read, the client gets that part first.
 func TestFollowUnreadable(t *testing.T) {
 	log := &unread{}
 	s := newStack(t, func(c *Config) {
 		log.Store = c.Submit.Transactions.Store
 		c.Submit.Transactions.Store = log
-		c.Tail = tail.New(log, tx.Codec(), slog.New(slog.DiscardHandler)) // nothing follows, so it reads the store
+		c.Tail = tail.New(log, tx.Codec(), slog.New(slog.DiscardHandler)) // nothing follows it, so it reads the store
 	})
 	key := newKey(t)
 	one := s.submit(signed(t, key, testChain, 0))[0]
-	unheard := s.append(tx.Stream(testChain, chain.Hash{9}), "tx.unheard.v1") // whose sender nobody can tell
+	unheard := s.append(tx.Stream(testChain, chain.Hash{9}), "tx.unheard.v1") // its sender is unknown
 
 	log.off.Store(true)
 	failed := s.get("/v1/events?after=0")

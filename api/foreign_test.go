@@ -19,8 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// naming lists, for each route whose request can name a transaction or a group, requests that
-// name these.
+// naming lists requests about a transaction or a group, for each route that can name them.
 func (s *shared) naming(hash chain.Hash, id chain.GroupID) map[string][]string {
 	one, of := "/v1/transactions/"+hash.String(), groupsPath(s.sender)+"/"+id.String()
 	listen := func(filters ...string) (all []string) {
@@ -46,8 +45,8 @@ func (s *shared) naming(hash chain.Hash, id chain.GroupID) map[string][]string {
 	}
 }
 
-// asStranger sends a request with a key of a client of its own, and returns the whole answer, and what is
-// left of the client's rate then.
+// asStranger sends a request with a key of a new client. It returns the whole answer and the
+// rest of the client's rate.
 func (s *shared) asStranger(method, target string, header ...string) string {
 	s.t.Helper()
 	token, _ := s.keys.create(access.Key{Scopes: scopesOfClients})
@@ -63,7 +62,7 @@ func (s *shared) asStranger(method, target string, header ...string) string {
 	return wholeAnswer(res) + "then " + after.header.Get("RateLimit")
 }
 
-// wholeAnswer is an answer as text, save for its time.
+// wholeAnswer is an answer as text, without its date.
 func wholeAnswer(res response) string {
 	res.header.Del("Date")
 	text := fmt.Sprintln(res.status)
@@ -73,9 +72,9 @@ func wholeAnswer(res response) string {
 	return text + string(res.body) + "\n"
 }
 
-// Whatever the route, a client that names another's transaction or group gets the answer that it
-// gets for one that does not exist, with the same headers, and pays as much: the first time, when its
-// events are read, and the next time, when it is remembered whose it is.
+// A client that names another client's transaction or group gets the answer for an unknown one,
+// on every route, with the same headers and the same charge. This holds the first time, when
+// its events are read, and later, when its owner is cached.
 func TestForeignIsAnsweredAndChargedAsUnknown(t *testing.T) {
 	s := newShared(t, func(c *Config) { c.Rates.Key = Rate{PerSecond: 1, Burst: 10_000} })
 	foreign, unknown := s.naming(s.ann, payroll(0).Group()), s.naming(chain.Hash{0xab, 1}, chain.GroupID{0xab})
@@ -128,8 +127,8 @@ func (s *stack) otherEvents(hash chain.Hash, n int) {
 	}
 }
 
-// A stream of a client that cannot pay yet stands where it stands for a transaction that does not
-// exist: its marks do not say where another's events are.
+// The stream of a client that cannot pay yet stops at the same position as for an unknown
+// transaction: its marks do not show where another client's events are.
 func TestMarksTellNothingOfAnothers(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config, func(c *Config) {
@@ -155,8 +154,8 @@ func TestMarksTellNothingOfAnothers(t *testing.T) {
 	}
 }
 
-// What a stream costs does not depend on whether it was looked up for another client just before
-// whose the events are.
+// The charge for a stream does not depend on whether the owners of its events were cached by
+// another client's look-up.
 func TestRememberedLookUpsTellNothing(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config, func(c *Config) { c.Rates.Key = Rate{PerSecond: 1, Burst: 10_000} })
@@ -165,7 +164,7 @@ func TestRememberedLookUpsTellNothing(t *testing.T) {
 	}
 	for i := range 3 {
 		token := keys.scoped(access.Read)
-		for after := 19; after >= 0; after-- { // at every other position begins what was not looked up before
+		for after := 19; after >= 0; after-- { // every other request starts with an uncached transaction
 			path := "/v1/events?name=tx.&until=head&after=" + strconv.Itoa(after)
 			if _, err := s.send(http.MethodGet, path, nil, "X-API-Key", token, "Accept", "application/x-ndjson"); err != nil {
 				t.Fatal(err)
@@ -177,8 +176,8 @@ func TestRememberedLookUpsTellNothing(t *testing.T) {
 	}
 }
 
-// A stream that names the beginning of ids pays for each event that it passes as for eight: that
-// covers the look-ups, whether others' ids begin like that or not.
+// A stream with an id prefix pays for each event that it passes as for eight. This covers the
+// look-ups, whether other clients' ids have the prefix or not.
 func TestBeginningOfAnIdIsCharged(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config, func(c *Config) { c.Rates.Key = Rate{PerSecond: 1, Burst: 10_000} })

@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// forged is a transaction whose items are a test's to choose, well formed or not, and
-// which is then signed for what it is. It is written by go-ethereum's RLP.
+// forged is a transaction with arbitrary items, well formed or not, which is then signed
+// correctly. It is encoded with go-ethereum's RLP.
 type forged struct {
 	kind  byte // 0 is legacy, which has no type byte
 	items []any
@@ -69,7 +69,7 @@ func legacyOf() forged {
 	return forged{0, []any{uint64(7), uint64(1_000_000_007), uint64(90_000), recipient, uint64(5), []byte{}}}
 }
 
-// with replaces an item; what is no item is appended.
+// with replaces an item. A value that is no item is appended.
 func (f forged) with(at int, value any) forged {
 	f.items = slices.Clone(f.items)
 	if at == len(f.items) {
@@ -94,7 +94,7 @@ func (f forged) encode(t testing.TB, items ...any) []byte {
 	return append([]byte{f.kind}, b...)
 }
 
-// digest is what is signed.
+// digest is the hash that is signed.
 func (f forged) digest(t testing.TB) chain.Hash {
 	t.Helper()
 	items := f.items
@@ -104,7 +104,7 @@ func (f forged) digest(t testing.TB) chain.Hash {
 	return chain.Keccak(f.encode(t, items...))
 }
 
-// signature is r, s and the parity that a key gives.
+// signature returns r, s and the parity of the key's signature.
 func (f forged) signature(t testing.TB, key *ecdsa.PrivateKey) (r, s *big.Int, parity uint64) {
 	t.Helper()
 	digest := f.digest(t)
@@ -115,7 +115,7 @@ func (f forged) signature(t testing.TB, key *ecdsa.PrivateKey) (r, s *big.Int, p
 	return new(big.Int).SetBytes(sig[:32]), new(big.Int).SetBytes(sig[32:64]), uint64(sig[64])
 }
 
-// signed appends a signature, whatever it is.
+// signed appends the given signature, valid or not.
 func (f forged) signed(t testing.TB, r, s *big.Int, parity uint64) []byte {
 	t.Helper()
 	items := slices.Clone(f.items)
@@ -134,7 +134,7 @@ func (f forged) signed(t testing.TB, r, s *big.Int, parity uint64) []byte {
 	return f.encode(t, items...)
 }
 
-// sign signs with a key.
+// sign appends the key's signature.
 func (f forged) sign(t testing.TB, key *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	r, s, parity := f.signature(t, key)

@@ -11,32 +11,32 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// A Front answers the requests of routes that another package brings as [New] answers
-// its own: with the same request ids, keys, rates, bounds and problems.
+// A Front serves routes of another package like [New] serves the API's own routes: with the
+// same request ids, keys, rates, limits and problems.
 type Front struct{ a *api }
 
-// Route is one method on one path, and what a client needs for it.
+// Route is one method on one path, with the scope that a client needs for it.
 type Route struct {
 	Method, Path string
 	Scope        access.Scope // or [Public]
-	// Answer answers a request, or says with an error why not; then it has written
-	// nothing.
+	// Answer answers a request, or returns an error that says why not. If it returns an error
+	// it must not have written anything.
 	Answer func(Request) error
 }
 
-// Public is the scope of what needs no key.
+// Public is the scope of routes that need no key.
 const Public = public
 
-// Kind is one more row of the table from refusals to HTTP.
+// Kind is an additional row of the table that maps refusals to HTTP.
 type Kind struct {
 	Code   event.Refusal
 	Status int
 	Title  string
 }
 
-// NewFront makes a front. Of the configuration it needs what does not deliver: who may
-// come in, how often and how much; the clock, the cursors' key and where to log. The rows
-// are looked at after those of the API itself.
+// NewFront returns a front. It uses the parts of the configuration that do not deliver: access,
+// rates and limits, the clock, the cursor key and the log. The rows are searched after the
+// API's own.
 func NewFront(c Config, rows ...Kind) *Front {
 	if len(c.CursorKey) < CursorKeyBytes {
 		panic("api: the cursor key is too short")
@@ -50,7 +50,7 @@ func NewFront(c Config, rows ...Kind) *Front {
 	return &Front{a}
 }
 
-// add takes rows into the table from refusals to HTTP, after the API's own.
+// add appends rows to the table that maps refusals to HTTP, after the API's own.
 func (a *api) add(rows []Kind) {
 	for _, r := range rows {
 		a.more = append(a.more, kind{r.Code, r.Status, r.Title})
@@ -63,7 +63,7 @@ func (r Route) route() route {
 	}}
 }
 
-// Handler answers the routes' requests.
+// Handler serves the routes.
 func (f *Front) Handler(all []Route) http.Handler {
 	routes := make([]route, len(all))
 	for i, r := range all {
@@ -72,14 +72,14 @@ func (f *Front) Handler(all []Route) http.Handler {
 	return f.a.requests(f.a.guarded(f.a.Access.keyless, crossOrigin(f.a.Origins, router(routes))))
 }
 
-// Request is one request, and where its answer goes.
+// Request is one request with its response writer.
 type Request struct {
 	*http.Request
 	w  http.ResponseWriter
 	on *exchange
 }
 
-// Key is what the request was sent with; ok is false when there was none.
+// Key is the API key of the request; ok is false if there is none.
 func (r Request) Key() (key access.Key, ok bool) {
 	if r.on.key == nil {
 		return key, false
@@ -87,50 +87,51 @@ func (r Request) Key() (key access.Key, ok bool) {
 	return *r.on.key, true
 }
 
-// Meta says in events which request caused them.
+// Meta is the event metadata that names this request as the cause.
 func (r Request) Meta() event.Meta { return r.on.meta() }
 
-// ID is that of the request, for the log.
+// ID is the request id, for the log.
 func (r Request) ID() string { return r.on.id }
 
-// Query is the request's query, each name of which is one of these, and given once.
-// Only status may be given more often.
+// Query parses the request's query. Only the known names may occur, each once; status may occur
+// several times.
 func (r Request) Query(known ...string) (url.Values, error) {
 	q, err := readParameters(r.Request, known...)
 	return q.values, err
 }
 
-// HasBody reports whether there is a body to be read.
+// HasBody reports whether the request has a body.
 func (r Request) HasBody() bool { return hasBody(r.Request) }
 
-// ReadBody reads the whole body, which has to be JSON.
+// ReadBody reads the whole body. Its Content-Type must be application/json.
 func (r Request) ReadBody() ([]byte, error) { return r.on.api.readBody(r.w, r.Request) }
 
-// Charge charges the request as n in all, before work is done for them.
+// Charge brings the request's total charge to n, before the work is done.
 func (r Request) Charge(n int) error { return r.on.api.chargeUpTo(r.w, r.on, n) }
 
 // ChargeUpToBurst charges as [Request.Charge] does, but never more than the client's burst: no
-// rate forbids for ever what concerns many at once.
+// rate forbids a large request for ever.
 func (r Request) ChargeUpToBurst(n int) error { return r.Charge(min(n, r.on.payer.rate.Burst)) }
 
-// Work bounds what is done for the request once it has been read.
+// Work returns the context for the work after the request has been read.
 func (r Request) Work() (context.Context, context.CancelFunc) { return r.on.api.work(r.Request) }
 
-// Rest lets the request wait, unless as many of the client's do as may. wake ends it.
+// Rest lets the request wait, unless the client's share of waiting requests is used up. wake
+// ends the wait.
 func (r Request) Rest() (wake func(), room bool) {
 	awake := r.on.api.idle(r.w, r.Request)
 	leave, room := r.on.api.waiting.rest(r.on, r.on.api.Limits.Connections)
 	return func() { leave(); awake() }, room
 }
 
-// Span reads where the stream begins and ends that a request asks for: by after and until
-// in its query, which know of them, or by where the client was cut.
+// Span reads where the requested stream begins and ends, from after and until in the query and
+// from Last-Event-ID. The caller must have let Query accept after and until.
 func (r Request) Span(q url.Values) (Span, error) { return parameters{q}.span(r.Request) }
 
-// Stream answers with a stream of events, for as long as the client listens.
+// Stream answers with an event stream, for as long as the client listens.
 func (r Request) Stream(s Stream) error { return r.on.api.streamed(r.w, r.Request, s) }
 
-// Problem is what an error comes to.
+// Problem returns the problem for an error.
 func (r Request) Problem(err error) Problem {
 	r.on.overQuota(err)
 	p := r.on.api.problem(err)
@@ -138,49 +139,50 @@ func (r Request) Problem(err error) Problem {
 	return p
 }
 
-// Note adds to the request's line in the log. trouble, if any, is what was answered in a
-// part of the answer.
+// Note adds attributes to the request's log line. trouble, if any, is the error answered for a
+// part of the request.
 func (r Request) Note(trouble error, facts ...slog.Attr) {
 	r.on.note(facts...)
 	r.on.err = trouble
 }
 
-// Answering is the header of the answer.
+// Answering returns the header of the answer.
 func (r Request) Answering() http.Header { return r.w.Header() }
 
 // Reply answers with a value as JSON.
 func (r Request) Reply(status int, v any) error { return reply(r.w, status, v) }
 
-// Document answers with what changes with the program only.
+// Document answers with content that changes only with a new version of the program.
 func (r Request) Document(contentType string, content []byte) error {
 	return document(r.w, contentType, content)
 }
 
-// Cursor makes the cursor of what comes after a position in a list, which is told from
-// others by its text.
+// Cursor returns the cursor for the part of a list after a position. The text list tells one
+// list from another.
 func (r Request) Cursor(at event.Position, list string) string {
 	return cursorAfter(r.on.api.CursorKey, at, list)
 }
 
-// ReadCursor refuses what [Request.Cursor] has not made for this list.
+// ReadCursor reads a cursor, and refuses a cursor that [Request.Cursor] did not make for this
+// list.
 func (r Request) ReadCursor(cursor, list string) (event.Position, error) {
 	return readCursor(r.on.api.CursorKey, cursor, list)
 }
 
-// Waited says what a wait came to.
+// Waited is the result of a wait.
 type Waited = waited
 
-// ReadWait reads for which of these a request wants to wait, and how long; empty when it
-// does not.
+// ReadWait reads which of the names a request wants to wait for, and for how long. name is
+// empty if the request does not wait.
 func ReadWait(q url.Values, names ...string) (name string, timeout time.Duration, err error) {
 	return parameters{q}.awaited(names)
 }
 
-// WaitEnded names why a wait was over before its end.
+// WaitEnded returns the reason why a wait ended early.
 func WaitEnded(err error) string { return because(err) }
 
-// Why a wait is not reached, beside what [WaitEnded] names.
+// Reasons for a wait that did not reach its goal, beside the results of [WaitEnded].
 const (
-	WaitHopeless = becauseEnded // it no longer can be
+	WaitHopeless = becauseEnded // it can no longer be reached
 	WaitBusy     = becauseBusy
 )

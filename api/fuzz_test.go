@@ -23,16 +23,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// What an answer to bytes of any kind may cost. Both are far above what it does cost,
-// and below what would be felt.
+// Limits for answering arbitrary bytes. They are far above the real cost, and low enough that
+// no user would notice.
 const (
 	fuzzTime   = time.Second
-	fuzzFloor  = 1 << 20 // bytes, whatever the input
-	fuzzFactor = 64      // and for each byte of it
+	fuzzFloor  = 1 << 20 // bytes, for any input
+	fuzzFactor = 64      // and for each byte of the input
 )
 
-// bounded does what an input asks for, within the bounds. Whoever is over them may have
-// been held up by others, and is tried again: the least is the input's.
+// bounded runs do within the limits. A run over the limits may have been slowed by other
+// processes, so it is repeated: the lowest cost counts.
 func bounded(t *testing.T, size int, do func()) {
 	t.Helper()
 	var took time.Duration
@@ -52,7 +52,7 @@ func bounded(t *testing.T, size int, do func()) {
 	t.Errorf("%d bytes took %s and %d bytes of memory", size, took, spent)
 }
 
-// asking reads a request as the server would; nil is one that net/http refuses.
+// asking parses a request like the server; nil if net/http refuses it.
 func asking(head string, body []byte) *http.Request {
 	text := fmt.Sprintf("%s\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", head, len(body))
 	r, err := http.ReadRequest(bufio.NewReader(io.MultiReader(strings.NewReader(text), bytes.NewReader(body))))
@@ -63,9 +63,8 @@ func asking(head string, body []byte) *http.Request {
 	return r
 }
 
-// answered has a handler answer a request, whose client leaves soon, and holds the
-// answer to what holds for all: what was wanted, or a problem of the table, and never
-// a fault of ours.
+// answered lets a handler answer a request whose client leaves soon. The answer must be a
+// success or a problem of the table, and never an internal error.
 func answered(t *testing.T, h http.Handler, make func() *http.Request) (last *httptest.ResponseRecorder) {
 	t.Helper()
 	r := make()
@@ -102,7 +101,7 @@ func checkClosed(t *testing.T, status int, header http.Header, body []byte) {
 	t.Errorf("no row of the table: %d %s", status, body)
 }
 
-// Whatever is posted as a submission, whole or in part a transaction.
+// FuzzSubmit posts arbitrary submissions, and fragments of transactions.
 func FuzzSubmit(f *testing.F) {
 	s := newStack(f)
 	h := New(s.config)
@@ -134,7 +133,7 @@ func FuzzSubmit(f *testing.F) {
 	})
 }
 
-// Whatever is shown as a wish to cancel.
+// FuzzCancel sends arbitrary authorizations for a cancel.
 func FuzzCancel(f *testing.F) {
 	c := newCancelStack(f)
 	h := New(c.config)
@@ -153,7 +152,7 @@ func FuzzCancel(f *testing.F) {
 	})
 }
 
-// Whatever is asked for, at any path.
+// FuzzQuery requests arbitrary paths.
 func FuzzQuery(f *testing.F) {
 	s := newStack(f)
 	key := newKey(f)
@@ -173,13 +172,13 @@ func FuzzQuery(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, target string) {
 		if strings.HasPrefix(target, "/v1/events") {
-			return // which FuzzFollow asks for
+			return // see FuzzFollow
 		}
 		answered(t, h, func() *http.Request { return asking("GET "+target+" HTTP/1.1", nil) })
 	})
 }
 
-// Whatever a client says of itself.
+// FuzzHeaders sends arbitrary client headers.
 func FuzzHeaders(f *testing.F) {
 	keys := newRing(f)
 	s := newStack(f, keys.config)
@@ -212,7 +211,7 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// leaver is a client of a stream that leaves after what it is sent first.
+// leaver is a stream's client that leaves after the first bytes.
 type leaver struct {
 	*httptest.ResponseRecorder
 	leave func()
@@ -220,7 +219,7 @@ type leaver struct {
 
 func (w leaver) Flush() { w.leave() }
 
-// Wherever a stream of events is to go on from, it begins there or is refused.
+// A stream with any starting point begins there or is refused.
 func FuzzFollow(f *testing.F) {
 	s := newStack(f)
 	key := newKey(f)
@@ -270,7 +269,7 @@ func FuzzFollow(f *testing.F) {
 	})
 }
 
-// spoken is a connection on which all has been said.
+// spoken is a connection on which all input has arrived.
 type spoken struct {
 	net.Conn
 	in    *bytes.Reader
@@ -299,7 +298,7 @@ func (c *spoken) SetDeadline(time.Time) error        { return nil }
 func (c *spoken) SetReadDeadline(t time.Time) error  { return nil }
 func (c *spoken) SetWriteDeadline(t time.Time) error { return nil }
 
-// speakers is a listener for them.
+// speakers is a listener for such connections.
 type speakers struct {
 	come  chan net.Conn
 	leave chan struct{}
@@ -317,7 +316,7 @@ func (l *speakers) Accept() (net.Conn, error) {
 func (l *speakers) Close() error   { l.once.Do(func() { close(l.leave) }); return nil }
 func (l *speakers) Addr() net.Addr { return &net.TCPAddr{} }
 
-// Whatever comes over a connection is answered in HTTP, and the connection ends.
+// Any bytes on a connection get answers in HTTP, and the connection ends.
 func FuzzConnection(f *testing.F) {
 	s := newStack(f)
 	l := &speakers{come: make(chan net.Conn), leave: make(chan struct{})}
@@ -356,5 +355,5 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// ours is a fault of ours in what goes over a connection.
+// ours matches an internal error in an answer.
 var ours = regexp.MustCompile(`(?m)^HTTP/1\.[01] 500`)

@@ -18,21 +18,21 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/groups"
 )
 
-// Groups is what the API needs to show groups.
+// Groups holds the dependencies for showing groups.
 type Groups struct {
 	Query groups.Query
-	// Checkpoints tell how far the process manager has come that lets transactions
-	// join.
+	// Checkpoints has the checkpoint of the process manager that makes transactions join their
+	// groups.
 	Checkpoints commands.Checkpoints
-	// Nonces, for each chain that is served, tells which nonces the chain wants.
+	// Nonces reads the next nonces, for each chain that is served.
 	Nonces map[chain.ID]Nonces
 }
 
-// Nonces reads a chain.
+// Nonces reads nonces from a chain.
 type Nonces interface {
 	// Head is the newest block.
 	Head(ctx context.Context) (chain.Block, error)
-	// Nonces returns, for each sequence, the next nonce the chain wants, at a block.
+	// Nonces returns the next nonce of each sequence, as of a block.
 	Nonces(ctx context.Context, at chain.Block, sequences []chain.Sequence) ([]uint64, error)
 }
 
@@ -72,13 +72,12 @@ type groupMember struct {
 	WaitingSince    int64          `json:"waitingSince,omitempty"`
 }
 
-// cancelPlan is what the owner has to do on chain to make the group worthless.
+// cancelPlan is the on-chain action by which the owner invalidates the group.
 type cancelPlan struct {
 	NonceKey  chain.NonceKey `json:"nonceKey"`
 	Nonces    []uint64       `json:"nonces"`
 	Truncated bool           `json:"truncated,omitempty"`
-	// CurrentNonce and AlreadyInvalidated are null when Reason says why they are
-	// not known.
+	// CurrentNonce and AlreadyInvalidated are null if they are unknown; Reason then says why.
 	CurrentNonce       *uint64 `json:"currentNonce"`
 	AlreadyInvalidated *bool   `json:"alreadyInvalidated"`
 	Reason             string  `json:"reason,omitempty"`
@@ -95,7 +94,7 @@ func (a *api) listGroups(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var f groups.Filters
-	next := url.Values{} // the filters, written in one way only
+	next := url.Values{} // the filters in canonical form
 	if f.Chain, err = q.chain(); err != nil {
 		return err
 	}
@@ -118,7 +117,7 @@ func (a *api) listGroups(w http.ResponseWriter, r *http.Request) error {
 	v := a.viewer(exchangeOf(r))
 	f.Owners = v.members()
 	path := "/v1/senders/" + sender.String() + "/groups"
-	bound := path + "?" + next.Encode() + v.list() // what its cursors are bound to
+	bound := path + "?" + next.Encode() + v.list() // the cursors are bound to this text
 	var before event.Position
 	if q.values.Has("cursor") {
 		if before, err = readCursor(a.CursorKey, q.one("cursor"), bound); err != nil {
@@ -206,7 +205,7 @@ func (a *api) group(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, shown)
 }
 
-// membersAfter reads a page of the members that the viewer is shown, and whether there
+// membersAfter reads a page of the members that the viewer may see, and reports whether there
 // are more.
 func (a *api) membersAfter(ctx context.Context, v viewer, g groups.Group, q parameters, bound string, limit int) ([]groups.Member, bool, error) {
 	var after *groups.Member
@@ -221,10 +220,9 @@ func (a *api) membersAfter(ctx context.Context, v viewer, g groups.Group, q para
 	return members[:min(len(members), limit)], len(members) > limit, err
 }
 
-// findGroup finds the one group that is meant, once the read models have it if it
-// was there when it was asked for. Without a chain (0), a group id that the sender
-// uses on several chains is refused. A group without a member that the viewer is shown is
-// not there.
+// findGroup finds one group, after the read models have caught up with the log's end as of the
+// request. Without a chain (0), it refuses a group id that the sender uses on several chains. A
+// group without a member that the viewer may see is unknown.
 func (a *api) findGroup(ctx context.Context, v viewer, id chain.ID, sender chain.Address, groupID chain.GroupID) (groups.Group, error) {
 	if err := a.caughtUp(ctx, v); err != nil {
 		return groups.Group{}, err
@@ -245,7 +243,7 @@ func (a *api) findGroup(ctx context.Context, v viewer, id chain.ID, sender chain
 	return found[0], nil
 }
 
-// members shows transactions, each with what the due queue says of it now.
+// members shows transactions with their present state in the due queue.
 func (a *api) members(ctx context.Context, v viewer, id chain.ID, members []groups.Member) ([]groupMember, error) {
 	hashes := make([]chain.Hash, len(members))
 	for i, m := range members {
@@ -267,7 +265,7 @@ func (a *api) members(ctx context.Context, v viewer, id chain.ID, members []grou
 	for _, hash := range hashes {
 		t := byHash[hash]
 		if t == nil {
-			continue // retired between two reads
+			continue // retired between the two reads
 		}
 		shown = append(shown, groupMember{
 			TxHash: t.TxHash, NonceKey: t.NonceKey, Nonce: t.Nonce, Status: t.Status, Finalized: t.Finalized, Canceled: t.Canceled,
@@ -279,8 +277,8 @@ func (a *api) members(ctx context.Context, v viewer, id chain.ID, members []grou
 }
 
 const (
-	planMax    = 10_000          // nonces in a cancel plan, the highest ones
-	nonceLimit = 2 * time.Second // for asking the chain about its nonce
+	planMax    = 10_000          // most nonces in a cancel plan; the highest are kept
+	nonceLimit = 2 * time.Second // timeout for asking the chain for a nonce
 )
 
 // cancelPlan is about the members that the viewer is shown. It calls read when it has read
@@ -302,8 +300,8 @@ func (a *api) cancelPlan(ctx context.Context, v viewer, g groups.Group, read fun
 	return shown, nil
 }
 
-// currentNonce asks the chain which nonce of the group's key it wants next, or says
-// why that is not known.
+// currentNonce asks the chain for the next nonce of the group's key, or returns the reason why
+// it is unknown.
 func (a *api) currentNonce(ctx context.Context, g groups.Group) (current *uint64, reason string) {
 	if g.NonceKey.IsExpiring() {
 		return nil, "transactions with the expiring nonce key are in no sequence: they end with their validBefore, and no nonce invalidates them"
@@ -332,7 +330,7 @@ func listedOf(g groups.Group) listedGroup {
 	}
 }
 
-// linkNext names the next page in the answer's header.
+// linkNext sets the Link header to the next page.
 func linkNext(w http.ResponseWriter, path string, filters url.Values, limit int, cursor string) {
 	filters.Set("limit", strconv.Itoa(limit))
 	filters.Set("cursor", cursor)

@@ -21,8 +21,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// payroll is the key of the format's own example: kind 2, scope PAYROLL, group 3906
-// and memo JAN-2026. Its copies differ in their group number.
+// payroll is the key of the format's own example: kind 2, scope PAYROLL, group 3906 and memo
+// JAN-2026. n changes the group number.
 func payroll(n byte) (key chain.NonceKey) {
 	b, err := hex.DecodeString("4e4b4731" + "0102" + "0011" + "504159524f4c4c00" + "00000f42" + "4a414e2d3230323600000000")
 	if err != nil {
@@ -35,9 +35,8 @@ func payroll(n byte) (key chain.NonceKey) {
 
 var owner = chain.Address{0xa1}
 
-// payment is a transaction of owner's with a nonce of a key, due so many days
-// after the tests' time. It carries no signature: what is tested here begins after
-// the decoder.
+// payment is a transaction of owner with a nonce of a key, valid nonce days after the tests'
+// time. It is unsigned, since these tests begin after the decoder.
 func payment(key chain.NonceKey, nonce uint64, change ...func(*chain.Signed)) []byte {
 	const day = 24 * 60 * 60
 	t := chain.Signed{
@@ -93,7 +92,7 @@ func grouped(t testing.TB, change ...func(*Config)) *stack {
 	return s
 }
 
-// fed waits until the due queue has all that was recorded.
+// fed waits until the due queue has every recorded event.
 func (s *stack) fed() {
 	s.t.Helper()
 	checkpoint := func(ctx context.Context) (event.Position, error) {

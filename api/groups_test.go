@@ -19,7 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 )
 
-// Whoever has been told that a transaction is accepted finds it in its group.
+// A client that got a transaction's acceptance finds the transaction in its group.
 func TestGroupShowsWhatWasAccepted(t *testing.T) {
 	s := grouped(t)
 	for n := range uint64(25) {
@@ -37,7 +37,7 @@ func TestGroupShowsWhatWasAccepted(t *testing.T) {
 func TestListGroups(t *testing.T) {
 	s := grouped(t)
 	s.submit(payment(payroll(0), 1), payment(payroll(0), 2), payment(payroll(0), 3))
-	s.groupList("") // has them join: groups that meet in one step join in any order
+	s.groupList("") // makes them join: groups that join in one step do so in any order
 	elsewhere := func(c *chain.Signed) { c.Chain = 4217 }
 	s.do("POST", "/v1/transactions", submissionOf(4217, payment(payroll(0), 9, elsewhere)))
 	s.groupList("")
@@ -79,13 +79,13 @@ func TestListGroups(t *testing.T) {
 	check("", second, other, first)
 }
 
-// Pages follow one another by Link, for groups and for members.
+// Pages link to the next page, for groups and for members.
 func TestGroupPages(t *testing.T) {
 	s := grouped(t)
 	const count = 7
 	for n := range byte(count) {
 		s.submit(payment(payroll(n), 0), payment(payroll(0), uint64(count-n)))
-		s.groupList("") // has them join: groups that meet in one step join in any order
+		s.groupList("") // makes them join: groups that join in one step do so in any order
 	}
 	var ids []string
 	for target, pages := groupsPath(owner)+"?limit=3&active=false", 0; target != ""; pages++ {
@@ -149,7 +149,7 @@ func TestGroupOnTwoChains(t *testing.T) {
 	wantProblem(t, "a third chain", s.get(groupPath(payroll(0))+"?chainId=1"), 404, group.ErrUnknown)
 }
 
-// A chain's node, and what makes the API ask it.
+// withNonces starts a chain with a node, and configures the API to ask it.
 func withNonces(t testing.TB) (*chaintest.Chain, *httptest.Server, func(*Config)) {
 	t.Helper()
 	c := chaintest.New(chaintest.Options{Chain: testChain, Decode: chaintest.DecodePlain, Now: func() time.Time { return testTime.AddDate(1, 0, 0) }})
@@ -211,7 +211,7 @@ func TestCancelPlan(t *testing.T) {
 	}
 }
 
-// A member whose predecessor is missing says which nonce the chain waits for.
+// A member whose predecessor is missing shows the nonce that the chain waits for.
 func TestMemberWaits(t *testing.T) {
 	s := grouped(t)
 	hash := s.submit(payment(payroll(0), 0), payment(payroll(0), 3, func(t *chain.Signed) { t.Window.After = 0 }))[1].TxHash
@@ -225,7 +225,7 @@ func TestMemberWaits(t *testing.T) {
 	}
 }
 
-// Members behind a full window of others say what they wait for, too.
+// Members beyond a full window also show the nonce that they wait for.
 func TestParkedMembersWait(t *testing.T) {
 	s := grouped(t)
 	var raws [][]byte
@@ -248,7 +248,8 @@ func TestParkedMembersWait(t *testing.T) {
 	}
 }
 
-// Whoever signs with a key of their own in somebody's name is not found in their group.
+// A transaction signed by a stranger's access key in a sender's name is not in the sender's
+// group.
 func TestClaimedGroup(t *testing.T) {
 	s := grouped(t)
 	key := payroll(0)
@@ -325,7 +326,7 @@ func TestBadGroupRequests(t *testing.T) {
 	}
 }
 
-// When the readers stand still the answer is that, not an empty list.
+// If the readers are stuck, the answer is an error and not an empty list.
 func TestGroupsCatchingUp(t *testing.T) {
 	s := newStack(t, plain)
 	s.submit(payment(payroll(0), 0))

@@ -11,10 +11,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// The headers that a browser sets, and what becomes of such requests without a key.
+// Headers that a browser sets, and the answers to such requests without a key.
 var fromPages = []struct { //nolint:gochecknoglobals // a table of two tests
 	what, headers string
-	refusal       event.Refusal // empty: answered
+	refusal       event.Refusal // empty if it is answered
 }{
 	{"of an address", "Host: 127.0.0.1:8420", ""},
 	{"of localhost", "Host: localhost:8420", ""},
@@ -33,7 +33,7 @@ func guarding(c *Config) {
 	c.Hosts, c.Origins = []string{"watchtower"}, []string{"https://app.example"}
 }
 
-// requestsOfPages sends each route's request with each of these headers.
+// requestsOfPages sends a request to each route with each of these headers.
 func requestsOfPages(t *testing.T, s *stack, routes []route, refused bool) {
 	t.Helper()
 	path := strings.NewReplacer("{hash}", "0x12", "{sender}", "0x12", "{groupId}", "0x12", "{chainId}", "7", "{id}", "0", "{profile}", "x")
@@ -56,15 +56,15 @@ func requestsOfPages(t *testing.T, s *stack, routes []route, refused bool) {
 	}
 }
 
-// Without a key no route of the public listener answers a page's request. From the first
-// key on it is the key that counts, and a proxy in front may have any name.
+// Without a key no route of the public listener answers a page's request. Once keys exist the
+// key counts, and a proxy in front may use any host name.
 func TestPagesArePublicNowhere(t *testing.T) {
 	keys := newRing(t)
 	bounded := func(c *Config) { c.Limits.StreamSilence = 1 }
 	s := newStack(t, keys.config, guarding, bounded)
 	routes := newAPI(s.config).routes()
 	for i, r := range routes {
-		if r.path == "/v1/events" { // which would not end
+		if r.path == "/v1/events" { // the stream would not end
 			routes[i].path = "/v1/events?after=x"
 		}
 	}
@@ -75,8 +75,8 @@ func TestPagesArePublicNowhere(t *testing.T) {
 	requestsOfPages(t, open, routes, true)
 }
 
-// The internal listener refuses them whatever keys there are, for /metrics needs none; only
-// where other machines reach it, and keys are in use, may a monitor use any name.
+// The internal listener refuses pages whether keys exist or not, as /metrics needs none. Only
+// if other machines can reach it and keys are in use may a monitor use any host name.
 func TestPagesOnTheInternalListener(t *testing.T) {
 	keys := newRing(t)
 	routes := []route{{method: http.MethodGet, path: "/metrics"}}
@@ -97,7 +97,7 @@ func TestPagesOnTheInternalListener(t *testing.T) {
 	}
 }
 
-// A POST that a page could send without asking first has no effect, whether its endpoint
+// A POST that a page could send without a CORS preflight has no effect, whether its endpoint
 // reads the body or not.
 func TestPostsThatNeedNoPreflight(t *testing.T) {
 	s, _, drained := operated(t)
@@ -119,7 +119,7 @@ func TestPostsThatNeedNoPreflight(t *testing.T) {
 	if len(answers) != 1 || answers[0].status != http.StatusOK || !*drained {
 		t.Errorf("a client's: %v", answers)
 	}
-	// No header turns one method into another.
+	// No header changes the method.
 	public := newStack(t)
 	for _, override := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
 		res, err := public.send(http.MethodPost, "/v1/transactions/0x12?_method=DELETE", []byte("{}"), override, http.MethodDelete)

@@ -13,34 +13,34 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Health is what /health tells of, and where it learns it.
+// Health holds the facts and checks behind /health.
 type Health struct {
 	Version        string
-	GitSHA         string // empty when it was not given to the build
-	BuildTimestamp string // likewise; RFC 3339
+	GitSHA         string // empty if the build did not set it
+	BuildTimestamp string // RFC 3339; empty if the build did not set it
 	StartedAt      time.Time
-	Deployment     string // its name in what owners sign
+	Deployment     string // the deployment's name in messages that owners sign
 	Chains         []chain.ID
 	RPCEndpoints   int
 	Scheduler      SchedulerSettings
 	Watcher        WatcherSettings
 	Broadcaster    BroadcasterSettings
 
-	// Database answers whether the store in use can be reached.
+	// Database returns an error if the store in use cannot be reached.
 	Database func(ctx context.Context) error
-	// Redis is nil when none is configured. Losing it loses no transaction.
+	// Redis is nil if none is configured. Losing it loses no transaction.
 	Redis func(ctx context.Context) error
-	// Stopping, when set, reports that the service takes its leave.
+	// Stopping, when set, reports whether the service is stopping.
 	Stopping func() bool
-	// Endpoints, when set, says how each node does.
+	// Endpoints, when set, returns the state of each node.
 	Endpoints func() []Endpoint
-	// Heads, when set, says how far each chain has been watched by this process.
+	// Heads, when set, returns how far this process has watched each chain.
 	Heads func() []Head
-	// Readers, when set, says how far those who read the log have come.
+	// Readers, when set, returns the position of each reader of the log.
 	Readers func(ctx context.Context) ([]Reader, error)
 }
 
-// SchedulerSettings are the settings in force, as are the next two.
+// SchedulerSettings are the settings in force.
 type SchedulerSettings struct {
 	PollInterval, LeaseTTL               time.Duration
 	MaxConcurrency                       int
@@ -48,42 +48,43 @@ type SchedulerSettings struct {
 	ExpirySoonWindow, ExpirySoonRetryMax time.Duration
 }
 
-// WatcherSettings say how heads are seen.
+// WatcherSettings are the watcher's settings in force.
 type WatcherSettings struct {
 	PollInterval time.Duration
 	UseWebSocket bool
 }
 
-// BroadcasterSettings say how bytes are handed to nodes.
+// BroadcasterSettings are the broadcaster's settings in force.
 type BroadcasterSettings struct {
 	Fanout  int
 	Timeout time.Duration
 }
 
-// Endpoint is how one node does. Nothing in it may show the node's URL.
+// Endpoint is the state of one node. No field may contain the node's URL.
 type Endpoint struct {
 	Chain   chain.ID `json:"chainId"`
 	Name    string   `json:"name"`
 	Healthy bool     `json:"healthy"` // in rotation
 	Score   float64  `json:"score"`   // 0 to 1, higher is better
-	Head    uint64   `json:"head"`    // the newest block it has shown
-	// State says why it is not healthy, Breaker what its circuit breaker does.
+	Head    uint64   `json:"head"`    // the newest block it has reported
+	// State is the reason for Healthy being false. Breaker is the state of the circuit breaker.
 	State   string `json:"state"`
 	Breaker string `json:"breaker"`
-	Reading bool   `json:"reading"` // the chain is read from it
-	Lag     uint64 `json:"lag"`     // blocks behind the others when it showed its head
-	Lead    uint64 `json:"lead"`    // blocks ahead of all the others
+	Reading bool   `json:"reading"` // the chain is read from this node
+	Lag     uint64 `json:"lag"`     // blocks behind the other nodes when it reported its head
+	Lead    uint64 `json:"lead"`    // blocks ahead of all other nodes
 
-	LatencyMS   float64        `json:"latencyMs"` // moving average
-	ErrorRate   float64        `json:"errorRate"` // moving share of calls, 0 to 1
-	InFlight    int            `json:"inFlight"`  // requests under way
+	LatencyMS   float64        `json:"latencyMs"` // moving average, in milliseconds
+	ErrorRate   float64        `json:"errorRate"` // moving share of failed calls, 0 to 1
+	InFlight    int            `json:"inFlight"`  // requests in progress
 	MaxInFlight int            `json:"maxInFlight"`
-	Rate        *EndpointRate  `json:"rate,omitempty"`  // absent without a bound
-	Daily       *EndpointDaily `json:"daily,omitempty"` // likewise
+	Rate        *EndpointRate  `json:"rate,omitempty"`  // nil without a limit
+	Daily       *EndpointDaily `json:"daily,omitempty"` // nil without a limit
 
-	// Since the start: how often the breaker opened; answers that contradicted
-	// themselves or most others, and those that differed from others' where no majority
-	// could decide, so that nobody was believed; and calls that the budget forbade.
+	// Counted since the start. Trips: the breaker opened. Contradictions: answers that
+	// contradicted themselves or most other nodes. Differences: answers that differed from
+	// other nodes' without a majority, so that none was trusted. Withheld: calls that the
+	// budget forbade.
 	Trips          uint64 `json:"trips"`
 	Contradictions uint64 `json:"contradictions"`
 	Differences    uint64 `json:"differences"`
@@ -94,14 +95,14 @@ type Endpoint struct {
 	LastErrorAt int64  `json:"lastErrorAt,omitempty"`
 }
 
-// EndpointRate is an endpoint's budget of calls per second, and what may come at once.
+// EndpointRate is an endpoint's budget of calls per second, with its burst.
 type EndpointRate struct {
 	PerSecond float64 `json:"perSecond"`
 	Burst     int     `json:"burst"`
-	Left      float64 `json:"left"` // calls that may come now
+	Left      float64 `json:"left"` // calls that may be made now
 }
 
-// EndpointDaily is an endpoint's budget of calls per day of UTC.
+// EndpointDaily is an endpoint's budget of calls per UTC day.
 type EndpointDaily struct {
 	Calls int `json:"calls"`
 	Left  int `json:"left"`
@@ -114,13 +115,13 @@ type Head struct {
 	Final uint64   `json:"final"` // no block up to this one can leave the chain
 }
 
-// Reader is how far one reader of the log has come.
+// Reader is the position of one reader of the log.
 type Reader struct {
 	Name     string         `json:"name"`
 	Position event.Position `json:"position"`
-	Head     event.Position `json:"head"` // of the log
-	Lag      uint64         `json:"lag"`  // positions between the two
-	// Problem is why it cannot get past the next position; empty when nothing is wrong.
+	Head     event.Position `json:"head"` // end of the log
+	Lag      uint64         `json:"lag"`  // positions between Position and Head
+	// Problem is why the reader cannot get past the next position; empty if it can.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -170,12 +171,12 @@ type dependency struct {
 	OK bool `json:"ok"`
 }
 
-// healthTimeout bounds how long /health and /readyz wait for a dependency: a
-// prober's patience is short.
+// healthTimeout bounds how long /health and /readyz wait for a dependency: probes have short
+// timeouts.
 const healthTimeout = 2 * time.Second
 
-// health answers GET /health: 503 when the database, or a Redis that is configured,
-// cannot be reached, or when a reader of the log cannot get past an event.
+// health answers GET /health. It answers 503 if the database or a configured Redis cannot be
+// reached, or if a reader of the log cannot get past an event.
 func (a *api) health(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
 	defer cancel()
@@ -213,8 +214,8 @@ func (a *api) health(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, status, out)
 }
 
-// showsInside reports whether a request may see how nodes, chains and readers do, beside
-// what /health shows to everybody: from the first key on, it needs a good key that reads.
+// showsInside reports whether a request may see the state of nodes, chains and readers, beside
+// the public part of /health. Once keys exist, this needs a valid key that can read.
 func (a *api) showsInside(on *exchange) bool {
 	if on.key == nil {
 		return !a.Access.keys().Closed() && !a.Access.Always || a.Access.Open
@@ -241,8 +242,8 @@ func (a *api) report() healthReport {
 	return out
 }
 
-// check asks the dependencies, all at once. What one answers goes into the log and
-// not to the client: it may tell of the inside.
+// check asks all dependencies concurrently. Their errors are logged and not sent to the client,
+// as they may contain internals.
 func (a *api) check(ctx context.Context, on *exchange, checks map[string]func(context.Context) error) map[string]dependency {
 	var mu sync.Mutex
 	var asking sync.WaitGroup
@@ -268,13 +269,13 @@ type probe struct {
 	Status string `json:"status"`
 }
 
-// live answers GET /livez: the process serves.
+// live answers GET /livez: the process serves requests.
 func (a *api) live(w http.ResponseWriter, _ *http.Request) error {
 	return reply(w, http.StatusOK, probe{"ok"})
 }
 
-// ready answers GET /readyz: requests may be sent here. Redis is only an
-// accelerator, so it is not asked.
+// ready answers GET /readyz: requests may be sent to this process. Redis only speeds things up,
+// so it is not checked.
 func (a *api) ready(w http.ResponseWriter, r *http.Request) error {
 	if a.Health.Stopping != nil && a.Health.Stopping() {
 		return reply(w, http.StatusServiceUnavailable, probe{"stopping"})

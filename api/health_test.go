@@ -108,7 +108,7 @@ func TestHealthWhenSomethingIsDown(t *testing.T) {
 	}
 }
 
-// A dependency that does not answer is down, soon.
+// A dependency that does not answer counts as down after a short timeout.
 func TestHealthOfADependencyThatHangs(t *testing.T) {
 	s := newStack(t, func(c *Config) {
 		c.Health.Database = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
@@ -119,7 +119,7 @@ func TestHealthOfADependencyThatHangs(t *testing.T) {
 	}
 }
 
-// A reader that cannot get past an event is told of; requests may be sent all the same.
+// A reader that cannot get past an event is reported in /health; /readyz stays ready.
 func TestHealthOfAReaderThatCannotGoOn(t *testing.T) {
 	s := newStack(t, func(c *Config) {
 		c.Health.Readers = func(context.Context) ([]Reader, error) {
@@ -148,9 +148,9 @@ func TestReadyWhileStopping(t *testing.T) {
 	}
 }
 
-// A broken invariant ends one request: the client learns that, the log all.
+// A panic ends one request: the client gets a 500, and the log has the details.
 func TestPanic(t *testing.T) {
-	var log bytes.Buffer // slog writes one line at a time; it is read when the request has ended
+	var log bytes.Buffer // slog writes one line at a time; it is read after the request has ended
 	ended := make(chan string, 2)
 	s := newStack(t, func(c *Config) {
 		c.Requested = func(_, _, code string, _ time.Duration) { ended <- code }
@@ -181,7 +181,7 @@ func (b boardThat) Find(context.Context, chain.ID, []chain.Hash) ([]tx.Work, err
 	return nil, nil
 }
 
-// The metrics have a listener of their own, with problems as everywhere.
+// The metrics have a separate listener, with the same problems.
 func TestInternal(t *testing.T) {
 	s := newStack(t)
 	exposition := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "up 1") })
@@ -196,7 +196,7 @@ func TestInternal(t *testing.T) {
 	wantProblem(t, "metrics in public", public.ask("/metrics"), http.StatusNotFound, ErrNotFound)
 }
 
-// Each request is told to metrics by its route, never by what a client made up.
+// Each request is counted by its route's template, never by text from the client.
 func TestRequestsAreCounted(t *testing.T) {
 	counted := make(chan string, 10)
 	s := newStack(t, func(c *Config) {

@@ -10,9 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 )
 
-// Attack 15: a stranger learns from /health which nodes are used and how far each is. Once
-// there are keys, that takes one that reads; the rest of /health is everybody's, and so is
-// the verdict that it rests on.
+// Attack 15: a stranger learns from /health which nodes are used and how far each is. Once keys
+// exist, this part needs a key that can read. The rest of /health and its status stay public.
 func TestHealthShowsNoNodesWithoutAKey(t *testing.T) {
 	keys := newRing(t)
 	stuck := false

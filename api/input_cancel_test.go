@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/group"
 )
 
-// Rows 47 and 48: what is not the owner's wish, for this group, here and now; and the
-// same wish again. The group is on its chain and, in a second copy, on 4217.
+// Rows 47 and 48: authorizations that are not the owner's for this group, deployment and time,
+// and repeats of a valid one. The group exists on its chain and, as a copy, on 4217.
 func cancelInputs() (list []input) {
 	for _, tt := range []struct {
 		what   string
@@ -127,10 +127,10 @@ func cancelInputs() (list []input) {
 // good is the owner's signature over the group's id.
 func (c cancelStack) good() string { return c.sign(group.Digest(c.key.Group())) }
 
-// soon is an expiry that may be.
+// soon is a valid expiry.
 func (c cancelStack) soon() uint64 { return uint64(testTime.Unix()) + 60 } //nolint:gosec // after 1970
 
-// twin is the other signature that holds: its s is N-s.
+// twin is the other valid signature: its s is N-s.
 func (c cancelStack) twin(text string) string {
 	sig := hexutil.MustDecode(text)
 	s := new(big.Int).Sub(crypto.S256().Params().N, new(big.Int).SetBytes(sig[32:64]))
@@ -139,7 +139,7 @@ func (c cancelStack) twin(text string) string {
 	return hexutil.Encode(sig)
 }
 
-// shows asks to cancel the group with an Authorization, or with a body.
+// shows sends a cancel for the group with an Authorization, or with a body.
 func (c cancelStack) shows(authorization string, body ...byte) response {
 	return c.asks(c.path(""), body, authorization)
 }
@@ -151,7 +151,7 @@ func (c cancelStack) asks(path string, body []byte, authorization string) respon
 	return c.do("POST", path, body, "Authorization", authorization)
 }
 
-// caughtUp has what was accepted join its groups.
+// caughtUp makes all accepted transactions join their groups.
 func (c cancelStack) caughtUp() {
 	c.t.Helper()
 	var ids []group.ID
@@ -163,7 +163,7 @@ func (c cancelStack) caughtUp() {
 	}
 }
 
-// Row 47: a signature that is shown again gets the same answer, and nothing is done.
+// Row 47: a repeated signature gets the same answer and has no effect.
 func canceledAgain(t *testing.T, typed bool) int {
 	c := newCancelStack(t)
 	ask := func() response {
@@ -189,7 +189,7 @@ func canceledAgain(t *testing.T, typed bool) int {
 	return 0
 }
 
-// Row 48: a member that has ended is answered for, and nothing is recorded of it.
+// Row 48: a member that has ended is in the answer, and nothing is recorded for it.
 func canceledTooLate(t *testing.T, _ *stack) int {
 	c := newCancelStack(t)
 	ended := func() (n int) {

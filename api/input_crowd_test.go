@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Row 15: where a list goes on no host stands, whatever a request claims.
+// Row 15: links to the next page contain no host, with any Host in the request.
 func hostIsNotRepeated(t *testing.T, _ *stack) int {
 	s := newStack(t, func(c *Config) { c.Hosts = []string{"evil.example"} })
 	key := newKey(t)
@@ -31,7 +31,7 @@ func hostIsNotRepeated(t *testing.T, _ *stack) int {
 	return 0
 }
 
-// Row 15: only trusted proxies say for whom they ask.
+// Row 15: only trusted proxies can set the client's address.
 func addressIsNotBelieved(t *testing.T, _ *stack) int {
 	limited := func(c *Config) { c.Rates.Address = Rate{PerSecond: 1, Burst: 1} }
 	from := func(s *stack, client string) int {
@@ -49,10 +49,10 @@ func addressIsNotBelieved(t *testing.T, _ *stack) int {
 	return 0
 }
 
-// inOneGo is as many requests as are sent at once.
+// inOneGo is the number of requests sent at once.
 const inOneGo = 1000
 
-// Row 16: they are answered one by one, in order.
+// Row 16: pipelined requests are answered one by one, in order.
 func pipelined(t *testing.T, s *stack) int {
 	var all strings.Builder
 	for i := range inOneGo {
@@ -75,7 +75,7 @@ func pipelined(t *testing.T, s *stack) int {
 	})
 }
 
-// Row 16: and counted one by one.
+// Row 16: and charged one by one.
 func pipelinedOverTheRate(t *testing.T, _ *stack) int {
 	s := newStack(t, func(c *Config) { c.Rates.Address = Rate{PerSecond: 1, Burst: 10} })
 	requests := strings.Repeat("GET /health HTTP/1.1\r\nHost: a\r\n\r\n", inOneGo-1) + get("/health")
@@ -90,7 +90,7 @@ func pipelinedOverTheRate(t *testing.T, _ *stack) int {
 	return 0
 }
 
-// tally counts what is open of what a listener has accepted.
+// tally counts the connections that a listener has accepted and that are still open.
 type tally struct {
 	net.Listener
 	accepted, open, most atomic.Int64
@@ -120,17 +120,17 @@ func (c *talliedConn) Close() error {
 
 func (c *talliedConn) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
 
-// queued waits until few of those who have come still wait for the server to accept
-// them: beyond its queue the system drops them, to come again after seconds.
+// queued waits until only few of the connections that have come wait to be accepted. The system
+// drops connections beyond its queue, and they retry only after seconds.
 func (l *tally) queued(come, few int64) {
 	for come-l.accepted.Load() > few {
 		<-time.After(time.Millisecond)
 	}
 }
 
-// Row 17: of 10,000 connections, half of them silent, half of them idle after a
-// request, as many are open at once as may be; each costs no more than it must, and
-// those who want something get in between them, in their turn.
+// Row 17: 10,000 connections, half of them silent, half idle after a request. Only the allowed
+// number is open at once, each costs a bounded amount of memory, and active clients still get
+// in, in their turn.
 func idleCrowd(t *testing.T, _ *stack) int {
 	const crowd, most, dialing, waiting = 10_000, 1024, 16, 256
 	s := newStack(t)

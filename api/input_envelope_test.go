@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Rows 1 to 17: what is wrong with a request before its body means anything. Much of
-// it net/http answers for us, and must go on doing so.
+// Rows 1 to 17: faults of a request before its body is read. Many are answered by net/http, and
+// must stay so.
 func envelopeInputs(t *testing.T) []input {
 	large := int(DefaultLimits().BodyBytes) + 1
 	whole := string(submissionOf(testChain, signed(t, newKey(t), testChain, 0)))
@@ -83,7 +83,7 @@ func envelopeInputs(t *testing.T) []input {
 	return append(list, methodInputs()...)
 }
 
-// gzipBomb is little that would become 200 MiB.
+// gzipBomb is a short text that inflates to 200 MiB.
 func gzipBomb(t *testing.T) string {
 	t.Helper()
 	var part bytes.Buffer
@@ -92,7 +92,7 @@ func gzipBomb(t *testing.T) string {
 	if err != nil || z.Close() != nil {
 		t.Fatal(err)
 	}
-	return strings.Repeat(part.String(), 200) // parts that follow each other are one text
+	return strings.Repeat(part.String(), 200) // concatenated gzip members are one text
 }
 
 func gzipIsNotInflated(t *testing.T, s *stack) int {
@@ -138,7 +138,7 @@ func methodInputs() (list []input) {
 	return list
 }
 
-// What came so far would do, and has no effect all the same.
+// The bytes that arrived would be a valid request, and have no effect.
 func hangUp(t *testing.T, _ *stack) int {
 	handled := make(chan string, 1)
 	s := newStack(t, func(c *Config) { c.Requested = func(_, _, code string, _ time.Duration) { handled <- code } })
@@ -152,7 +152,7 @@ func hangUp(t *testing.T, _ *stack) int {
 	return 0
 }
 
-// drip sends the rest of a request byte by byte until the server has closed.
+// drip sends the rest of a request byte by byte until the server closes the connection.
 func (s *stack) drip(head, rest string, every time.Duration) (answers []response, closed bool) {
 	conn := s.dial()
 	defer conn.Close() //nolint:errcheck // the test is over with it
@@ -186,8 +186,8 @@ func slowHeaders(t *testing.T, s *stack) int {
 	return 0
 }
 
-// The slow are cut off when their time is over, and take nothing from the others
-// before that. A byte a second is a byte in a fifteenth of the time that a body has.
+// Slow clients are cut off when their time is over, and do not slow others before that. The
+// test sends a byte in a fifteenth of the time for a body, which is a byte per second.
 func slowBodies(t *testing.T, _ *stack) int {
 	const crowd = 500
 	s := newStack(t, func(c *Config) { c.Limits.ReadTimeout = 3 * time.Second })
@@ -208,7 +208,7 @@ func slowBodies(t *testing.T, _ *stack) int {
 		}
 		slow.Wait()
 	})
-	// What a client sends after the answer may cost it the answer.
+	// Bytes that a client sends after the answer may make it lose the answer.
 	if n := told.Load(); n < crowd*9/10 {
 		t.Errorf("%d of %d were told why", n, crowd)
 	}

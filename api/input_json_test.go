@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Rows 29 to 38: JSON that programs read differently, or that is something else than
-// what is asked for. Around each fault stands what would be taken on.
+// Rows 29 to 38: JSON that parsers read differently, or that does not fit the request. Apart
+// from the fault each request would be accepted.
 func jsonInputs(t *testing.T) (list []input) {
 	raw := signed(t, newKey(t), testChain, 0)
 	text := fmt.Sprintf(`"0x%x"`, raw)

@@ -15,14 +15,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// What some inputs name. No such thing was accepted.
+// Names in some inputs. Nothing with these names was accepted.
 const (
 	digits    = "5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"
 	someone   = "0x00000000000000000000000000000000000000aa"
 	someGroup = "0x000000000000000000000000000000aa"
 )
 
-// Rows 18 to 28: paths are taken as sent, and parameters parsed by their types.
+// Rows 18 to 28: paths are used as sent, and parameters parsed by their types.
 func pathInputs(t *testing.T) []input {
 	const hash, events = "/v1/transactions/0x" + digits, "/events"
 	at := func(row int, target string, status int, code event.Refusal) input {
@@ -72,7 +72,7 @@ func pathInputs(t *testing.T) []input {
 	return append(list, parameterInputs()...)
 }
 
-// Rows 21 to 26, as far as one request shows them.
+// Rows 21 to 26, as far as a single request shows them.
 func parameterInputs() (list []input) {
 	of := func(q string) string { return "/v1/transactions?" + q }
 	injected := url.QueryEscape("' OR 1=1--")
@@ -146,7 +146,7 @@ func parameterInputs() (list []input) {
 	return list
 }
 
-// Row 20: any case is taken, and answered in lower case.
+// Row 20: any case is accepted, and answered in lower case.
 func hashInCapitals(t *testing.T, s *stack) int {
 	raw := signed(t, newKey(t), testChain, 0)
 	s.submit(raw)
@@ -161,8 +161,8 @@ func hashInCapitals(t *testing.T, s *stack) int {
 	return 1
 }
 
-// Row 26: a cursor is good for the list it was made for, by those who see the same
-// list, of the service that made it.
+// Row 26: a cursor is valid for the list for which it was made, for clients that see the same
+// list, at the same service.
 func cursorsOfOthers(t *testing.T, _ *stack) int {
 	keys := newRing(t)
 	s := newStack(t, keys.config)
@@ -200,13 +200,13 @@ func cursorsOfOthers(t *testing.T, _ *stack) int {
 	return 0
 }
 
-// strange are texts that look like others, or that some programs read otherwise.
+// strange are texts that look like others, or that some programs read differently.
 var strange = []string{
 	"", "a b", "a\tb", "a\"b", "\u0661", "\u0430", "a\u200bb", "e\u0301", "\u00e9", "a\xff", "a\u202eb", "\uff41", "a,b", strings.Repeat("a", 129),
 }
 
-// Row 27: an id that a client may have made up is taken over only in the one allowed
-// form; else the request gets one of ours, and is served.
+// Row 27: a client's request id is used only if it is well formed. Otherwise the request gets a
+// new id, and is served.
 func strangeRequestIDs(t *testing.T, s *stack) int {
 	for _, id := range append(strange, "a\r\nX-Request-Id: b") {
 		answers, _ := s.raw("GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Request-Id: "+id+"\r\n\r\n", patience)
@@ -217,7 +217,7 @@ func strangeRequestIDs(t *testing.T, s *stack) int {
 	return 0
 }
 
-// Row 27: a key that remembers a request must have the form.
+// Row 27: an idempotency key must be well formed.
 func strangeIdempotencyKeys(t *testing.T, _ *stack) int {
 	s := remembering(t, as)
 	body := submissionOf(testChain, signed(t, newKey(t), testChain, 0))
@@ -233,7 +233,7 @@ func strangeIdempotencyKeys(t *testing.T, _ *stack) int {
 	if n := s.events(t); n != 0 {
 		t.Errorf("%d events", n)
 	}
-	// Of two that look alike each is a key of its own.
+	// Keys that look alike are different keys.
 	for _, key := range []string{"order-1", "Order-1", strings.Repeat("a", 128)} {
 		if res := s.once(key, body); res.status != http.StatusOK || res.header.Get("Idempotency-Replayed") != "" {
 			t.Errorf("%q: %v", key, res)
@@ -242,7 +242,7 @@ func strangeIdempotencyKeys(t *testing.T, _ *stack) int {
 	return 0
 }
 
-// Row 28: what is another client's is answered as what is not there, word for word.
+// Row 28: another client's transaction is answered as unknown, byte for byte.
 func anotherClients(t *testing.T, _ *stack) int {
 	keys := newRing(t)
 	s := newStack(t, keys.config)

@@ -21,9 +21,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/rlp/rlptest"
 )
 
-// Rows 51 to 67: signed bytes that are none, or that two readers could take for
-// different transactions. What is wrong is signed all the same, so that nothing else
-// is wrong with it.
+// Rows 51 to 67: bytes that are no signed transaction, or that two parsers could take for
+// different transactions. Faulty transactions are signed correctly, so each has only one fault.
 func rawInputs(t *testing.T) []input {
 	list := slices.Concat(textInputs(), formInputs(t), signatureInputs(t), meaningInputs(t), windowInputs(t))
 	return append(list,
@@ -36,17 +35,17 @@ func rawInputs(t *testing.T) []input {
 	)
 }
 
-// of is one transaction that is refused for a reason.
+// of is one transaction that is refused with a reason.
 func of(row int, what string, raw []byte, reason chain.Fault) input {
 	return input{row: row, what: what, request: single(raw), answer: inItsPlace(422, invalidTransaction, string(reason))}
 }
 
-// fine is one that is taken on: what is wrong with it may pass, or is nobody's business.
+// fine is one transaction that is accepted: its fault may pass later, or does not matter.
 func fine(row int, what string, raw []byte) input {
 	return input{row: row, what: what, request: single(raw), answer: isTaken, events: 1}
 }
 
-// Row 51: what is no hex.
+// Row 51: texts that are not hex.
 func textInputs() (list []input) {
 	for what, text := range map[string]string{
 		"nothing": "", "0x": "0x", "zz": "zz", "0xzz": "0xzz", "half a byte": "0x123", "no 0x": "02c0", "0X": "0X02c0",
@@ -60,7 +59,7 @@ func textInputs() (list []input) {
 	return list
 }
 
-// Rows 52 to 58: what is no transaction by its form.
+// Rows 52 to 58: malformed transactions.
 func formInputs(t *testing.T) []input {
 	key := newKey(t)
 	good, ours := type2().sign(t, key), type76().sign(t, key)
@@ -145,7 +144,7 @@ func signatureInputs(t *testing.T) (list []input) {
 	)
 }
 
-// Rows 62 to 64: what the fields mean.
+// Rows 62 to 64: values of fields.
 func meaningInputs(t *testing.T) []input {
 	key := newKey(t)
 	foreign := func(row int, what string, raw []byte) input {
@@ -174,7 +173,7 @@ func meaningInputs(t *testing.T) []input {
 	}
 }
 
-// Row 65: windows, nonce keys, calls, and who pays.
+// Row 65: windows, nonce keys, calls and fee payers.
 func windowInputs(t *testing.T) []input {
 	key := newKey(t)
 	now := uint64(testTime.Unix()) //nolint:gosec // after 1970
@@ -208,8 +207,8 @@ func windowInputs(t *testing.T) []input {
 	}
 }
 
-// Row 65: what independent programs made and said is none, among it bad WebAuthn and
-// P-256 blobs and signatures.
+// Row 65: vectors that independent programs made and judged invalid, with bad WebAuthn and
+// P-256 blobs and signatures among them.
 func refusedVectors(t *testing.T, s *stack) int {
 	tried := 0
 	for _, v := range vectors(t) {
@@ -232,8 +231,8 @@ func refusedVectors(t *testing.T, s *stack) int {
 	return 0
 }
 
-// Row 65: an access key names its sender freely. What it signed is taken on, and is in
-// no group of that sender's until the chain has confirmed the key.
+// Row 65: an access key can name any sender. Its transaction is accepted, and joins no group of
+// that sender until the chain has confirmed the key.
 func unconfirmedKey(t *testing.T, s *stack) int {
 	v := vectorNamed(t, "keychain-spoof")
 	res := s.do(http.MethodPost, "/v1/transactions", submissionOf(v.ChainID, v.raw(t)))
@@ -247,14 +246,14 @@ func unconfirmedKey(t *testing.T, s *stack) int {
 	return 1
 }
 
-// Row 66: a signature of one transaction on another is somebody else's: it is taken on
-// as that one's, and shown among nobody's else.
+// Row 66: a signature pasted onto another transaction recovers another sender. The transaction
+// is accepted as that sender's, and shown for no other.
 func pasted(t *testing.T, s *stack, f forged, nonce int) int {
 	key := newKey(t)
 	claimed := chain.Address(crypto.PubkeyToAddress(key.PublicKey))
 	other := f.with(nonce, uint64(8))
-	// A signature fits another digest unless no point of the curve has its r; then the
-	// next one is tried.
+	// A signature fits another digest unless no point of the curve has its r. Then the test
+	// tries the next one.
 	for n := range uint64(64) {
 		r, sig, parity := f.with(nonce, 100+n).signature(t, key)
 		raw := other.signed(t, r, sig, parity)
@@ -274,7 +273,7 @@ func pasted(t *testing.T, s *stack, f forged, nonce int) int {
 	return 0
 }
 
-// Row 66: a key that is bound to the one who was meant does not get it in.
+// Row 66: a key bound to the intended sender cannot submit it.
 func pastedByBound(t *testing.T, _ *stack) int {
 	keys := newRing(t)
 	s := newStack(t, keys.config)
@@ -295,8 +294,8 @@ func pastedByBound(t *testing.T, _ *stack) int {
 	return 0
 }
 
-// Row 67: whatever is sent, the answer is a result or a problem in its place, and soon.
-// How the decoders take a million mutations is theirs to show.
+// Row 67: any bytes get a result or a problem in their place, and soon. The decoders' own tests
+// try a million mutations.
 func mutated(t *testing.T, s *stack) (taken int) {
 	key := newKey(t)
 	seeds := [][]byte{legacyOf().sign(t, key), type2().sign(t, key), type76().sign(t, key)}

@@ -17,8 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Rows 39 to 50: requests that are well formed, and ask for what cannot be, or for
-// the same again. Those of 47 and 48 are in cancelInputs.
+// Rows 39 to 50: well-formed requests for something impossible, or repeated requests. Rows 47
+// and 48 are in cancelInputs.
 func submitInputs(t *testing.T) []input {
 	raw := signed(t, newKey(t), testChain, 0)
 	text := fmt.Sprintf("0x%x", raw)
@@ -51,10 +51,10 @@ func submitInputs(t *testing.T) []input {
 	return append(list, cancelInputs()...)
 }
 
-// single is a whole request to submit one transaction.
+// single is a whole request that submits one transaction.
 func single(raw []byte) string { return posted(string(submissionOf(testChain, raw))) }
 
-// Row 41: one record, which the second item says is known.
+// Row 41: one record; the second item's result says that it is known.
 func twiceInABatch(t *testing.T, s *stack) int {
 	raw := signed(t, newKey(t), testChain, 0)
 	got := s.submit(raw, raw)
@@ -64,7 +64,7 @@ func twiceInABatch(t *testing.T, s *stack) int {
 	return 1
 }
 
-// Row 42: one is the first, the others know it.
+// Row 42: one request is the first, the others get alreadyKnown.
 func hundredAtOnce(t *testing.T, s *stack) int {
 	raw := signed(t, newKey(t), testChain, 0)
 	body := submissionOf(testChain, raw)
@@ -97,7 +97,7 @@ func hundredAtOnce(t *testing.T, s *stack) int {
 	return 1
 }
 
-// Row 43: the first request's answer again; nothing of another request is done.
+// Row 43: a repeat gets the first answer; another request with the key has no effect.
 func oneKeyForTwo(t *testing.T, _ *stack) int {
 	s := remembering(t, as)
 	key := newKey(t)
@@ -119,8 +119,8 @@ func oneKeyForTwo(t *testing.T, _ *stack) int {
 	return 0
 }
 
-// Row 43: while the first request is being carried out the same one is told to come
-// back, and another one that it conflicts; nobody else has to wait.
+// Row 43: while the first request runs, a repeat is told to retry, and another request with the
+// key conflicts. Other clients need not wait.
 func oneKeyAtOnce(t *testing.T, _ *stack) int {
 	h := &halting{before: make(chan struct{}), after: make(chan struct{})}
 	s := remembering(t, func(r Requests) Requests { h.Requests = r; return h })
@@ -142,7 +142,7 @@ func oneKeyAtOnce(t *testing.T, _ *stack) int {
 	return 0
 }
 
-// Row 44: each is answered in its place.
+// Row 44: each item is answered in its place.
 func badAmongTen(t *testing.T, s *stack) int {
 	key := newKey(t)
 	for bad := range 10 {
@@ -160,7 +160,7 @@ func badAmongTen(t *testing.T, s *stack) int {
 	return 90
 }
 
-// Row 49: nothing is half done, and to repeat is safe.
+// Row 49: nothing is half done, and a retry is safe.
 func storeDown(t *testing.T, _ *stack) int {
 	down := true
 	s := newStack(t, func(c *Config) {
@@ -192,7 +192,7 @@ func storeDown(t *testing.T, _ *stack) int {
 	return 0
 }
 
-// Row 50: nothing is done for who asks too much, and everything for the others.
+// Row 50: a client over its rate has no effect, and all other clients are served.
 func overTheRate(t *testing.T, _ *stack) int {
 	s := newStack(t, func(c *Config) {
 		c.Rates.Address = Rate{PerSecond: 1, Burst: 3}

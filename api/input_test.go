@@ -11,44 +11,42 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// An input is something that no client should send, or that none should gain by. It
-// bears the number of its row among the inputs in docs/reliability.md.
+// An input is a request that no client should send, or that must gain a client nothing. row is
+// its number in the table of docs/reliability.md.
 type input struct {
 	row  int
 	what string
-	// request is sent as it stands, on a connection of its own, and answer judges what
-	// came back.
+	// request is sent as it is, on a separate connection; answer judges the answers.
 	request string
 	answer  judge
-	// does is for what takes more than one request. It returns how many events it has
-	// rightly caused; a request, answered as is right, causes as many as events says.
+	// does is for inputs of several requests. It returns how many events it rightly caused. A
+	// request that is answered as expected causes as many as events says.
 	does   func(t *testing.T, s *stack) int
 	events int
 }
 
-// A judge says what is wrong with the answers on a connection, which was closed by
-// the server or stayed open.
+// A judge checks the answers on a connection, and whether the server closed it.
 type judge func(t *testing.T, answers []response, closed bool)
 
-// inputRows is how many rows there are.
+// inputRows is the number of rows.
 const inputRows = 67
 
-// families are the tables of all inputs.
+// families returns the tables of all inputs.
 func families(t *testing.T) map[string][]input {
 	return map[string][]input{
 		"envelope": envelopeInputs(t), "path": pathInputs(t), "JSON": jsonInputs(t), "submit": submitInputs(t), "raw": rawInputs(t),
 	}
 }
 
-// Every input gets the answer that is stated, leaves no event but those that it
-// should, and others are served.
+// Every input gets the expected answer and causes only the expected events, and other clients
+// are served.
 func TestEnvelopeInputs(t *testing.T) { newStack(t, quick).suffersAll(t, envelopeInputs(t)) }
 func TestPathInputs(t *testing.T)     { newStack(t).suffersAll(t, pathInputs(t)) }
 func TestJSONInputs(t *testing.T)     { newStack(t).suffersAll(t, jsonInputs(t)) }
 func TestSubmitInputs(t *testing.T)   { newStack(t).suffersAll(t, submitInputs(t)) }
 func TestRawInputs(t *testing.T)      { newStack(t).suffersAll(t, rawInputs(t)) }
 
-// No row is left out, and none is in two families.
+// No row is missing, and no row is in two families.
 func TestEveryInputRowIsTried(t *testing.T) {
 	tried := map[int]string{}
 	for name, list := range families(t) {
@@ -69,14 +67,14 @@ func TestEveryInputRowIsTried(t *testing.T) {
 	}
 }
 
-// suffersAll takes one input after the other.
+// suffersAll sends the inputs one after the other.
 func (s *stack) suffersAll(t *testing.T, list []input) {
 	for _, in := range list {
 		t.Run(fmt.Sprintf("%d %s", in.row, in.what), func(t *testing.T) { s.suffers(t, in) })
 	}
 }
 
-// suffers takes one input, and shows that nobody else does.
+// suffers sends one input, and checks that other clients are served.
 func (s *stack) suffers(t *testing.T, in input) {
 	t.Helper()
 	before, want := s.events(t), in.events
@@ -95,7 +93,7 @@ func (s *stack) suffers(t *testing.T, in input) {
 	}
 }
 
-// events counts what is recorded.
+// events counts the recorded events.
 func (s *stack) events(t *testing.T) int {
 	t.Helper()
 	head, err := s.db.Log().Head(t.Context())
@@ -105,7 +103,7 @@ func (s *stack) events(t *testing.T) int {
 	return int(head) //nolint:gosec // a test's log is short
 }
 
-// serves checks that an innocent client is served in time, and says how soon.
+// serves checks that an innocent client is served in time, and returns how long it took.
 func (s *stack) serves(t *testing.T, within time.Duration) time.Duration {
 	t.Helper()
 	raw := signed(t, newKey(t), testChain, 0)
@@ -121,8 +119,8 @@ func (s *stack) serves(t *testing.T, within time.Duration) time.Duration {
 	return took
 }
 
-// besieged serves innocent clients, one after the other, for as long as an attack
-// lasts, and returns how many there were.
+// besieged serves innocent clients, one after the other, while an attack runs. It returns how
+// many were served.
 func (s *stack) besieged(t *testing.T, within time.Duration, attack func()) (served int) {
 	t.Helper()
 	over, ended := make(chan struct{}), make(chan struct{})
@@ -146,7 +144,7 @@ func (s *stack) besieged(t *testing.T, within time.Duration, attack func()) (ser
 	return served
 }
 
-// refuses wants one problem. Its own title and type are in the contract.
+// refuses expects one problem, with the title and type of the contract.
 func refuses(status int, code event.Refusal) judge {
 	return func(t *testing.T, answers []response, _ bool) {
 		t.Helper()
@@ -161,7 +159,7 @@ func refuses(status int, code event.Refusal) judge {
 	}
 }
 
-// cuts is refuses where the connection ends too, as announced.
+// cuts is refuses with an announced end of the connection.
 func cuts(status int, code event.Refusal) judge {
 	refused := refuses(status, code)
 	return func(t *testing.T, answers []response, closed bool) {
@@ -173,8 +171,8 @@ func cuts(status int, code event.Refusal) judge {
 	}
 }
 
-// answers wants one answer with one of these statuses, and the connection's end. It is
-// for what net/http answers in our place, and for what is fine.
+// answers expects one answer with one of these statuses, and the connection's end. It is for
+// answers of net/http itself, and for successes.
 func answers(statuses ...int) judge {
 	return func(t *testing.T, answers []response, closed bool) {
 		t.Helper()
@@ -184,7 +182,7 @@ func answers(statuses ...int) judge {
 	}
 }
 
-// isSilent wants the connection's end and nothing before it.
+// isSilent expects the end of the connection and no answer.
 func isSilent(t *testing.T, answers []response, closed bool) {
 	t.Helper()
 	if len(answers) != 0 || !closed {
@@ -192,7 +190,7 @@ func isSilent(t *testing.T, answers []response, closed bool) {
 	}
 }
 
-// inItsPlace wants the problem of a batch's only item.
+// inItsPlace expects the problem of a batch's only item.
 func inItsPlace(status int, code event.Refusal, reason string) judge {
 	return func(t *testing.T, answers []response, _ bool) {
 		t.Helper()
@@ -203,7 +201,7 @@ func inItsPlace(status int, code event.Refusal, reason string) judge {
 	}
 }
 
-// isTaken wants a batch's only item to be taken on. Where it is tried, an event is wanted.
+// isTaken expects a batch's only item to be accepted, which causes one event.
 func isTaken(t *testing.T, answers []response, _ bool) {
 	t.Helper()
 	if r := onlyResult(t, answers); !r.OK || r.Status != "queued" || r.AlreadyKnown {
@@ -223,7 +221,7 @@ func onlyResult(t *testing.T, answers []response) result {
 	return out.Results[0]
 }
 
-// posted is a whole request to submit.
+// posted is a whole request to submit a body.
 func posted(body string) string {
 	return post(fmt.Sprintf("%sConnection: close\r\nContent-Length: %d\r\n", jsonType, len(body)), body)
 }

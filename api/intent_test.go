@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// What an intent refuses about its idempotency key is answered as of every request that
-// bears one.
+// The refusals of an intent's idempotency key have the same statuses as those for other
+// requests.
 func TestIdempotencyOfIntents(t *testing.T) {
 	for code, want := range map[event.Refusal]int{
 		intent.ErrDiffers:    http.StatusUnprocessableEntity,

@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// A reader reads one JSON document (RFC 8259) in one pass, told at each place what
-// must stand there. It refuses what encoding/json lets through or mends: a name
-// that occurs twice or in another case, a name nobody asked for, null for a value,
-// invalid UTF-8, lone surrogates, NUL, a byte order mark, anything after the end.
+// A reader reads one JSON document (RFC 8259) in one pass, and is told at each place which
+// value to expect. Unlike encoding/json it refuses a name that occurs twice or in another case,
+// an unknown name, null for a value, invalid UTF-8, lone surrogates, NUL, a byte order mark,
+// and data after the end.
 //
-// It keeps no tree and never looks into what is not wanted, so a document costs no
-// more memory than what is taken from it, and nesting costs nothing.
+// It builds no tree and never looks into unwanted values. So a document costs no more memory
+// than the values taken from it, and nesting costs nothing.
 type reader struct {
 	data []byte
 	at   int
-	path []string // of the value that is being read, as a JSON pointer (RFC 6901)
+	path []string // of the value being read, as the parts of a JSON pointer (RFC 6901)
 }
 
 // member reads the value of one member of an object.
@@ -28,8 +28,8 @@ type member struct {
 	read func() error
 }
 
-// readDocument reads data as an object that has each of these members once, in
-// any order, and no other.
+// readDocument reads data as an object with each of these members once, in any order, and no
+// other member.
 func (r *reader) readDocument(members ...member) error {
 	return r.whole(func() error { return r.object(members...) })
 }
@@ -54,7 +54,7 @@ func (r *reader) whole(read func() error) error {
 	return nil
 }
 
-// object reads an object that has each of these members once.
+// object reads an object with each of these members once.
 func (r *reader) object(members ...member) error {
 	needed := make([]bool, len(members))
 	for i := range needed {
@@ -63,8 +63,8 @@ func (r *reader) object(members ...member) error {
 	return r.members(members, needed)
 }
 
-// members reads an object that has no other members than these, each once at most, and
-// those that are needed.
+// members reads an object that has only these members, each at most once, and at least those
+// with needed set.
 func (r *reader) members(members []member, needed []bool) error {
 	if err := r.begin('{', "an object"); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (r *reader) members(members []member, needed []bool) error {
 	return nil
 }
 
-// entries reads an object whose names are not known before, each once.
+// entries reads an object with arbitrary names, each at most once.
 func (r *reader) entries(read func(name string) error) error {
 	if err := r.begin('{', "an object"); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (r *reader) name() ([]byte, error) {
 	return r.text()
 }
 
-// valued reads the colon behind a name, and the value.
+// valued reads the colon after a name, and the value.
 func (r *reader) valued(name string, read func() error) error {
 	if r.skipSpace(); r.peek() != ':' {
 		return r.malformed("a colon is missing after a member's name")
@@ -143,7 +143,7 @@ func (r *reader) list(read func(i int) error) error {
 	})
 }
 
-// string reads a string. The bytes may be those of the document.
+// string reads a string. The result may share the document's memory.
 func (r *reader) string() ([]byte, error) {
 	if err := r.expect('"', "a string"); err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (r *reader) string() ([]byte, error) {
 	return r.text()
 }
 
-// uint64 reads a number that is written as plain digits.
+// uint64 reads a number written in plain digits.
 func (r *reader) uint64() (uint64, error) {
 	r.skipSpace()
 	if c := r.peek(); c != '-' && (c < '0' || c > '9') {
@@ -181,8 +181,7 @@ func (r *reader) bool() (bool, error) {
 	return false, r.unlike("a boolean")
 }
 
-// elements reads what stands between brackets, separated by commas, and the
-// closing bracket.
+// elements reads comma-separated elements and the closing bracket.
 func (r *reader) elements(closing byte, read func(i int) error) error {
 	if r.skipSpace(); r.peek() == closing {
 		r.at++
@@ -206,7 +205,7 @@ func (r *reader) elements(closing byte, read func(i int) error) error {
 	}
 }
 
-// text reads a string from its opening quote on.
+// text reads a string that starts at the current opening quote.
 func (r *reader) text() ([]byte, error) {
 	r.at++
 	from := r.at
@@ -225,7 +224,7 @@ func (r *reader) text() ([]byte, error) {
 	return nil, r.malformed("a string does not end")
 }
 
-// escaped reads on in a string from its first backslash.
+// escaped reads the rest of a string from its first backslash.
 func (r *reader) escaped(text []byte) ([]byte, error) {
 	for r.at < len(r.data) {
 		c := r.data[r.at]
@@ -247,7 +246,7 @@ func (r *reader) escaped(text []byte) ([]byte, error) {
 	return nil, r.malformed("a string does not end")
 }
 
-// escape reads what follows a backslash.
+// escape reads the part of an escape after the backslash.
 func (r *reader) escape(text []byte) ([]byte, error) {
 	const letters, meaning = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
 	c := r.peek()
@@ -308,7 +307,7 @@ func (r *reader) inside(name string, read func() error) error {
 	return err
 }
 
-// peek is the next byte, or 0 at the end: no token begins with a NUL.
+// peek returns the next byte, or 0 at the end; no token begins with NUL.
 func (r *reader) peek() byte {
 	if r.at == len(r.data) {
 		return 0
@@ -322,7 +321,7 @@ func (r *reader) skipSpace() {
 	}
 }
 
-// unlike refuses a value of another kind than wanted, or what is no value at all.
+// unlike refuses a value of another kind than wanted, or text that is no value.
 func (r *reader) unlike(wanted string) error {
 	found := ""
 	switch c := r.peek(); {
@@ -346,12 +345,12 @@ func (r *reader) unlike(wanted string) error {
 
 func (r *reader) word(w string) bool { return bytes.HasPrefix(r.data[r.at:], []byte(w)) }
 
-// malformed refuses what is not JSON.
+// malformed refuses text that is not JSON.
 func (r *reader) malformed(format string, args ...any) error {
 	return ErrMalformedJSON.Because("byte %d: %s", r.at, fmt.Sprintf(format, args...))
 }
 
-// wrong refuses what is JSON, but not what this request is made of.
+// wrong refuses valid JSON that does not fit the request, and says where.
 func (r *reader) wrong(format string, args ...any) error {
 	place := "the document"
 	if len(r.path) > 0 {
@@ -369,7 +368,7 @@ func indexOf(members []member, name string) int {
 	return -1
 }
 
-// quotedMax bounds how much of a client's own words an answer repeats.
+// quotedMax is how many bytes of the client's text an answer repeats.
 const quotedMax = 64
 
 func quote[T ~string | ~[]byte](s T) string {

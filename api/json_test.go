@@ -17,7 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// read reads a document of one number and one list of strings.
+// read reads a document with one number and one list of strings.
 func read(data []byte) (n uint64, list []string, err error) {
 	r := reader{data: data}
 	err = r.readDocument(
@@ -135,7 +135,7 @@ func TestReadDocumentRefuses(t *testing.T) {
 	}
 }
 
-// What is taken must mean to every other reader what it means to ours.
+// Accepted text must mean the same to every other JSON parser.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{
 		`{"n":1,"list":["a","\u0041\ud83d\ude00"]}`, `{"n":1,"list":[],"n":1}`, `{"N":1,"list":[]}`, `{"n":1.0,"list":[null]}`,
@@ -149,8 +149,8 @@ func FuzzReader(f *testing.F) {
 			if !errors.Is(err, ErrMalformedJSON) && !errors.Is(err, ErrInvalidRequest) {
 				t.Fatalf("%q: an error of another kind: %v", data, err)
 			}
-			// A refusal is wrong if these are the very bytes that a careful
-			// writer makes of what they mean.
+			// A refusal is wrong if a careful writer would write these very bytes for their
+			// meaning.
 			if n, list, ok := careful(data); ok {
 				t.Fatalf("%q means %d %q and was refused: %v", data, n, list, err)
 			}
@@ -171,7 +171,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// careful reports whether data is exactly what encoding/json writes for its meaning.
+// careful reports whether encoding/json would write exactly data for its meaning.
 func careful(data []byte) (n uint64, list []string, ok bool) {
 	var doc struct {
 		N    uint64   `json:"n"`

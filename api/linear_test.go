@@ -35,8 +35,8 @@ func remembered(c Config, r Requests) Config {
 	return c
 }
 
-// embeddedReplicas are several handlers on one embedded store. apart gives each a memory
-// of requests of its own.
+// embeddedReplicas starts several handlers on one embedded store. With apart, each remembers
+// requests by itself.
 func embeddedReplicas(t *testing.T, dir string, n int, apart bool) (urls []string) {
 	t.Helper()
 	db := openEmbedded(t, dir)
@@ -68,7 +68,7 @@ func openEmbedded(t *testing.T, dir string) *embedded.DB {
 	return db
 }
 
-// postgresReplicas are several handlers, each with connections of its own to one database.
+// postgresReplicas starts several handlers, each with its own connections to one database.
 func postgresReplicas(t *testing.T, n int) (urls []string, admin *pgx.Conn) {
 	t.Helper()
 	url := testenv.Postgres(t)
@@ -118,8 +118,7 @@ func postgresReplicas(t *testing.T, n int) (urls []string, admin *pgx.Conn) {
 	return urls, conn
 }
 
-// cutting ends all sessions of the database but its own, again and again until the test
-// says that it is over.
+// cutting ends all other sessions of the database, again and again until over is called.
 func cutting(t *testing.T, admin *pgx.Conn) (over func() int) {
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -149,7 +148,7 @@ func cutting(t *testing.T, admin *pgx.Conn) (over func() int) {
 	})
 }
 
-// submissions are transactions that are submitted again and again.
+// submissions are transactions to be submitted repeatedly.
 func submissions(t *testing.T, n int) (all []linear.Signed) {
 	t.Helper()
 	key := newKey(t)
@@ -160,7 +159,7 @@ func submissions(t *testing.T, n int) (all []linear.Signed) {
 	return all
 }
 
-// askAll has clients submit to replicas, and judges what they were told.
+// askAll lets clients submit to the replicas, and judges the answers.
 func askAll(t *testing.T, urls []string, n int) (h linear.Submits, hashes, keys linear.Verdict) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -169,9 +168,9 @@ func askAll(t *testing.T, urls []string, n int) (h linear.Submits, hashes, keys 
 	return h, h.JudgeHashes(), h.JudgeKeys()
 }
 
-// The same transactions and the same keys at several replicas at once: one request is the
-// first, one carries a key's request out, and all others are told what follows from that,
-// as if one had come after the other.
+// The same transactions and keys are sent to several replicas at once. One request is the
+// first, and one executes each key's request. All other answers follow from these, as if the
+// requests had come one after another.
 func TestSubmitsAreLinearizable(t *testing.T) {
 	judge := func(t *testing.T, urls []string, n int) {
 		t.Helper()

@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// The length of a page.
+// The number of rows on a page.
 const (
 	pageDefault = 100
 	pageMax     = 1000
@@ -78,11 +78,11 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, out)
 }
 
-// parameters are a request's query, each name of which is known.
+// parameters are a request's query parameters, all with known names.
 type parameters struct{ values url.Values }
 
-// readParameters refuses a name that the endpoint does not know: a misspelt filter
-// must not list everything. Only status may come more than once.
+// readParameters refuses unknown names: a misspelt filter must not list everything. Only status
+// may occur more than once.
 func readParameters(r *http.Request, known ...string) (parameters, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -101,7 +101,7 @@ func readParameters(r *http.Request, known ...string) (parameters, error) {
 
 func (p parameters) one(name string) string { return p.values.Get(name) }
 
-// chain is the chainId asked for; 0 when none is.
+// chain is the chainId parameter; 0 if it is missing.
 func (p parameters) chain() (chain.ID, error) {
 	if !p.values.Has("chainId") {
 		return 0, nil
@@ -141,7 +141,7 @@ func (p parameters) filters() (f transactions.Filters, err error) {
 	return f, err
 }
 
-// flag is a parameter that is true or false, and false when it is not given.
+// flag is a boolean parameter; false if it is missing.
 func (p parameters) flag(name string) (bool, error) {
 	if !p.values.Has(name) {
 		return false, nil
@@ -180,7 +180,7 @@ func (p parameters) limit() (int, error) {
 	return int(n), nil
 }
 
-// canonical writes filters in one way only: cursors are bound to it.
+// canonical writes filters in one canonical form, to which cursors are bound.
 func canonical(f transactions.Filters) url.Values {
 	q := url.Values{}
 	if f.Chain != 0 {

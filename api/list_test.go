@@ -26,7 +26,7 @@ type listed struct {
 	HasMore    bool   `json:"hasMore"`
 }
 
-// walk reads a list to its end by its links, and by its cursors, which must agree.
+// walk reads a list to its end by its links and by its cursors, which must agree.
 func (s *stack) walk(query string, pageSize int) (hashes []chain.Hash) {
 	s.t.Helper()
 	target := "/v1/transactions?limit=" + fmt.Sprint(pageSize) + "&" + query
@@ -111,7 +111,7 @@ func TestList(t *testing.T) {
 	s.checkCursors(byAlice, byBob)
 }
 
-// checkCursors holds a cursor to the list it was made for.
+// checkCursors checks that a cursor is valid only for its list.
 func (s *stack) checkCursors(byAlice, byBob string) {
 	t := s.t
 	t.Helper()

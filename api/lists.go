@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// listPlaces is the number of lists that read the database at once, of all clients. A
-	// read model has eight connections: reads of single rows find two or more free.
+	// listPlaces is the number of lists, of all clients, that read the database at once. A read
+	// model has eight connections, so two or more stay free for reads of single rows.
 	listPlaces = 6
-	// listShare is the number of them that one client has at most.
+	// listShare is the most places that one client can hold.
 	listShare = 3
-	// stepsMax is the number of steps that a page reads before it ends short.
+	// stepsMax is the number of steps after which a page ends short.
 	stepsMax = 20
-	// stepUnits is the charge for each step after the first, which comes with the request.
-	// A step reads a thousand entries of an index; streams pay one for a hundred events.
+	// stepUnits is the charge for each step after the first, which the request itself pays for.
+	// A step reads a thousand index entries; streams pay one unit for a hundred events.
 	stepUnits = 10
 )
 
-// Lists shares out the places of those lists that read the database at once: of the
-// requests that wait, the one whose client has the fewest places gets the next.
+// Lists distributes the places of lists that read the database at once. The next free place
+// goes to the waiting request whose client holds the fewest places.
 type Lists struct {
 	mu    sync.Mutex
 	free  int
@@ -33,8 +33,8 @@ type Lists struct {
 	queue []*listWaiter
 }
 
-// payee is a client as the places of lists count it: all keys of one name are one client,
-// and without keys each address is one.
+// payee is a client in the accounting of list places: all keys of one client name are one
+// payee. Without keys each address is one.
 type payee struct {
 	name    string
 	address client
@@ -42,10 +42,10 @@ type payee struct {
 
 type listWaiter struct {
 	of    payee
-	moved chan struct{} // closed when it has a place
+	moved chan struct{} // closed when the request has a place
 }
 
-// NewLists returns places that the APIs of a process share: they read one database.
+// NewLists returns the places that the APIs of one process share, as they read one database.
 func NewLists() *Lists { return &Lists{free: listPlaces, held: map[payee]int{}} }
 
 // enter waits for a place until ctx ends. leave may be called again.
@@ -64,7 +64,7 @@ func (l *Lists) enter(ctx context.Context, of payee) (leave func(), err error) {
 			l.queue = slices.Delete(l.queue, at, at+1)
 			return nil, ctx.Err()
 		}
-		l.give(of) // it got one in the same moment
+		l.give(of) // it got a place just as ctx ended
 		return nil, ctx.Err()
 	}
 	return sync.OnceFunc(func() {
@@ -74,7 +74,7 @@ func (l *Lists) enter(ctx context.Context, of payee) (leave func(), err error) {
 	}), nil
 }
 
-// give takes a place back. The lock is held.
+// give returns a place. The caller holds mu.
 func (l *Lists) give(of payee) {
 	l.free++
 	if l.held[of]--; l.held[of] == 0 {
@@ -83,7 +83,7 @@ func (l *Lists) give(of payee) {
 	l.admit()
 }
 
-// admit hands out free places. The lock is held.
+// admit hands out free places. The caller holds mu.
 func (l *Lists) admit() {
 	for l.free > 0 {
 		next := -1
@@ -103,7 +103,7 @@ func (l *Lists) admit() {
 	}
 }
 
-// enterList waits for a place of a list.
+// enterList waits for a place of the request's client.
 func (on *exchange) enterList(ctx context.Context) (leave func(), err error) {
 	of := payee{name: on.client()}
 	if on.key == nil {
@@ -112,10 +112,11 @@ func (on *exchange) enterList(ctx context.Context) (leave func(), err error) {
 	return on.api.Lists.enter(ctx, of)
 }
 
-// ReadPage reads a page of at most limit rows, step by step. Steps are charged before they
-// are read; a client that cannot pay gets the rows found so far. more is the position
-// before which the next page begins; 0 means that there is none. step reads at most limit
-// rows before a position, and returns where the next step begins; at is a row's position.
+// ReadPage reads a page of at most limit rows, step by step. Each step after the first is
+// charged before it is read; a client that cannot pay gets the rows found so far. more is the
+// position before which the next page begins; 0 means that there is none. step reads at most
+// limit rows before a position, and returns where the next step begins. at returns a row's
+// position.
 func ReadPage[R any](ctx context.Context, r Request, before event.Position, limit int,
 	step func(ctx context.Context, before event.Position, limit int) ([]R, event.Position, error), at func(R) event.Position,
 ) (rows []R, more event.Position, err error) {
@@ -139,13 +140,13 @@ func ReadPage[R any](ctx context.Context, r Request, before event.Position, limi
 	}
 }
 
-// summedMax is the number of a client's transactions up to which the answer about its
-// groups is charged by them.
+// summedMax is the most transactions of a client that are counted to charge for an answer about
+// its groups.
 const summedMax = 20_000
 
-// enterGroups waits for a place of a list, and charges one for each hundred of the
-// client's own transactions that the answer about a sender's groups, or about one of them,
-// sums up. A sender with many counts as no more than the client's burst.
+// enterGroups waits for a list place, and charges for an answer about a sender's groups, or
+// about one of them. It charges one unit for each hundred of the client's own transactions that
+// the answer sums up, and never more than the client's burst.
 func (a *api) enterGroups(ctx context.Context, w http.ResponseWriter, on *exchange, v viewer, sender chain.Address, groupID *chain.GroupID) (leave func(), err error) {
 	if leave, err = on.enterList(ctx); err != nil || len(v.members()) == 0 {
 		return leave, err

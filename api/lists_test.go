@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// project writes transactions of a client into the read models, members of one group. The
-// oldest of them alone is queued.
+// project writes transactions of a client into the read models, as members of one group. Only
+// the oldest of them is queued.
 func (s *stack) project(client string, rows int) {
 	s.t.Helper()
 	const numbers = `WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < $1)`
@@ -34,7 +34,7 @@ func (s *stack) project(client string, rows int) {
 	}
 }
 
-// left is what a client may still ask for after an answer.
+// left is the client's rate left after an answer.
 func left(t *testing.T, res response) (n int) {
 	t.Helper()
 	_, rest, _ := strings.Cut(res.header.Get("Ratelimit"), ";r=")
@@ -44,9 +44,9 @@ func left(t *testing.T, res response) (n int) {
 	return n
 }
 
-// A list with a filter that few rows pass is charged for each thousand rows that it reads.
-// It ends short when it has read twenty thousand, or when its client cannot pay for more,
-// and the next page goes on from there.
+// A list with a selective filter is charged for each thousand rows that it reads. A page ends
+// short after twenty thousand rows, or when the client cannot pay for more, and the next page
+// continues from there.
 func TestListsAreChargedByTheRowsTheyRead(t *testing.T) {
 	const rows, burst = 21 * projections.StepRows, 1000
 	keys := newRing(t)
@@ -70,7 +70,7 @@ func TestListsAreChargedByTheRowsTheyRead(t *testing.T) {
 		t.Errorf("a filter that nothing passes yet: paid %d, want %d; %d rows, more %v", paid, want, len(p.Transactions), p.HasMore)
 	}
 	p, paid = list("status=queued&cursor=" + p.NextCursor)
-	if want := 1 + stepUnits; paid != want || len(p.Transactions) != 1 || p.HasMore { // a full step, and an empty one
+	if want := 1 + stepUnits; paid != want || len(p.Transactions) != 1 || p.HasMore { // a full step and an empty one
 		t.Errorf("the page behind it: paid %d, want %d; %d rows, more %v", paid, want, len(p.Transactions), p.HasMore)
 	}
 	token, _ = keys.create(access.Key{Scopes: []access.Scope{access.Read}, Client: "shop", Rate: &access.Rate{PerSecond: 1, Burst: 15}})
@@ -97,8 +97,8 @@ func TestGroupsAreChargedByOwnMembers(t *testing.T) {
 	}
 }
 
-// One client's lists have half of the places that lists have, however many wait; of those
-// that wait, the client with the fewest places goes first.
+// One client has at most half of the places for lists, however many of its requests wait. The
+// waiting client with the fewest places goes first.
 func TestListsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, flood, other := NewLists(), payee{name: "flood"}, payee{address: client{address: netip.MustParseAddr("192.0.2.1")}}
@@ -124,13 +124,13 @@ func TestListsTakeTurns(t *testing.T) {
 		expect(listShare, 0)
 		enter(other, listShare+1)
 		expect(listShare, listShare)
-		(<-entered[flood])() // its next one gets the place, for the other has its share
+		(<-entered[flood])() // its next request gets the place, as the other client has its share
 		synctest.Wait()
 		expect(listShare, listShare)
 		(<-entered[other])()
 		synctest.Wait()
 		expect(listShare, listShare)
-		stop() // nobody waits any longer
+		stop() // no request waits any longer
 		synctest.Wait()
 		for of, all := range entered {
 			for len(all) > 0 {

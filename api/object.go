@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// transaction is one transaction as it is shown. Times are Unix seconds; numbers
-// of up to 64 bits are JSON numbers, larger ones decimal strings or hex.
+// transaction is one transaction in an answer. Times are Unix seconds. Numbers of up to 64 bits
+// are JSON numbers; larger ones are decimal strings or hex.
 type transaction struct {
 	ChainID      chain.ID            `json:"chainId"`
 	TxHash       chain.Hash          `json:"txHash"`
@@ -58,7 +58,7 @@ type transaction struct {
 	UpdatedAt  int64  `json:"updatedAt"`
 	Version    uint64 `json:"version"`
 
-	// What is in the bytes: absent once they are erased, and in lists.
+	// Decoded from the signed bytes: absent in lists, and once the bytes are erased.
 	Gas   *uint64 `json:"gas,omitempty"`
 	Fees  *fees   `json:"fees,omitempty"`
 	Calls []call  `json:"calls,omitempty"`
@@ -66,14 +66,14 @@ type transaction struct {
 	Waited *waited `json:"waited,omitempty"`
 }
 
-// groupPending says why a transaction is not yet in its group, and since when:
-// the chain has not confirmed the access key that signed it.
+// groupPending says why a transaction has not joined its group yet, and since when: the chain
+// has not confirmed the access key that signed it.
 type groupPending struct {
 	Reason string `json:"reason"`
 	Since  int64  `json:"since"`
 }
 
-// nonceKeyInfo is a nonce key of the explicit grouping format, taken apart.
+// nonceKeyInfo holds the parts of a nonce key in the explicit grouping format.
 type nonceKeyInfo struct {
 	Kind  string `json:"kind"`
 	Scope string `json:"scope"`
@@ -81,7 +81,7 @@ type nonceKeyInfo struct {
 	Memo  string `json:"memo"`
 }
 
-// outcome is one kind of answer, and the last attempt at which it was recorded.
+// outcome is one kind of answer, and the last attempt for which it was recorded.
 type outcome struct {
 	Outcome string `json:"outcome"`
 	Attempt int    `json:"attempt"`
@@ -94,7 +94,7 @@ type attempt struct {
 	Answers []endpointAnswer `json:"answers"`
 }
 
-// endpointAnswer is what one node said, in its own words.
+// endpointAnswer is one node's answer, with the node's own message.
 type endpointAnswer struct {
 	Endpoint string   `json:"endpoint"`
 	Class    tx.Class `json:"class"`
@@ -104,7 +104,7 @@ type endpointAnswer struct {
 	MS       int64    `json:"ms"`
 }
 
-// block is the block that a verdict rests on.
+// block is the block that a verdict is based on.
 type block struct {
 	Number uint64     `json:"number"`
 	Hash   chain.Hash `json:"hash"`
@@ -122,7 +122,7 @@ type receipt struct {
 	FeeToken          *chain.Address `json:"feeToken,omitempty"`
 }
 
-// fees are prices of one unit of gas, in decimal.
+// fees are prices per unit of gas, in decimal.
 type fees struct {
 	GasPrice             string         `json:"gasPrice,omitempty"`
 	MaxFeePerGas         string         `json:"maxFeePerGas,omitempty"`
@@ -131,12 +131,12 @@ type fees struct {
 }
 
 type call struct {
-	To    *chain.Address `json:"to,omitempty"` // absent when a contract is created
+	To    *chain.Address `json:"to,omitempty"` // nil for a contract creation
 	Value string         `json:"value"`        // decimal
 	Input string         `json:"input"`        // hex
 }
 
-// shownOf shows a viewer what is recorded.
+// shownOf returns a row as shown to a viewer.
 func shownOf(v viewer, row transactions.Row) *transaction {
 	s, t := row.State, row.State.Accepted
 	shown := &transaction{
@@ -165,7 +165,7 @@ func shownOf(v viewer, row transactions.Row) *transaction {
 	return shown
 }
 
-// verdictOf shows the block that a verdict rests on, and the receipt in it.
+// verdictOf returns the block that a verdict is based on, and its receipt.
 func verdictOf(s tx.State) (b *block, r *receipt) {
 	if !s.Block.IsZero() {
 		b = &block{s.Block.Number, s.Block.Hash, s.Block.Time}
@@ -176,10 +176,11 @@ func verdictOf(s tx.State) (b *block, r *receipt) {
 	return b, r
 }
 
-// notAskedYet is why a group is pending before the chain has answered.
+// notAskedYet is the reason for a pending group before the chain has answered.
 const notAskedYet = "the chain has not been asked yet whether the access key may sign for the sender"
 
-// infoOf takes a nonce key of the explicit grouping format apart; nil for others.
+// infoOf returns the parts of a nonce key in the explicit grouping format, or nil for other
+// keys.
 func infoOf(key chain.NonceKey) *nonceKeyInfo {
 	e, ok := key.Explicit()
 	if !ok {
@@ -207,7 +208,7 @@ func receiptOf(r chain.Receipt) *receipt {
 	}
 }
 
-// addWork adds what the due queue has counted between two recorded facts.
+// addWork adds the due queue's counters, which change between two recorded events.
 func (t *transaction) addWork(w tx.Work) {
 	t.Attempts = max(t.Attempts, w.Attempts)
 	t.LastBroadcastAt = max(t.LastBroadcastAt, unix(w.SentAt))
@@ -222,7 +223,7 @@ func (t *transaction) addWork(w tx.Work) {
 	}
 }
 
-// addContent adds what only the signed bytes say.
+// addContent adds the values that only the signed bytes contain.
 func (t *transaction) addContent(s chain.Signed) {
 	t.Gas = &s.Gas
 	t.Fees = &fees{
@@ -242,7 +243,7 @@ func decimal(n *uint256.Int) string {
 	return n.Dec()
 }
 
-// unix is a time in Unix seconds; 0 for one that is not set.
+// unix returns t in Unix seconds; 0 for the zero time.
 func unix(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -15,34 +15,34 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
-// Requests remembers requests by their Idempotency-Key, over all replicas.
+// Requests stores requests by their Idempotency-Key, shared by all replicas.
 type Requests interface {
 	Claim(ctx context.Context, c request.Claim) (request.Stage, request.Answer, error)
 	Answer(ctx context.Context, name request.Name, claim event.ID, a request.Answer) error
 	Release(ctx context.Context, name request.Name, claim event.ID) error
 }
 
-// Idempotency says how requests with an Idempotency-Key are remembered.
+// Idempotency configures how requests with an Idempotency-Key are remembered.
 type Idempotency struct {
-	Requests Requests // nil: they are not, and the header is ignored
-	// Keep is for how long. Hold is how long who carries a request out is waited
-	// for, beside what the request itself asks to wait: longer than it can take.
+	Requests Requests // nil: the Idempotency-Key header is ignored
+	// Keep is how long an answer is stored. Hold is how long a claim on a running request
+	// lasts, beside the time that the request asks to wait. Hold must exceed the time that a
+	// request can take.
 	Keep, Hold time.Duration
 }
 
-// answerMax bounds an answer that is kept. One that is longer is made again when
-// the request is repeated.
+// answerMax is the most bytes of an answer that is stored. If the answer is longer, a repeated
+// request is carried out again.
 const answerMax = 64 << 10
 
-// settleTimeout bounds how long it may take to keep an answer, or not to.
+// settleTimeout bounds how long storing the answer or releasing the claim may take.
 const settleTimeout = 5 * time.Second
 
-// once gives an endpoint's answer again to a request that repeats an earlier one by
-// its Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07). It is for
-// endpoints that can bear to be called twice: no answer is kept of what was refused or
-// went wrong, and a process that dies between the effect and keeping the answer leaves a
-// claim that lapses, after which the request is carried out again. Only what was refused
-// leaves its key to another request.
+// once replays an endpoint's answer to a request that repeats an earlier one, by its
+// Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07). The endpoint must tolerate
+// being called twice: answers of refused or failed requests are not stored. If a process dies
+// between the effect and storing the answer, its claim expires, and the next repeat carries the
+// request out again. Only a refusal frees the key for another request.
 func (a *api) once(e endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		given := r.Header["Idempotency-Key"]
@@ -87,10 +87,10 @@ func (a *api) once(e endpoint) endpoint {
 	}
 }
 
-// firstTime carries a claimed request out, and keeps the answer if it is worth it.
+// firstTime carries out a claimed request, and stores its answer if it is complete.
 func (a *api) firstTime(w http.ResponseWriter, r *http.Request, c request.Claim, e endpoint) error {
 	on, kept := exchangeOf(r), &keeping{ResponseWriter: w}
-	end := a.leave // after a panic too, which goes on from here
+	end := a.leave // also after a panic, which continues after settle
 	defer func() { a.settle(r, c, kept, end) }()
 	err := e(kept, r)
 	switch {
@@ -102,47 +102,46 @@ func (a *api) firstTime(w http.ResponseWriter, r *http.Request, c request.Claim,
 	return err
 }
 
-// settle ends a claim in one of three ways.
+// settle ends a claim with keep, release or leave.
 func (a *api) settle(r *http.Request, c request.Claim, kept *keeping, end func(context.Context, request.Claim, *keeping) error) {
-	// The client may be gone by now; what happened has happened all the same.
+	// The client may be gone by now; the effect must be recorded all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), settleTimeout)
 	defer cancel()
-	if err := end(ctx, c, kept); err != nil { // the claim lapses by itself
+	if err := end(ctx, c, kept); err != nil { // the claim expires by itself
 		a.Log.LogAttrs(ctx, slog.LevelWarn, "request not remembered", slog.String("request", exchangeOf(r).id), slog.Any("err", err))
 	}
 }
 
-// keep is for a whole answer, which is given again.
+// keep stores a complete answer, to be replayed.
 func (a *api) keep(ctx context.Context, c request.Claim, kept *keeping) error {
 	answer := request.Answer{Status: kept.status, Media: kept.Header().Get("Content-Type"), Body: kept.body.Bytes()}
 	return a.Idempotency.Requests.Answer(ctx, c.Name, c.ID, answer)
 }
 
-// release is for what was refused: nothing was done, and the key is free.
+// release frees the key of a refused request, which had no effect.
 func (a *api) release(ctx context.Context, c request.Claim, _ *keeping) error {
 	return a.Idempotency.Requests.Release(ctx, c.Name, c.ID)
 }
 
-// leave is for what was done, or may have been, and has no answer that could be kept.
-// The claim lapses at once: the same request is carried out again, and no other is under
-// its key.
+// leave is for a request that had an effect, or may have had one, but no answer that can be
+// stored. The claim expires at once: the same request is carried out again, and no other
+// request can use the key.
 func (a *api) leave(ctx context.Context, c request.Claim, _ *keeping) error {
 	c.Hold = 0
 	_, _, err := a.Idempotency.Requests.Claim(ctx, c)
 	return err
 }
 
-// again gives an answer that was given before.
+// again replays a stored answer.
 func again(w http.ResponseWriter, answer request.Answer) error {
 	w.Header().Set("Content-Type", answer.Media)
 	w.Header().Set("Idempotency-Replayed", "true")
 	w.WriteHeader(answer.Status)
-	_, _ = w.Write(answer.Body) // the client has gone: there is nobody to tell
+	_, _ = w.Write(answer.Body) // an error means that the client is gone
 	return nil
 }
 
-// readIdempotencyKey reads the key, which the draft wants in quotes and most clients
-// send without.
+// readIdempotencyKey reads the key. The draft requires quotes; most clients omit them.
 func readIdempotencyKey(given []string) (string, error) {
 	key := given[0]
 	if len(key) > 2 && strings.HasPrefix(key, `"`) && strings.HasSuffix(key, `"`) {
@@ -154,8 +153,7 @@ func readIdempotencyKey(given []string) (string, error) {
 	return key, nil
 }
 
-// nameOf keeps the keys of different clients apart. Those without an API key share
-// one space.
+// nameOf separates the keys of different clients. Requests without an API key share one space.
 func nameOf(on *exchange, key string) request.Name {
 	h := sha256.New()
 	if on.key != nil {
@@ -165,8 +163,8 @@ func nameOf(on *exchange, key string) request.Name {
 	return request.Name(h.Sum(nil))
 }
 
-// printOf tells requests apart by all that decides what they do. An authorization
-// that is not an API key does so too: canceling is signed there.
+// printOf is a hash of everything that determines the effect of a request. This includes an
+// Authorization that is not an API key: it carries the signature of a cancel.
 func printOf(r *http.Request, body []byte) request.Print {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s\n", r.Method, r.RequestURI) //nolint:errcheck // a hash never fails
@@ -180,7 +178,7 @@ func printOf(r *http.Request, body []byte) request.Print {
 	return request.Print(h.Sum(nil))
 }
 
-// keeping remembers what is answered, up to a limit.
+// keeping records an answer while it is written, up to answerMax bytes.
 type keeping struct {
 	http.ResponseWriter
 	status  int
@@ -205,5 +203,5 @@ func (w *keeping) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is used by http.ResponseController.
 func (w *keeping) Unwrap() http.ResponseWriter { return w.ResponseWriter }

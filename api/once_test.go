@@ -17,8 +17,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
-// remembering has the embedded store remember requests, through what a test puts
-// between.
+// remembering makes a stack remember requests in the embedded store, wrapped by between.
 func remembering(t testing.TB, between func(Requests) Requests, change ...func(*Config)) *stack {
 	t.Helper()
 	s := newStack(t)
@@ -38,8 +37,8 @@ func (s *stack) once(key string, body []byte, header ...string) response {
 	return s.do(http.MethodPost, "/v1/transactions", body, append(header, "Idempotency-Key", key)...)
 }
 
-// Row 43: the same key and payload give the same answer, the same key with another
-// payload is refused.
+// Row 43: the same key and payload give the same answer; the same key with another payload is
+// refused.
 func TestIdempotencyKey(t *testing.T) {
 	s := remembering(t, as)
 	key := newKey(t)
@@ -49,7 +48,7 @@ func TestIdempotencyKey(t *testing.T) {
 	if first.status != 200 || first.header.Get("Idempotency-Replayed") != "" {
 		t.Fatalf("the first time: %v", first)
 	}
-	// Carried out again, it would say alreadyKnown.
+	// Executed again, it would say alreadyKnown.
 	if again.status != 200 || !bytes.Equal(first.body, again.body) || again.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("the second time: %v, want %v", again, first)
 	}
@@ -70,7 +69,7 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// Row 27: what may be a key.
+// Row 27: valid and invalid keys.
 func TestIdempotencyKeyForm(t *testing.T) {
 	s := remembering(t, as)
 	body := submissionOf(testChain, signed(t, newKey(t), testChain, 0))
@@ -91,7 +90,7 @@ func TestIdempotencyKeyForm(t *testing.T) {
 	}
 }
 
-// A request that was refused is not remembered: mended, it may go under its key.
+// A refused request is not remembered: once corrected, it can use the same key.
 func TestRefusedRequestKeepsNoKey(t *testing.T) {
 	s := remembering(t, as)
 	wantProblem(t, "broken", s.once("k", []byte("{")), 400, ErrMalformedJSON)
@@ -100,7 +99,7 @@ func TestRefusedRequestKeepsNoKey(t *testing.T) {
 	}
 }
 
-// Clients do not see each other's keys.
+// Clients cannot use each other's keys.
 func TestIdempotencyKeysAreApart(t *testing.T) {
 	keys := newRing(t)
 	s := remembering(t, as, keys.config)
@@ -114,7 +113,7 @@ func TestIdempotencyKeysAreApart(t *testing.T) {
 	}
 }
 
-// halting stops a request between its effect and the keeping of its answer.
+// halting stops a request after its effect and before its answer is stored.
 type halting struct {
 	Requests
 	before, after chan struct{}
@@ -130,8 +129,7 @@ func (h *halting) Answer(ctx context.Context, name request.Name, claim event.ID,
 	return h.Requests.Answer(ctx, name, claim, a)
 }
 
-// While the first is being carried out the others are told so; all that follow get
-// its answer.
+// While the first request runs, repeats get a conflict; later repeats get its answer.
 func TestSameKeyAtOnce(t *testing.T) {
 	h := &halting{before: make(chan struct{}), after: make(chan struct{})}
 	s := remembering(t, func(r Requests) Requests { h.Requests = r; return h })
@@ -162,8 +160,8 @@ func TestSameKeyAtOnce(t *testing.T) {
 	}
 }
 
-// A process that dies between the effect and keeping the answer blocks its clients
-// for as long as a claim holds, and not for ever; nothing is done twice.
+// If a process dies between the effect and storing the answer, repeats are blocked until the
+// claim expires, and not for ever. Nothing is done twice.
 func TestDeathBeforeTheAnswerIsKept(t *testing.T) {
 	h := &halting{before: make(chan struct{}, 1), after: make(chan struct{}), dies: true}
 	close(h.after)
@@ -186,8 +184,8 @@ func TestDeathBeforeTheAnswerIsKept(t *testing.T) {
 	}
 }
 
-// An answer that holds failures of ours is not kept, nor one that is too long: the
-// request is carried out again.
+// An answer with internal failures is not stored, nor one over the size limit. The request is
+// executed again.
 func TestAnswersThatAreNotKept(t *testing.T) {
 	h := &halting{before: make(chan struct{}, 1), after: make(chan struct{})}
 	close(h.after)
@@ -223,8 +221,8 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 	}
 }
 
-// What was taken on, and waited for in vain, has its key: no other request is carried out
-// under it, and it itself can be repeated at once.
+// A request that was accepted and waited in vain keeps its key. No other request can use the
+// key, and the same request can be repeated at once.
 func TestWaitInVainKeepsItsKey(t *testing.T) {
 	s := remembering(t, as)
 	ask := func(body []byte) response {
@@ -239,7 +237,7 @@ func TestWaitInVainKeepsItsKey(t *testing.T) {
 	}
 }
 
-// A request that panics ends with its claim: it can be repeated at once.
+// A request that panics loses its claim: it can be repeated at once.
 func TestPanicKeepsNoClaim(t *testing.T) {
 	panics := true
 	s := remembering(t, as, func(c *Config) {
@@ -257,7 +255,7 @@ func TestPanicKeepsNoClaim(t *testing.T) {
 	}
 }
 
-// claims notes what is claimed.
+// claims records every claim.
 type claims struct {
 	Requests
 	all []request.Claim
@@ -268,8 +266,8 @@ func (c *claims) Claim(ctx context.Context, claim request.Claim) (request.Stage,
 	return c.Requests.Claim(ctx, claim)
 }
 
-// Who is asked to wait before answering holds the claim for as much longer: else the
-// same request would be carried out twice at once.
+// A request that waits before answering holds its claim for that much longer. Otherwise a
+// repeat would run at the same time.
 func TestClaimsOutlastWaits(t *testing.T) {
 	noted := &claims{}
 	s := remembering(t, func(r Requests) Requests { noted.Requests = r; return noted })

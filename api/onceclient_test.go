@@ -10,7 +10,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/request"
 )
 
-// claiming notes the clients whose requests are claimed.
+// claiming records the clients whose requests are claimed.
 type claiming struct {
 	Requests
 	clients []string

@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// asker is one kind of client, and what it may do with ann's transaction.
+// asker is one kind of client, and its rights to ann's transaction.
 type asker struct {
 	name, token          string
 	owns, reads, changes bool
@@ -26,17 +26,17 @@ type asker struct {
 	scopes               []access.Scope
 }
 
-// shared is a service with the transactions of two clients in one group.
+// shared is a service with transactions of two clients in one group.
 type shared struct {
 	*stack
 	keys   *ring
 	sender chain.Address
 	sign   func(chain.Hash) []byte
 	raw    []byte     // of ann's transaction
-	ann    chain.Hash // which no node has yet
+	ann    chain.Hash // no node has it yet
 	bob    chain.Hash // of the same sender and group
-	forged chain.Hash // bob's: an access key signed, and names the sender
-	names  []string   // that ann is known by
+	forged chain.Hash // bob's; signed by an access key that names the sender
+	names  []string   // ann's client names
 	askers []asker
 }
 
@@ -54,7 +54,7 @@ func newShared(t *testing.T, change ...func(*Config)) *shared {
 		return sig
 	}
 	s.stack = grouped(t, append(change, s.keys.config, func(c *Config) {
-		c.Access.Open = true // a client without a key is one more
+		c.Access.Open = true // a client without a key is one of the askers
 		c.RPC = RPC{Within: patience, Answer: func(ctx context.Context, r RPCRequest) ([]byte, error) { return s.heldFor(ctx, r) }}
 	})...)
 	withCanceler(&s.config, s.db)
@@ -113,7 +113,7 @@ func newShared(t *testing.T, change ...func(*Config)) *shared {
 	return s
 }
 
-// heldFor says whether the client may be shown ann's transaction, by JSON-RPC.
+// heldFor returns whether the client may be shown ann's transaction by JSON-RPC.
 func (s *shared) heldFor(ctx context.Context, r RPCRequest) ([]byte, error) {
 	held, err := s.config.Submit.Transactions.Load(ctx, tx.Stream(testChain, s.ann))
 	if err != nil {
@@ -126,18 +126,18 @@ func (s *shared) heldFor(ctx context.Context, r RPCRequest) ([]byte, error) {
 	return json.Marshal(map[string]any{"held": s.ann, "counts": r.Counts(s.sender)})
 }
 
-// probed is how a route is asked about ann's transaction.
+// probed is a route's request about ann's transaction.
 type probed struct {
 	target, body string
 	header       []string
-	// secret: only owners find the hash in the answer, as long as no node has the bytes.
+	// secret: while no node has the bytes, only owners find the hash in the answer.
 	secret bool
-	// named: the target or the body names the transaction already.
+	// named: the target or the body already names the transaction.
 	named bool
-	// open: the route tells of nobody's transactions.
+	// open: the answer contains no transactions.
 	open bool
-	// missing is answered where the transaction, or all that belongs to the client, is not
-	// there; 0 is 200 without it.
+	// missing is the status if the transaction, or everything of the client, is unknown; 0
+	// means 200 without it.
 	missing int
 	bobs    bool // bob has a part in it, too
 }
@@ -159,7 +159,7 @@ func (s *shared) probes() map[string]probed {
 			target: groupsPath(s.sender) + "/" + groupID.String(), missing: 404, bobs: true,
 		},
 		"POST /v1/senders/{sender}/groups/{groupId}/cancel": {
-			target: cancelPath(s.sender, groupID, ""), header: []string{"Authorization", sig}, open: true, // likewise
+			target: cancelPath(s.sender, groupID, ""), header: []string{"Authorization", sig}, open: true, // see TestGroupOfTwoClients
 		},
 		"GET /v1/events":    {target: "/v1/events?after=0&until=head", header: []string{"Accept", "application/x-ndjson"}},
 		"GET /openapi.yaml": {target: "/openapi.yaml", open: true},
@@ -171,9 +171,9 @@ func (s *shared) probes() map[string]probed {
 	}
 }
 
-// Whatever the route, a transaction is there for its owners and for auditors, and for
-// nobody else: not its hash, nor the name, the key or the request of who submitted it. A
-// new route without an entry fails here.
+// On every route a transaction exists only for its owners and for auditors. Others see neither
+// its hash nor the name, key or request of its submitter. A new route without an entry fails
+// here.
 func TestOwnedOnEveryRoute(t *testing.T) {
 	s := newShared(t)
 	probes := s.probes()
@@ -185,7 +185,7 @@ func TestOwnedOnEveryRoute(t *testing.T) {
 			continue
 		}
 		if strings.HasSuffix(r.path, "/cancel") {
-			continue // it would end what the others look at
+			continue // it would end the transactions that the other probes need
 		}
 		for _, a := range s.askers {
 			t.Run(name+" by "+a.name, func(t *testing.T) { s.probe(t, r, p, a) })
@@ -238,7 +238,7 @@ func (s *shared) probe(t *testing.T, r route, p probed, a asker) {
 	}
 }
 
-// Another's transaction and one that does not exist are answered alike, byte by byte.
+// Another client's transaction and an unknown one get the same answer, byte for byte.
 func TestOthersIsAsUnknown(t *testing.T) {
 	s := newShared(t)
 	for _, a := range s.askers {
@@ -271,8 +271,7 @@ func TestOthersIsAsUnknown(t *testing.T) {
 	}
 }
 
-// Of events that were recorded before clients had names, the key is the owner, and so is
-// every key of its client.
+// Events recorded before clients had names belong to the key, and to every key of its client.
 func TestOwnedByTheActor(t *testing.T) {
 	s := newShared(t)
 	o := owners.Ownership{}

@@ -33,8 +33,8 @@ func (s *shared) as(name, method, target string, body []byte, header ...string) 
 	panic("nobody is called " + name)
 }
 
-// What is not public yet is shown to the owners alone: an auditor sees that the
-// transaction is there, and what it calls once a node may have it.
+// Only owners see content that is not public yet. An auditor sees that the transaction exists,
+// and its calls once a node may have it.
 func TestSecretUntilHanded(t *testing.T) {
 	s := newShared(t)
 	target := "/v1/transactions/" + s.ann.String()
@@ -60,7 +60,7 @@ func TestSecretUntilHanded(t *testing.T) {
 	}
 }
 
-// A group shows each client its own members, and the account's signature stops all.
+// A group shows each client its own members, and the account's signature stops all members.
 func TestGroupOfTwoClients(t *testing.T) {
 	s := newShared(t)
 	groupID := payroll(0).Group()
@@ -98,7 +98,7 @@ func TestGroupOfTwoClients(t *testing.T) {
 	if res := s.as("no key", http.MethodGet, groupsPath(s.sender), nil); strings.TrimSpace(string(res.body)) != "[]" {
 		t.Errorf("without a key %s is shown", res.body)
 	}
-	// Whoever brings the signature, all members end, and the answer lists its own.
+	// Any client with the signature cancels all members, and its answer lists its own.
 	sig := "Signature 0x" + hex.EncodeToString(s.sign(group.Digest(groupID)))
 	for _, name := range []string{"no key", "bob", "ann", "an operator"} {
 		got, in := members(s.as(name, http.MethodPost, cancelPath(s.sender, groupID, ""), nil, "Authorization", sig))
@@ -112,7 +112,7 @@ func TestGroupOfTwoClients(t *testing.T) {
 			t.Errorf("%s is %s", hash, state.Status)
 		}
 	}
-	// The group's own event is told to who canceled, to auditors and to the sender's keys.
+	// The canceling client, auditors and the sender's keys see the group's own event.
 	for name, want := range map[string]bool{"no key": true, "bob": false, "ann": false, "an auditor": true, "a key bound to the sender": true, "a key bound to another": false} {
 		body := s.as(name, http.MethodGet, "/v1/events?after=0&until=head&name=group.canceled", nil, "Accept", "application/x-ndjson").body
 		if told := strings.Contains(string(body), "group.canceled.v1"); told != want {
@@ -130,8 +130,8 @@ func (s *shared) stateOf(hash chain.Hash) tx.State {
 	return r.State
 }
 
-// Who submits another's bytes owns the transaction too, from then on, and learns nothing
-// of the other, nor the other of him.
+// A client that submits another client's bytes owns the transaction too, from then on. Neither
+// client learns about the other.
 func TestSubmittedByTwo(t *testing.T) {
 	s := newShared(t)
 	follow := func(name string) string {
@@ -175,8 +175,8 @@ func TestSubmittedByTwo(t *testing.T) {
 	}
 }
 
-// A transaction that only claims its sender is its submitter's, and no key's that is bound
-// to the sender.
+// A transaction that only claims its sender belongs to its submitter, and not to keys bound to
+// the sender.
 func TestClaimedIsNotTheSenders(t *testing.T) {
 	s := newShared(t)
 	target := "/v1/transactions/" + s.forged.String()
@@ -197,8 +197,8 @@ func TestClaimedIsNotTheSenders(t *testing.T) {
 	}
 }
 
-// That another client submits the same bytes changes nothing that the first one is shown,
-// not even how many events there are: versions, tags and times are as they were.
+// If another client submits the same bytes, the first client's answers stay the same, including
+// the number of events, versions, tags and times.
 func TestAnotherSubmissionShowsNothing(t *testing.T) {
 	s := newShared(t)
 	target := "/v1/transactions/" + s.ann.String()

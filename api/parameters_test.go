@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The contract names every parameter of a query that a route takes, and no other.
+// The contract names every query parameter of a route, and no other.
 func TestContractNamesEveryParameter(t *testing.T) {
 	s := newStack(t)
 	doc := contract(t)

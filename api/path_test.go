@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// ask sends a GET with the target as it stands, which a client would mend.
+// ask sends a GET with the target unchanged; net/http's client would clean it.
 func (s *stack) ask(target string) response {
 	s.t.Helper()
 	answers, _ := s.raw(get(target), patience)
@@ -17,7 +17,7 @@ func (s *stack) ask(target string) response {
 	return answers[0]
 }
 
-// What is well formed is taken, in any case and order.
+// Well-formed parameters are accepted, in any case and order.
 func TestParameters(t *testing.T) {
 	s := newStack(t)
 	for _, q := range []string{
@@ -30,7 +30,7 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// An id that a client may have made up is taken over only in the one allowed form.
+// A client's request id is used only if it is well formed.
 func TestRequestIDs(t *testing.T) {
 	s := newStack(t)
 	made := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)

@@ -20,7 +20,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// What the API itself refuses. docs/problems.md tells clients what each means.
+// The API's own refusals. docs/problems.md explains each to clients.
 const (
 	ErrMalformedJSON         = event.Refusal("malformed-json")
 	ErrInvalidRequest        = event.Refusal("invalid-request")
@@ -50,11 +50,11 @@ const (
 	ErrRateLimited           = event.Refusal("rate-limited")
 )
 
-// What is not a refusal, but shown like one.
+// Codes of errors that are not refusals, but are answered like one.
 const (
 	invalidTransaction = event.Refusal("invalid-transaction") // a *chain.Malformed
-	wrongChain         = event.Refusal("wrong-chain")         // likewise
-	txTooLarge         = event.Refusal("tx-too-large")        // likewise
+	wrongChain         = event.Refusal("wrong-chain")         // a *chain.Malformed
+	txTooLarge         = event.Refusal("tx-too-large")        // a *chain.Malformed
 	catchingUp         = event.Refusal("catching-up")
 	unavailable        = event.Refusal("unavailable")
 	chainUnavailable   = event.Refusal("chain-unavailable")
@@ -63,15 +63,15 @@ const (
 	internal           = event.Refusal("internal")
 )
 
-// A kind is one row of the table from errors to HTTP. Its code is for ever: a
-// client's program branches on it.
+// A kind is one row of the table that maps errors to HTTP. Its code never changes, because
+// client programs branch on it.
 type kind struct {
 	code   event.Refusal
 	status int
 	title  string
 }
 
-// kinds is the table. An error that finds no row is internal.
+// kinds is the table. An error without a row is internal.
 var kinds = [...]kind{
 	{ErrMalformedJSON, http.StatusBadRequest, "The body is not JSON"},
 	{ErrInvalidRequest, http.StatusBadRequest, "The request does not have the form that is expected"},
@@ -129,19 +129,19 @@ var kinds = [...]kind{
 	{internal, http.StatusInternalServerError, "Something is wrong with the service"},
 }
 
-// Problem is an answer that says no, by RFC 9457.
+// Problem is an error answer by RFC 9457.
 type Problem struct {
 	Type      string `json:"type"` // a relative reference: /problems/ and the code
 	Title     string `json:"title"`
 	Status    int    `json:"status"`
 	Detail    string `json:"detail,omitempty"`
 	Code      string `json:"code"`
-	Reason    string `json:"reason,omitempty"` // of an invalid transaction: a chain.Fault
+	Reason    string `json:"reason,omitempty"` // the chain.Fault of an invalid transaction
 	Retryable bool   `json:"retryable,omitempty"`
 	RequestID string `json:"requestId,omitempty"`
 }
 
-// The details of what the log tells in full.
+// Details for errors whose full text is only in the log.
 const (
 	unavailableDetail = "A database that is needed cannot be reached. Nothing was changed; repeat the request."
 	chainDetail       = "No node of the chain gave an answer that can be relied on. Nothing was changed; repeat the request."
@@ -150,8 +150,8 @@ const (
 	internalDetail    = "The service's log says more under the request id."
 )
 
-// problem finds an error's row. Only a refusal's own sentence is shown: every
-// other error's text may tell of the inside.
+// problem returns the problem for an error. It shows only the detail of a refusal: the text of
+// other errors may contain internals.
 func (a *api) problem(err error) Problem {
 	var refusal event.Refusal
 	var refused *event.Refused
@@ -188,7 +188,7 @@ func malformedProblem(m *chain.Malformed) Problem {
 	return p
 }
 
-// filled is the row of a code, looked for in the table and in what goes on from it.
+// filled returns the problem of a code, looked up in the table and then in more.
 func filled(code event.Refusal, detail string, more ...kind) Problem {
 	at := func(k kind) bool { return k.code == code }
 	for _, rows := range [][]kind{kinds[:], more} {
@@ -203,7 +203,7 @@ func filled(code event.Refusal, detail string, more ...kind) Problem {
 	return filled(internal, internalDetail)
 }
 
-// retryable reports whether the same request may do better later.
+// retryable reports whether repeating the same request may succeed later.
 func retryable(status int) bool {
 	switch status {
 	case http.StatusServiceUnavailable, http.StatusRequestTimeout, http.StatusTooManyRequests:
@@ -212,8 +212,8 @@ func retryable(status int) bool {
 	return false
 }
 
-// isUnavailable reports whether an error says, whatever the database, that it is
-// not there or not in time, so that nothing was changed and trying again may help.
+// isUnavailable reports whether an error of any database means that the database is unreachable
+// or too slow, so that nothing was changed and a retry may help.
 func isUnavailable(err error) bool {
 	for _, sign := range []error{
 		event.ErrClosed, context.DeadlineExceeded, context.Canceled,

@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// catchUp folds the log into the read model and the due queue, up to its head.
+// catchUp feeds the log into the read model and the due queue, up to its head.
 func (s *stack) catchUp() {
 	s.t.Helper()
 	head, err := s.db.Log().Head(s.t.Context())

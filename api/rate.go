@@ -9,29 +9,29 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 )
 
-// Rate is how much a client may ask for: PerSecond in the long run, Burst at once.
-// A request counts one, a batch as many as it has items. PerSecond 0 is no limit.
+// Rate is how many requests a client may send: PerSecond on average, Burst at once. A request
+// counts one, a batch counts its items. PerSecond 0 means no limit.
 type Rate struct {
 	PerSecond int // at most a million
 	Burst     int
 }
 
-// interval is the time that one request is worth.
+// interval is the time in which one request is refilled.
 func (r Rate) interval() time.Duration { return time.Second / time.Duration(r.PerSecond) }
 
-// window is how long an exhausted burst takes to come back.
+// window is the time in which an exhausted burst is refilled.
 func (r Rate) window() time.Duration { return r.interval() * time.Duration(r.Burst) }
 
-// A client is who is charged: the holder of a key, or else an address.
+// A client is the payer of requests: a key, or an address.
 type client struct {
 	key     access.KeyID
 	address netip.Addr
-	lookUps bool // the bucket of its look-ups: see [following]
+	lookUps bool // the bucket for its look-ups: see [following]
 }
 
-// limiter holds a token bucket per client, in bounded memory: the client that was
-// not seen for longest is forgotten first, which fills its bucket. It is safe for
-// concurrent use.
+// limiter holds a token bucket per client, in bounded memory. It evicts the client that was
+// unused for longest, which amounts to filling that client's bucket. It is safe for concurrent
+// use.
 type limiter struct {
 	seed   maphash.Seed
 	shards [limiterShards]limiterShard
@@ -39,23 +39,23 @@ type limiter struct {
 
 const limiterShards = 32
 
-// limiterShard has the buckets of some clients, also in the order of their use.
+// limiterShard has the buckets of some clients, ordered by last use.
 type limiterShard struct {
 	mu      sync.Mutex
 	room    int
 	buckets map[client]*bucket
-	order   bucket // a ring: next is the latest used, previous the first to go
+	order   bucket // a ring: next is the most recently used, previous is evicted first
 }
 
-// bucket says when a client's bucket is full again. That is all there is to know
-// of it: what is missing is that time's distance (the generic cell rate algorithm).
+// bucket stores only when a client's bucket is full again. The missing tokens follow from the
+// time until then (the generic cell rate algorithm).
 type bucket struct {
 	client         client
 	full           time.Time
 	previous, next *bucket
 }
 
-// newLimiter remembers at most about that many clients.
+// newLimiter returns a limiter that remembers about clients clients at most.
 func newLimiter(clients int) *limiter {
 	l := &limiter{seed: maphash.MakeSeed()}
 	for i := range l.shards {
@@ -66,21 +66,21 @@ func newLimiter(clients int) *limiter {
 	return l
 }
 
-// quota is what a client has after a request.
+// quota is the client's quota after a request.
 type quota struct {
-	left int           // so many may follow at once
-	full time.Duration // until all may
-	wait time.Duration // until what was refused may be asked for; 0 when it was granted
+	left int           // requests that may follow at once
+	full time.Duration // time until the bucket is full
+	wait time.Duration // time until the refused request may be retried; 0 if it was granted
 }
 
-// take charges n to a client, if it has n.
+// take charges n to a client, if its bucket holds n.
 func (l *limiter) take(now time.Time, c client, r Rate, n int) quota {
 	s := &l.shards[maphash.Comparable(l.seed, c)%limiterShards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.bucket(c)
 	interval, window := r.interval(), r.window()
-	// A clock that was set back, or a rate that was lowered, must not lock out.
+	// A clock that was set back, or a rate that was lowered, must not lock the client out.
 	if full := now.Add(window); b.full.After(full) {
 		b.full = full
 	}
@@ -93,7 +93,7 @@ func (l *limiter) take(now time.Time, c client, r Rate, n int) quota {
 	return quota{left: int((window - after) / interval), full: after}
 }
 
-// bucket finds a client's bucket and marks it as used, or makes a full one.
+// bucket finds a client's bucket and marks it as used, or creates a full one.
 func (s *limiterShard) bucket(c client) *bucket {
 	b := s.buckets[c]
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 )
 
-// Whatever is asked for and when, no client ever gets more than its burst and what
-// has come in since, and one that waits as told is served.
+// For any requests at any times, no client gets more than its burst plus the refill since. A
+// client that waits as told is served.
 func TestLimiterIsATokenBucket(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := Rate{PerSecond: rapid.IntRange(1, 1000).Draw(t, "rate"), Burst: rapid.IntRange(1, 100).Draw(t, "burst")}
@@ -76,7 +76,7 @@ func TestLimiterForgetsWhoWasNotSeenForLongest(t *testing.T) {
 	if known > clients {
 		t.Errorf("%d clients are remembered, at most %d should be", known, clients)
 	}
-	// The last one is among them, also after a clock that was set back by an hour.
+	// The last client is among them, even after the clock was set back by an hour.
 	last := clientOf(100*clients - 1)
 	if q := l.take(testTime.Add(-time.Hour), last, rate, 1); q.wait != time.Second {
 		t.Errorf("the last client: %+v", q)
@@ -91,10 +91,10 @@ func TestClientAddress(t *testing.T) {
 		want      string
 	}{
 		{"192.0.2.1:5", nil, "192.0.2.1"},
-		{"192.0.2.1:5", []string{"203.0.113.9"}, "192.0.2.1"}, // not a proxy of ours
+		{"192.0.2.1:5", []string{"203.0.113.9"}, "192.0.2.1"}, // not a trusted proxy
 		{"10.0.0.1:5", nil, "10.0.0.1"},
 		{"10.0.0.1:5", []string{"203.0.113.9"}, "203.0.113.9"},
-		{"10.0.0.1:5", []string{"1.1.1.1, 203.0.113.9, 10.1.1.1"}, "203.0.113.9"}, // 1.1.1.1 is the client's invention
+		{"10.0.0.1:5", []string{"1.1.1.1, 203.0.113.9, 10.1.1.1"}, "203.0.113.9"}, // the client forged 1.1.1.1
 		{"10.0.0.1:5", []string{"1.1.1.1", "203.0.113.9,10.1.1.1"}, "203.0.113.9"},
 		{"10.0.0.1:5", []string{"10.2.2.2, 10.1.1.1"}, "10.2.2.2"},
 		{"10.0.0.1:5", []string{"203.0.113.9:4711"}, "203.0.113.9"},
@@ -102,7 +102,7 @@ func TestClientAddress(t *testing.T) {
 		{"10.0.0.1:5", []string{"unknown, 10.1.1.1"}, "10.1.1.1"},
 		{"10.0.0.1:5", []string{""}, "10.0.0.1"},
 		{"10.0.0.1:5", []string{strings.Repeat("10.9.9.9,", 20) + "10.9.9.9"}, "10.9.9.9"},
-		{"10.0.0.1:5", []string{"203.0.113.9," + strings.Repeat("10.9.9.9,", 20) + "10.9.9.9"}, "10.9.9.9"}, // too far to look
+		{"10.0.0.1:5", []string{"203.0.113.9," + strings.Repeat("10.9.9.9,", 20) + "10.9.9.9"}, "10.9.9.9"}, // beyond forwardedMax
 		{"[::ffff:10.0.0.1]:5", []string{"::ffff:203.0.113.9"}, "203.0.113.9"},
 		{"[2001:db8:2:3:4::5]:5", nil, "2001:db8:2:3::"},
 		{"[fe80::1%eth0]:5", nil, "fe80::"},
@@ -119,7 +119,7 @@ func TestClientAddress(t *testing.T) {
 	}
 }
 
-// Row 50: over the rate there is 429, with when to come back, and nothing is done.
+// Row 50: over the rate the answer is 429 with Retry-After, and has no effect.
 func TestRateLimit(t *testing.T) {
 	s := newStack(t, func(c *Config) { c.Rates.Address = Rate{PerSecond: 2, Burst: 5} })
 	key := newKey(t)
@@ -143,7 +143,7 @@ func TestRateLimit(t *testing.T) {
 	if p := wantProblem(t, "over the rate", res, 429, ErrRateLimited); !p.Retryable || res.header.Get("Retry-After") != "1" {
 		t.Errorf("retryable %v, Retry-After %s", p.Retryable, res.header.Get("Retry-After"))
 	}
-	want(s.ask("/nothing"), 429, `"address";r=0;t=1`) // what is not there costs too
+	want(s.ask("/nothing"), 429, `"address";r=0;t=1`) // unknown paths cost too
 	for range 10 {
 		if res := s.get("/readyz"); res.status != 200 || res.header.Get("RateLimit") != "" {
 			t.Errorf("probes are limited: %v", res)
@@ -153,7 +153,7 @@ func TestRateLimit(t *testing.T) {
 	s.elapse(500 * time.Millisecond)
 	want(s.get("/v1/transactions"), 200, `"address";r=0;t=3`)
 	s.elapse(time.Second)
-	// One is there for the request, and the others for its items are not.
+	// One unit is left for the request, and not enough for its items.
 	want(batch(), 429, `"address";r=1;t=1`)
 	if n := len(s.recorded()); n != recorded {
 		t.Errorf("%d events were recorded by what was refused", n-recorded)
@@ -166,8 +166,8 @@ func TestRateLimit(t *testing.T) {
 	wantProblem(t, "a batch that no rate allows", s.do(http.MethodPost, "/v1/transactions", submissionOf(testChain, six...)), 413, ErrBatchTooLarge)
 }
 
-// Attackers with many addresses do not make the table of clients grow, and do not
-// find each other's buckets.
+// BenchmarkLimiter simulates attackers with many addresses: the table of clients does not grow,
+// and they do not find each other's buckets.
 func BenchmarkLimiter(b *testing.B) {
 	l, rate := newLimiter(RateClients), Rate{PerSecond: 1_000_000, Burst: 1_000_000}
 	now := testTime
@@ -178,7 +178,7 @@ func BenchmarkLimiter(b *testing.B) {
 	})
 }
 
-// A rate that is lowered, or a clock that is set back, locks nobody out.
+// A lowered rate or a clock that is set back locks no client out.
 func TestLimiterDoesNotLockOut(t *testing.T) {
 	for name, after := range map[string]struct {
 		now  time.Time

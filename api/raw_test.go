@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// raw sends bytes over a socket of their own and reads what comes back, until the
-// server closes the connection or the deadline is over.
+// raw sends bytes over a new connection and reads the answers, until the server closes the
+// connection or the deadline passes.
 func (s *stack) raw(text string, deadline time.Duration) (answers []response, closed bool) {
 	s.t.Helper()
 	conn := s.dial()
 	defer conn.Close() //nolint:errcheck // the test is over with it
 	sent := make(chan struct{})
-	go func() { // the server may answer, and close, before all is sent
+	go func() { // the server may answer and close before all is sent
 		defer close(sent)
 		_, _ = io.WriteString(conn, text)
 	}()

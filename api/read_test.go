@@ -19,7 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// one asks for a transaction.
+// one reads a transaction.
 func (s *stack) one(hash chain.Hash) (shown object) {
 	s.t.Helper()
 	res := s.get("/v1/transactions/" + hash.String())
@@ -34,7 +34,7 @@ func (s *stack) one(hash chain.Hash) (shown object) {
 	return shown
 }
 
-// wantMembers checks some members of an object, written as JSON; null is "absent".
+// wantMembers checks some members of an object, written as JSON; null means "absent".
 func wantMembers(t testing.TB, shown object, members map[string]string) {
 	t.Helper()
 	for name, want := range members {
@@ -52,8 +52,8 @@ func wantMembers(t testing.TB, shown object, members map[string]string) {
 	}
 }
 
-// Whoever submitted can read at once, whether or not the log was folded, and sees
-// the same afterwards.
+// A client can read its submission at once, whether or not the read model has it, and sees the
+// same afterwards.
 func TestReadYourWrites(t *testing.T) {
 	s := newStack(t)
 	key := newKey(t)
@@ -85,7 +85,7 @@ func TestReadYourWrites(t *testing.T) {
 	}
 }
 
-// What was accepted for a chain that is no longer served can still be read.
+// A transaction on a chain that is no longer served can still be read.
 func TestReadOfAChainNoLongerServed(t *testing.T) {
 	s := newStack(t)
 	hash := s.submit(signed(t, newKey(t), testChain, 0))[0].TxHash
@@ -97,7 +97,7 @@ func TestReadOfAChainNoLongerServed(t *testing.T) {
 	}
 }
 
-// A transaction's life, as it is shown.
+// The states of a transaction in answers.
 func TestTransaction(t *testing.T) {
 	s := newStack(t)
 	key := newKey(t)
@@ -167,7 +167,7 @@ func TestTransaction(t *testing.T) {
 	}
 }
 
-// work leases a transaction's row and gives it back with what an attempt came to.
+// work leases a transaction's row and returns it with the result of an attempt.
 func (s *stack) work(hash chain.Hash, done tx.Done) {
 	s.t.Helper()
 	leased, _, err := s.db.Work().Lease(s.t.Context(), testChain, "test", time.Minute, 100, 100)
@@ -183,7 +183,7 @@ func (s *stack) work(hash chain.Hash, done tx.Done) {
 	}
 }
 
-// Bytes that cannot be opened do not hide what is recorded.
+// Bytes that cannot be decrypted do not hide the recorded fields.
 func TestTransactionWithoutVault(t *testing.T) {
 	s := newStack(t)
 	hash := s.submit(signed(t, newKey(t), testChain, 0))[0].TxHash
@@ -195,7 +195,7 @@ func TestTransactionWithoutVault(t *testing.T) {
 	wantMembers(t, s.one(hash), map[string]string{"status": `"queued"`, "gas": "null", "calls": "null"})
 }
 
-// The audit trail is what the log keeps, byte for byte.
+// The audit trail is the events of the log, byte for byte.
 func TestEvents(t *testing.T) {
 	s := newStack(t)
 	raw := signed(t, newKey(t), testChain, 0)
@@ -210,7 +210,7 @@ func TestEvents(t *testing.T) {
 			{Endpoint: "a", Class: tx.Retry, Message: strings.Repeat("<&>\u2028", n) + `"quoted"`},
 		}})
 	}
-	// Another program may have written what encoding/json would escape.
+	// Another program may have written characters that encoding/json would escape.
 	plain := event.Event{ID: event.ID{1}, Name: "tx.plain.v1", Data: []byte(`{"reason":"<a> & b"}`)}
 	stream := tx.Stream(testChain, hash)
 	if _, err := s.db.Log().Append(t.Context(), stream, event.Version(len(s.recorded())), plain); err != nil {
@@ -292,7 +292,7 @@ func TestEventsInPages(t *testing.T) {
 	}
 }
 
-// flipFlop records what a chain that cannot make up its mind leads to.
+// flipFlop records n events by which a transaction is mined and reorged in turn.
 func (s *stack) flipFlop(hash chain.Hash, n int) {
 	s.t.Helper()
 	a, b := chain.Block{Number: 5, Hash: chain.Hash{1}}, chain.Block{Number: 5, Hash: chain.Hash{2}}
@@ -318,7 +318,7 @@ func (s *stack) flipFlop(hash chain.Hash, n int) {
 	}
 }
 
-// next is the target of the Link header; it never names a host.
+// next is the target of the Link header; it never contains a host.
 func next(t testing.TB, res response) string {
 	t.Helper()
 	link := res.header.Get("Link")
@@ -333,7 +333,7 @@ func next(t testing.TB, res response) string {
 	return target
 }
 
-// What the databases cannot answer is a 503 that tells nothing of the inside.
+// A database failure is answered with 503, without internals.
 func TestReadWithoutDatabase(t *testing.T) {
 	s := newStack(t, func(c *Config) {
 		c.Transient = func(err error) bool { return strings.HasSuffix(err.Error(), "sql: database is closed") }

@@ -2,18 +2,19 @@ package api
 
 import "sync"
 
-// recentMax bounds how many things a [Recent] remembers.
+// recentMax is the most entries that a [Recent] holds.
 const recentMax = 1 << 14
 
-// Recent remembers what was used last: who passes many things that are used once has it
-// forget none that others use all the time. The zero Recent remembers nothing yet.
+// Recent is a cache of recently used entries. A client that touches many entries once does not
+// evict the entries that others use all the time. The zero Recent is empty and ready.
 type Recent[K comparable, V any] struct {
 	mu sync.Mutex
-	// What is not used while one half fills is forgotten with the other.
+	// When young is full it becomes old, and the previous old is dropped: an entry that was not
+	// used meanwhile is gone.
 	young, old map[K]V
 }
 
-// Recall returns what is remembered of a key.
+// Recall returns the value stored for a key.
 func (r *Recent[K, V]) Recall(k K) (v V, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -30,8 +31,8 @@ func (r *Recent[K, V]) recall(k K) (v V, ok bool) {
 	return v, ok
 }
 
-// Remember puts a value in place of the one that is remembered, if it replaces that; nil
-// always does.
+// Remember stores a value if the key has none, or if replaces reports that it replaces the
+// stored value. With a nil replaces it always stores.
 func (r *Recent[K, V]) Remember(k K, v V, replaces func(known V) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,8 +2,7 @@ package api
 
 import "testing"
 
-// What is used again and again is remembered, whatever passes meanwhile; and what is
-// remembered is bounded.
+// Entries in constant use are kept while others come and go, and the cache is bounded.
 func TestRecent(t *testing.T) {
 	var r Recent[int, int]
 	r.Remember(-1, 7, nil)

@@ -8,8 +8,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 )
 
-// restShare is the part of all places to wait that one client may take: a client that
-// waits on purpose must not keep the others out.
+// restShare limits a client to 1/restShare of the places for waiting requests, to leave
+// room for other clients.
 const restShare = 4
 
 // A holder is the client of a key, or the address of a request without a key. All keys of
@@ -27,15 +27,15 @@ func (on *exchange) holder() holder {
 	return holder{address: on.payer.client}
 }
 
-// rests counts the requests of each holder that wait or stream.
+// rests counts each holder's waiting requests or open streams.
 type rests struct {
 	mu sync.Mutex
 	of map[holder]int
 }
 
-// rest lets a request wait, unless as many of its client's requests do as may have a
-// share of the places. A client without a rate shares an address with everybody on this
-// machine, or is trusted with all places.
+// rest lets a request wait, unless its client's share of the places is used up. A client
+// without a rate is not limited: it shares its address with everybody on this machine, or its
+// key is trusted with all places.
 func (r *rests) rest(on *exchange, places int) (leave func(), ok bool) {
 	if on.payer.rate.PerSecond == 0 {
 		return func() {}, true
@@ -44,8 +44,8 @@ func (r *rests) rest(on *exchange, places int) (leave func(), ok bool) {
 	return leave, ok
 }
 
-// openStream lets a request open a stream, unless its client has as many as its quota.
-// Requests without a key and without a rate are those of this machine: the limit of all
+// openStream lets a request open a stream, unless its client's quota of streams is used up.
+// Requests without a key and without a rate come from this machine; only the limit of all
 // streams bounds them.
 func (a *api) openStream(on *exchange) (leave func(), err error) {
 	if on.key == nil && on.payer.rate.PerSecond == 0 {
@@ -65,7 +65,7 @@ func (a *api) openStream(on *exchange) (leave func(), err error) {
 	return func() { left(); report() }, nil
 }
 
-// take counts a holder's request in, if fewer than most are.
+// take counts a request of the holder, if the holder has fewer than most.
 func (r *rests) take(h holder, most int) (leave func(), present int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +87,7 @@ func (r *rests) leave(h holder) {
 	}
 }
 
-// most returns how many requests of one holder there are, of the holder with the most.
+// most returns the highest count of any holder.
 func (r *rests) most() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/access"
 )
 
-// One client cannot take all places to rest: others stream and wait all the same.
+// One client cannot take all places for waiting and streaming: others still get some.
 func TestOneClientsRests(t *testing.T) {
 	keys := newRing(t)
 	s := newStack(t, keys.config, func(c *Config) {
@@ -22,7 +22,7 @@ func TestOneClientsRests(t *testing.T) {
 	s.tune("", "X-API-Key", other)
 	first.close()
 	deadline := time.After(3 * patience) // for all of it
-	for {                                // its share is its own again
+	for {                                // until its share is free again
 		if res, err := s.send(http.MethodHead, "/v1/events", nil, "X-API-Key", greedy); err == nil && res.status == http.StatusOK {
 			break
 		}

@@ -15,10 +15,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// RPC answers what is posted to /rpc; package jsonrpc makes one.
+// RPC answers requests to /rpc; package jsonrpc provides it.
 type RPC struct {
-	// Answer answers a request; its context ends when the answer has been sent. No
-	// answer (nil) is due to notifications alone; the error is Charge's.
+	// Answer answers a request; its context ends when the answer has been sent. It returns nil
+	// if the request holds only notifications. The only error is the error of Charge.
 	Answer func(ctx context.Context, r RPCRequest) ([]byte, error)
 	// Within bounds how long an answer may take.
 	Within time.Duration
@@ -26,35 +26,35 @@ type RPC struct {
 
 // RPCRequest is one request to /rpc.
 type RPCRequest struct {
-	Chain string // as the path names it; empty when it does not
+	Chain string // from the path; empty if the path has none
 	Body  []byte
-	Meta  event.Meta // for the events that it causes
+	Meta  event.Meta // for the events that the request causes
 	// Client is the client that sent the request.
 	Client string
-	// Submit takes on what the client may submit.
+	// Submit accepts the transactions that the client may submit.
 	Submit *commands.Submit
-	// Shows reports whether the client may be shown all of a transaction that the service
-	// holds, its signature and calls included.
+	// Shows reports whether the client may see everything about a transaction that the service
+	// holds, including its signature and calls.
 	Shows func(ctx context.Context, held tx.State) (bool, error)
-	// Counts says which transactions of a sender count as the client's own.
+	// Counts returns which transactions of a sender count as the client's own.
 	Counts func(sender chain.Address) Counts
-	// Charge charges the request as n calls in all, before they are decoded.
+	// Charge brings the request's total charge to n calls, before they are decoded.
 	Charge func(n int) error
-	// Rest lets a call wait, unless as many of the client's requests do as may; leave
-	// ends it.
+	// Rest lets a call wait, unless the client's share of waiting requests is used up. leave
+	// ends the wait.
 	Rest func() (leave func(), ok bool)
-	// Problem is what an error comes to.
+	// Problem returns the problem for an error.
 	Problem func(error) Problem
 }
 
-// Counts says which transactions of one sender count as a client's own: all of them, or
-// those that clients with these names submitted; without names none.
+// Counts selects the transactions of one sender that count as a client's own: all of them, or
+// the transactions submitted by clients with these names. Without names there are none.
 type Counts struct {
 	All     bool
 	Clients []string
 }
 
-// counts says which transactions of a sender count as the viewer's own.
+// counts returns which transactions of a sender count as the viewer's own.
 func (v viewer) counts(sender chain.Address) Counts {
 	switch {
 	case v.alone:
@@ -62,12 +62,12 @@ func (v viewer) counts(sender chain.Address) Counts {
 	case !v.within(sender):
 		return Counts{}
 	case len(v.bound()) > 0:
-		return Counts{All: true} // claims never count
+		return Counts{All: true} // senders that are only claimed never count
 	}
 	return Counts{Clients: v.names}
 }
 
-// shows reports whether the viewer may be shown all of a transaction that is held.
+// shows reports whether the viewer may see everything about a transaction that is held.
 func (a *api) shows(ctx context.Context, v viewer, held tx.State) (bool, error) {
 	if v.alone || held.Status == tx.StatusAbsent {
 		return v.alone, nil
@@ -87,8 +87,8 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), a.RPC.Within)
 	defer cancel()
-	// Who waits for a receipt waits longer than others do, and may take no longer to
-	// read the answer.
+	// A request that waits for a receipt runs longer than other requests, but the client still
+	// has only WriteTimeout to read the answer.
 	conn := http.NewResponseController(w)
 	if err := conn.SetWriteDeadline(time.Now().Add(a.RPC.Within + a.Limits.WriteTimeout)); err != nil {
 		return fmt.Errorf("move the deadline of the answer: %w", err)
@@ -111,7 +111,7 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	_ = conn.SetWriteDeadline(time.Now().Add(a.Limits.WriteTimeout)) // else the later one holds
+	_ = conn.SetWriteDeadline(time.Now().Add(a.Limits.WriteTimeout)) // if this fails, the later deadline holds
 	if answer == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
@@ -119,6 +119,6 @@ func (a *api) rpc(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(answer) // the client has gone: there is nobody to tell
+	_, _ = w.Write(answer) // an error means that the client is gone
 	return nil
 }

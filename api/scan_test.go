@@ -35,7 +35,7 @@ func (s *stack) fill(events int) {
 	}
 }
 
-// mark reads lines until the next position that the stream tells.
+// mark reads lines until the stream's next mark, and returns its position.
 func (c *tuned) mark() event.Position {
 	c.t.Helper()
 	for {
@@ -53,10 +53,10 @@ func (c *tuned) mark() event.Position {
 	}
 }
 
-// Attack 13: a filter that matches nothing passes the whole log for one unit of rate. It
-// is charged for every event that is scanned, and served at the client's rate.
+// Attack 13: a filter that matches nothing passes the whole log for one unit of rate. It is
+// charged for every scanned event, and served at the client's rate.
 func TestFilterThatMatchesNothingIsCharged(t *testing.T) {
-	const events, burst, page = 60_000, 20, 10_000 // a page is what one read of this store scans at most
+	const events, burst, page = 60_000, 20, 10_000 // page is the most events that one read of this store scans
 	keys := newRing(t)
 	s := newStack(t, keys.config, func(c *Config) {
 		c.Rates.Key = Rate{PerSecond: 100, Burst: burst}
@@ -78,7 +78,7 @@ func TestFilterThatMatchesNothingIsCharged(t *testing.T) {
 		t.Fatalf("%d events were scanned for a burst of %d", at, burst)
 	}
 	before := at
-	for at < events { // it goes on from there as the rate comes back
+	for at < events { // it continues as the rate comes back
 		s.elapse(time.Minute)
 		if at = c.mark(); at < before {
 			t.Fatalf("the stream went back from %d to %d", before, at)
@@ -87,7 +87,7 @@ func TestFilterThatMatchesNothingIsCharged(t *testing.T) {
 	}
 }
 
-// Attack 13: ten keys of one client have the streams of one client, and another client
+// Attack 13: ten keys of one client share that client's quota of streams, and another client
 // has its own.
 func TestStreamsAreCountedByClient(t *testing.T) {
 	keys := newRing(t)
@@ -116,8 +116,8 @@ func TestStreamsAreCountedByClient(t *testing.T) {
 	s.tune("", "X-API-Key", other)
 }
 
-// A follower pays for each stream that is read to see whose an event is, as for a request:
-// one that passes others' history gets no further than it can pay.
+// A stream pays for each look-up of an event's owner, as for a request. A stream that passes
+// other clients' events gets only as far as the client can pay.
 func TestLookUpsAreCharged(t *testing.T) {
 	const others, burst = 1000, 20
 	keys := newRing(t)
@@ -144,7 +144,7 @@ func TestLookUpsAreCharged(t *testing.T) {
 	for i := range others {
 		put(i, 1, tx.CanceledLocally{Reason: "x", At: testTime})
 	}
-	// From here on each event is of a transaction of which nothing was read yet.
+	// From here on each event belongs to a transaction that is not cached.
 	c := s.tune("after="+strconv.Itoa(others), "X-API-Key", keys.scoped(access.Read))
 	at := event.Position(others)
 	for same := 0; same < 5; { // the clock stands still, and so does the stream once the burst is spent
@@ -156,7 +156,7 @@ func TestLookUpsAreCharged(t *testing.T) {
 	if at > others+followBatch {
 		t.Fatalf("%d streams were read for a burst of %d", at-others, burst)
 	}
-	for at < 2*others { // it goes on from there as the rate comes back
+	for at < 2*others { // it continues as the rate comes back
 		s.elapse(time.Second)
 		at = c.mark()
 	}
@@ -164,7 +164,7 @@ func TestLookUpsAreCharged(t *testing.T) {
 
 func otherHash(i int) chain.Hash { return chain.Hash{byte(i >> 16), byte(i >> 8), byte(i), 1} }
 
-// syncedLog keeps what is logged.
+// syncedLog keeps the log's lines.
 type syncedLog struct {
 	mu   sync.Mutex
 	kept strings.Builder

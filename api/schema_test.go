@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// The contract is held to OpenAPI 3.1, its examples to its schemas.
+// The contract is valid OpenAPI 3.1, and its examples match its schemas.
 func TestContractIsOpenAPI(t *testing.T) {
 	doc, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
 	if err != nil {
@@ -31,7 +31,7 @@ func TestContractIsOpenAPI(t *testing.T) {
 	}
 }
 
-// schemas compiles the contract's schemas as they are asked for.
+// schemas compiles the contract's schemas on demand.
 type schemas struct {
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler
@@ -52,8 +52,8 @@ var compiled = sync.OnceValues(func() (*schemas, error) {
 	return s, s.compiler.AddResource("openapi.json", doc)
 })
 
-// matches holds a value, with its numbers as json.Number, to the schema at a place
-// of the contract. References on the way are followed.
+// matches checks a value, with its numbers as json.Number, against the schema at a place of the
+// contract. References on the way are followed.
 func matches(t testing.TB, v any, keys ...string) error {
 	t.Helper()
 	s, err := compiled()

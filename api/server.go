@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Server makes the server of a listener, with the limits that net/http leaves
-// open. Its connections are for [LimitListener] to count.
+// Server returns the HTTP server of a listener, with the limits that net/http does not set by
+// default. Its connections are counted by [LimitListener].
 func Server(h http.Handler, l Limits, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -19,22 +19,21 @@ func Server(h http.Handler, l Limits, log *slog.Logger) *http.Server {
 	}
 }
 
-// shedIdle notes which connections have nothing to do: one of them ends whenever no
-// other can be accepted, for many that idle must not keep out those who want something.
+// shedIdle tracks which connections are idle. One of them is closed whenever no other
+// connection can be accepted: idle connections must not keep out active clients.
 func shedIdle(conn net.Conn, state http.ConnState) {
 	if c, ok := conn.(*countedConn); ok {
 		c.listener.rests(c, state == http.StateIdle)
 	}
 }
 
-// connectionShare is which part of all connections one address may have open. Nothing
-// but this keeps one that only opens them from taking all.
+// connectionShare is the part of all connections that one address may have open: 1 in
+// connectionShare. No other limit keeps a single client from taking all connections.
 const connectionShare = 2
 
-// LimitListener accepts a connection only while fewer than n are open; the others
-// wait in the system's queue. Of one address (of IPv6, one network of 64 bits) it
-// closes those beyond its share at once, unless it is this machine's or a trusted
-// proxy's, behind which there are many clients.
+// LimitListener accepts a connection only while fewer than n are open; others wait in the
+// system's queue. It closes connections of one address (of IPv6, one /64) beyond its share at
+// once. Loopback and trusted proxies, which serve many clients, have no share.
 func LimitListener(l net.Listener, n int, trusted []netip.Prefix) net.Listener {
 	return &limitListener{
 		Listener: l, open: make(chan struct{}, n), closed: make(chan struct{}),
@@ -52,11 +51,11 @@ type limitListener struct {
 
 	mu    sync.Mutex
 	share int
-	of    map[netip.Addr]int // open connections
+	of    map[netip.Addr]int // number of open connections
 	idle  map[*countedConn]struct{}
 }
 
-// rests notes that a connection idles, or no longer does.
+// rests records whether a connection is idle.
 func (l *limitListener) rests(c *countedConn, idle bool) {
 	l.mu.Lock()
 	delete(l.idle, c)
@@ -67,7 +66,7 @@ func (l *limitListener) rests(c *countedConn, idle bool) {
 	l.makeRoom()
 }
 
-// makeRoom ends an idle connection, if there is one, when all places are taken.
+// makeRoom closes an idle connection, if there is one, when all places are taken.
 func (l *limitListener) makeRoom() {
 	if len(l.open) < cap(l.open) {
 		return
@@ -106,7 +105,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	}
 }
 
-// enter counts a connection of an address, unless it has its share.
+// enter counts a connection of an address, unless its share is used up.
 func (l *limitListener) enter(from net.Addr) (leave func(), ok bool) {
 	tcp, isTCP := from.(*net.TCPAddr)
 	if !isTCP {
@@ -141,7 +140,7 @@ type countedConn struct {
 	net.Conn
 	once    sync.Once
 	release func()
-	// listener is whose place the connection has.
+	// listener is the listener that counts the connection.
 	listener *limitListener
 }
 
@@ -151,8 +150,8 @@ func (c *countedConn) Close() error {
 	return err
 }
 
-// CloseWrite lets net/http end an answer before it drops what the client goes on
-// sending: closed at once, the client would lose the answer to a reset.
+// CloseWrite lets net/http finish an answer before it drops the rest of the request. If the
+// connection were closed at once, a reset could lose the answer.
 func (c *countedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -49,7 +49,7 @@ func TestLimitListener(t *testing.T) {
 		t.Fatal("a second connection was accepted while the first was open")
 	case <-time.After(promptly):
 	}
-	// Closing twice makes room once.
+	// Closing twice frees one place.
 	first.conn.Close() //nolint:errcheck // only the room counts
 	first.conn.Close() //nolint:errcheck // likewise
 	second := <-waiting
@@ -64,21 +64,21 @@ func TestLimitListener(t *testing.T) {
 	case <-time.After(promptly):
 	}
 	for range 2 {
-		_ = l.Close() // the second time only the inner listener minds
+		_ = l.Close() // only the inner listener returns an error the second time
 	}
 	if third := <-waiting; !errors.Is(third.err, net.ErrClosed) {
 		t.Errorf("after closing: %v", third.err)
 	}
 }
 
-// Row 17: connections that idle do not keep others out for as long as they may idle,
-// nor those on which nothing ever comes.
+// Row 17: idle connections do not keep others out until their idle timeout, and neither do
+// connections that send nothing.
 func TestIdleConnectionsDoNotKeepOthersOut(t *testing.T) {
 	const most, idle = 8, 200
 	s := newStack(t, func(c *Config) {
 		c.Limits.Connections, c.Limits.IdleTimeout, c.Limits.HeaderTimeout = most, time.Hour, 300*time.Millisecond
 	})
-	for range most { // silent ones, which hold every place until they are cut
+	for range most { // silent connections, which hold every place until they are cut
 		defer s.dial().Close() //nolint:errcheck // the test is over with it
 	}
 	for i := range idle {
@@ -96,7 +96,7 @@ func TestIdleConnectionsDoNotKeepOthersOut(t *testing.T) {
 	}
 }
 
-// fakeListener accepts connections from wherever a test says.
+// fakeListener accepts connections from addresses that a test chooses.
 type fakeListener struct {
 	net.Listener
 	from chan string
@@ -119,8 +119,7 @@ type fakeConn struct {
 func (c *fakeConn) RemoteAddr() net.Addr { return c.from }
 func (c *fakeConn) Close() error         { c.closed = true; return nil }
 
-// One address does not get all connections, however it comes by its ports; those on
-// whose behalf others come do.
+// One address does not get all connections, from any ports. A trusted proxy does.
 func TestConnectionsOfOneAddress(t *testing.T) {
 	inner := fakeListener{from: make(chan string, 100)}
 	l := LimitListener(inner, 4, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
@@ -165,7 +164,7 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	}
 }
 
-// Row 17: nor do those that began to idle while there was room.
+// Row 17: nor do connections that became idle while there was room.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	const most = 8
 	s := newStack(t, func(c *Config) {
@@ -183,7 +182,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		}
 		res.Body.Close() //nolint:errcheck,gosec // the connection idles from here on
 	}
-	for range most - 1 { // silent ones, which are not cut
+	for range most - 1 { // silent connections, which are not cut
 		defer s.dial().Close() //nolint:errcheck // likewise
 	}
 	s.serves(t, patience)

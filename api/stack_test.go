@@ -41,24 +41,24 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// The chain most tests submit to, and when they do.
+// The chain of most tests.
 const testChain = 42431
 
 var testTime = time.Unix(1_800_000_000, 0) // January 2027
 
-// stack is the API on the embedded store, behind a real socket. Nothing folds the
-// log until a test says so.
+// stack is the API on the embedded store, behind a real socket. The log is not fed into the
+// read models until a test does so.
 type stack struct {
 	t      testing.TB
 	db     *embedded.DB
 	config Config
 	addr   string
-	since  atomic.Int64 // testTime, as the clocks have it
+	since  atomic.Int64 // time since testTime, by the test's clock
 }
 
 func (s *stack) now() time.Time { return testTime.Add(time.Duration(s.since.Load())) }
 
-// elapse moves the clocks.
+// elapse advances the clock.
 func (s *stack) elapse(d time.Duration) { s.since.Add(int64(d)) }
 
 // newStack serves the API until the test ends. change may alter the configuration.
@@ -145,7 +145,7 @@ func listen(t testing.TB) net.Listener {
 	return listener
 }
 
-// serveOn is serve on a listener that a test has made.
+// serveOn is serve on a listener from the test.
 func serveOn(t testing.TB, listener net.Listener, h http.Handler, l Limits) string {
 	t.Helper()
 	server := Server(h, l, slog.New(slog.DiscardHandler))
@@ -183,7 +183,7 @@ type response struct {
 	closes bool // announced to close the connection
 }
 
-// routes turn a path into its route's template.
+// routes maps paths to the templates of their routes.
 var routes = []struct {
 	path     *regexp.Regexp
 	template string
@@ -193,7 +193,7 @@ var routes = []struct {
 	{regexp.MustCompile(`^(/v1/senders/)[^/]+(/groups/)[^/]+(.*)$`), "$1{sender}$2{groupId}$3"},
 }
 
-// do sends a request and holds the answer to the contract.
+// do sends a request and checks the answer against the contract.
 func (s *stack) do(method, target string, body []byte, header ...string) response {
 	s.t.Helper()
 	res, err := s.send(method, target, body, header...)
@@ -208,7 +208,7 @@ func (s *stack) do(method, target string, body []byte, header ...string) respons
 	return res
 }
 
-// send is do for other goroutines than the test's own.
+// send is do for goroutines other than the test's own.
 func (s *stack) send(method, target string, body []byte, header ...string) (response, error) {
 	req, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.addr+target, bytes.NewReader(body))
 	if err != nil {
@@ -295,7 +295,7 @@ func wantProblem(t testing.TB, what string, res response, status int, code event
 	return p
 }
 
-// recorded are all events of the log.
+// recorded returns all events of the log.
 func (s *stack) recorded() (all []event.Recorded) {
 	s.t.Helper()
 	for batch, err := range s.db.Log().ReadAll(s.t.Context(), 0, event.Filter{}, 1000) {
@@ -307,7 +307,7 @@ func (s *stack) recorded() (all []event.Recorded) {
 	return all
 }
 
-// handle carries a command out, as the broadcaster and the watcher do.
+// handle executes a command, like the broadcaster and the watcher.
 func (s *stack) handle(hash chain.Hash, c tx.Command) {
 	s.t.Helper()
 	origin, err := commands.Begin(rand.Reader, event.Meta{Actor: "test"})
@@ -329,7 +329,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// signed is a transaction of type 2, signed after the changes given.
+// signed is a signed transaction of type 2, after the given changes.
 func signed(t testing.TB, key *ecdsa.PrivateKey, id, nonce uint64, change ...func(*types.DynamicFeeTx)) []byte {
 	t.Helper()
 	to := common.HexToAddress("0x00000000000000000000000000000000000000Aa")

@@ -41,8 +41,8 @@ func (a *api) stale(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, described[0])
 }
 
-// only finds the one chain on which a transaction with this hash is. One that reads
-// may be shown the newest of several; one that changes something must say which.
+// only finds the one chain that has a transaction with this hash. A read may show the newest of
+// several, but a change must name the chain.
 func (a *api) only(ctx context.Context, id chain.ID, hash chain.Hash) (chain.ID, error) {
 	found := map[chain.ID]bool{}
 	rows, err := a.Query.Find(ctx, id, hash)

@@ -20,7 +20,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/chain/rpc"
 )
 
-// withChain gives the stack a chain that it can ask, through one node.
+// withChain gives the stack a chain with one node to ask.
 func withChain(t testing.TB) (*chaintest.Chain, *chaintest.Node, func(*Config)) {
 	t.Helper()
 	c := chaintest.New(chaintest.Options{Chain: testChain, Decode: decode})
@@ -80,7 +80,7 @@ func TestDeleteOnceTheNonceIsUsed(t *testing.T) {
 	if all := s.recorded(); len(all) != 2 || all[1].Meta.Actor != "api" || all[1].Meta.Correlation.IsZero() {
 		t.Errorf("recorded %+v", all)
 	}
-	// Whoever changed it reads that at once, though the read model lags.
+	// A client reads its own change at once, though the read model lags.
 	wantMembers(t, s.one(hash), map[string]string{"status": `"stale_by_nonce"`, "version": "2"})
 }
 
@@ -108,7 +108,7 @@ func TestDeleteFindsTheTransaction(t *testing.T) {
 	wantProblem(t, "no hash", s.delete("0x12"), 400, ErrInvalidHash)
 	wantProblem(t, "strange parameter", s.delete("0x"+unknown+"?chain=1"), 400, ErrInvalidFilter)
 
-	// A hash on two chains, which takes a broken hash function, or two chains of one id.
+	// A hash on two chains needs a broken hash function, or two chains with one id.
 	raw := signed(t, newKey(t), testChain, 0)
 	hash := s.submit(raw)[0].TxHash
 	s.accept(1, hash)

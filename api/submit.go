@@ -17,7 +17,7 @@ type submission struct {
 	items []item
 }
 
-// item is one raw transaction, or why the text is none.
+// item is one raw transaction, or the error in its text.
 type item struct {
 	raw []byte
 	err error
@@ -28,9 +28,9 @@ type results struct {
 	Results []any `json:"results"` // taken or refused
 }
 
-// taken answers for a transaction that is recorded.
+// taken is the result for a transaction that is recorded.
 type taken struct {
-	OK           bool           `json:"ok"` // true
+	OK           bool           `json:"ok"` // always true
 	TxHash       chain.Hash     `json:"txHash"`
 	Sender       chain.Address  `json:"sender"`
 	NonceKey     chain.NonceKey `json:"nonceKey"`
@@ -46,14 +46,14 @@ type taken struct {
 	Waited       *waited        `json:"waited,omitempty"`
 }
 
-// refused answers for one that is not.
+// refused is the result for a transaction that is not recorded.
 type refused struct {
-	OK      bool    `json:"ok"` // false
+	OK      bool    `json:"ok"` // always false
 	Problem Problem `json:"problem"`
 }
 
-// submit answers POST /v1/transactions. What is wrong with the request as a whole
-// refuses it whole; what is wrong with one item is said in that item's place.
+// submit answers POST /v1/transactions. An error in the request as a whole refuses the whole
+// request; an error in one item is that item's result.
 func (a *api) submit(w http.ResponseWriter, r *http.Request) error {
 	q, err := readParameters(r, "wait", "timeout", "validate")
 	if err != nil {
@@ -80,7 +80,7 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 
 	var raws [][]byte
-	var places []int // in the request, of each of raws
+	var places []int // index in the request of each element of raws
 	for i, it := range in.items {
 		if it.err == nil {
 			raws, places = append(raws, it.raw), append(places, i)
@@ -112,8 +112,8 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request) error {
 	return a.answerSubmission(w, on, all, waits)
 }
 
-// answerSubmission answers item by item. If nothing was taken on and it was not
-// for the items' own faults, the request as a whole has failed.
+// answerSubmission answers item by item. If no item was accepted and at least one failed
+// without its own fault, the whole request has failed.
 func (a *api) answerSubmission(w http.ResponseWriter, on *exchange, all []commands.Submission, waits []*waited) error {
 	out := results{make([]any, len(all))}
 	counts := map[string]int{}
@@ -173,8 +173,7 @@ func takenOf(s commands.Submission, waited *waited) taken {
 	return shown
 }
 
-// readSubmission reads a body whose items are counted and charged before the first is
-// decoded.
+// readSubmission reads a body. Its items are counted and charged before the first is decoded.
 func readSubmission(body []byte, limits Limits, charge func(items int) error) (submission, error) {
 	var in submission
 	r := reader{data: body}
@@ -210,7 +209,7 @@ func readSubmission(body []byte, limits Limits, charge func(items int) error) (s
 	return in, nil
 }
 
-// readItem reads 0x and an even number of hex digits of either case, at least two.
+// readItem reads 0x and an even number of hex digits in either case, at least two.
 func readItem(text []byte, bytesMax int) item {
 	malformed := func(fault chain.Fault, detail string) item {
 		return item{err: &chain.Malformed{Fault: fault, Detail: detail}}

@@ -87,11 +87,11 @@ func TestSubmitAnswersEachItem(t *testing.T) {
 	}
 }
 
-// failing is a store of which some streams cannot be appended to.
+// failing is a store that cannot append to some streams.
 type failing struct {
 	commands.Store
 	err       func(event.Stream) error
-	persisted bool // it was written all the same
+	persisted bool // written although an error is returned
 }
 
 func (f failing) Append(ctx context.Context, stream event.Stream, at event.Version, events ...event.Event) (event.Appended, error) {
@@ -105,8 +105,8 @@ func (f failing) Append(ctx context.Context, stream event.Stream, at event.Versi
 	return event.Appended{}, err
 }
 
-// Row 49: when the store is down nothing is half done, and the client is told that
-// it may repeat.
+// Row 49: if the store is down, nothing is half done, and the answer says that the client may
+// retry.
 func TestSubmitWithoutStore(t *testing.T) {
 	raws := make([][]byte, 10)
 	key := newKey(t)
@@ -175,7 +175,7 @@ func TestSubmitWithoutStore(t *testing.T) {
 					t.Fatalf("%d of %d fail", failed, len(raws))
 				}
 			}
-			// Repeating is safe: each is taken on once.
+			// Retrying is safe: each is accepted once.
 			down = false
 			for i, r := range s.submit(raws...) {
 				if !r.OK {
@@ -189,7 +189,7 @@ func TestSubmitWithoutStore(t *testing.T) {
 	}
 }
 
-// Without the vault nothing is recorded: an event never names bytes that were not kept.
+// Without the vault nothing is recorded: an event never names bytes that were not stored.
 func TestSubmitWithoutVault(t *testing.T) {
 	s := newStack(t, func(c *Config) { c.Submit.Vault.Rows = lostRows{c.Submit.Vault.Rows} })
 	res := s.do(http.MethodPost, "/v1/transactions", submissionOf(testChain, signed(t, newKey(t), testChain, 0)))

@@ -13,25 +13,26 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// keeps says how a route keeps a client to what it owns. It belongs to the route itself:
-// the same path on another listener is another route.
+// keeps is how a route restricts a client to its own transactions. It belongs to the route itself: the
+// same path on another listener is another route.
 type keeps string
 
 const (
-	// nobody: the answers are about no transaction, sender or client. A key that is bound
-	// to senders is refused.
+	// nobody: the answers concern no transaction, sender or client. A key that is bound to
+	// senders is refused.
 	nobody keeps = ""
-	// byHash: the transaction in the path has to be the client's. It is looked up before the
-	// route is called.
+	// byHash: the transaction in the path must be the client's. It is looked up before the
+	// route's endpoint is called.
 	byHash keeps = "hash"
-	// bySender: a bound key has to see the sender in the path. The route itself shows the
-	// client its own.
+	// bySender: a bound key must see the sender in the path. The endpoint restricts the answer
+	// to the client's own transactions.
 	bySender keeps = "sender"
-	// byItself: the route itself shows the client its own, and bound keys their senders.
+	// byItself: the endpoint restricts the answer to the client's own transactions, and bound
+	// keys to their senders.
 	byItself keeps = "itself"
 )
 
-// within keeps a client to what it owns.
+// within refuses a request about a transaction or sender that is not the client's.
 func (a *api) within(r *http.Request, on *exchange, t route) error {
 	v := a.viewer(on)
 	switch t.keeps {
@@ -40,7 +41,7 @@ func (a *api) within(r *http.Request, on *exchange, t route) error {
 	case bySender:
 		text, err := url.PathUnescape(mux.Vars(r)["sender"])
 		if err != nil || len(v.bound()) == 0 {
-			return nil // the route says what is wrong with it
+			return nil // the endpoint reports the error
 		}
 		if sender, err := chain.ParseAddress(text); err != nil || !v.within(sender) {
 			return ErrNotFound
@@ -54,7 +55,7 @@ func (a *api) within(r *http.Request, on *exchange, t route) error {
 	return nil
 }
 
-// reaches looks up whose transaction a path names.
+// reaches looks up whether the client may read or change the transaction in the path.
 func (a *api) reaches(r *http.Request, on *exchange, v viewer, scope access.Scope) error {
 	if v.alone {
 		on.owns = true
@@ -70,9 +71,8 @@ func (a *api) reaches(r *http.Request, on *exchange, v viewer, scope access.Scop
 	if err != nil {
 		return err
 	}
-	// What is another's is looked for as far as what is not there, and refused before
-	// anything else is read: neither the answer nor the time that it takes tells one from
-	// the other.
+	// A transaction of another client takes the same look-ups as an unknown one, and is refused
+	// before anything else is read. Neither the answer nor its timing tells the two apart.
 	reach := false
 	for _, id := range chains {
 		o, err := a.ownership(ctx, tx.Stream(id, hash), 0)
@@ -89,7 +89,7 @@ func (a *api) reaches(r *http.Request, on *exchange, v viewer, scope access.Scop
 	return nil
 }
 
-// chainsOf lists the chains on which a transaction may be. A chain that is not served any more may
+// chainsOf lists the chains that may have a transaction. A chain that is no longer served may
 // still have rows.
 func (a *api) chainsOf(ctx context.Context, hash chain.Hash) ([]chain.ID, error) {
 	rows, err := a.Query.Find(ctx, 0, hash)

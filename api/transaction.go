@@ -36,10 +36,10 @@ func (a *api) transaction(w http.ResponseWriter, r *http.Request) error {
 	var waited *waited
 	if wanted != nil {
 		waited = a.waitFor(w, r, *wanted, row.State.Accepted)
-		again, done := a.work(r) // the first may have run out
+		again, done := a.work(r) // the first context may have expired
 		defer done()
 		ctx = again
-		// The read model may not have yet what the wait has seen.
+		// The read model may be behind the state that the wait has seen.
 		if row, err = a.fold(ctx, row, tx.Stream(row.State.Accepted.Chain, hash)); err != nil {
 			return err
 		}
@@ -68,9 +68,9 @@ func (a *api) transaction(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, shown)
 }
 
-// named reads which transaction a request is about. The chain is 0 when the
-// request leaves it open; a hash occurs on one chain only, because the chain's id
-// is under it.
+// named reads the hash and chain of the transaction that a request is about. The chain is 0 if
+// the request does not give it. A hash occurs on one chain only, because the signed bytes
+// contain the chain id.
 func named(r *http.Request, known ...string) (hash chain.Hash, id chain.ID, q parameters, err error) {
 	if hash, err = hashOf(r); err != nil {
 		return hash, 0, q, err
@@ -82,8 +82,8 @@ func named(r *http.Request, known ...string) (hash chain.Hash, id chain.ID, q pa
 	return hash, id, q, err
 }
 
-// find returns a transaction's row, brought up to date from its stream: whoever has
-// submitted or changed it can read that at once.
+// find returns a transaction's row, brought up to date from its stream. So a client can read
+// its own submission or change at once.
 func (a *api) find(ctx context.Context, id chain.ID, hash chain.Hash) (transactions.Row, error) {
 	rows, err := a.Query.Find(ctx, id, hash)
 	if err != nil {
@@ -108,7 +108,7 @@ func (a *api) find(ctx context.Context, id chain.ID, hash chain.Hash) (transacti
 	return transactions.Row{}, tx.ErrUnknown
 }
 
-// candidates are the chains on which a hash that the read model does not have may be.
+// candidates are the chains that may have a hash that is not in the read model.
 func (a *api) candidates(id chain.ID) []chain.ID {
 	if id != 0 {
 		return []chain.ID{id}
@@ -116,7 +116,7 @@ func (a *api) candidates(id chain.ID) []chain.ID {
 	return slices.Sorted(maps.Keys(a.Submit.Decoders))
 }
 
-// fold adds to a row what its stream holds beyond it.
+// fold applies the events of the stream that the row does not contain yet.
 func (a *api) fold(ctx context.Context, row transactions.Row, stream event.Stream) (_ transactions.Row, err error) {
 	for recorded, err := range a.stream(ctx, stream, row.Version) {
 		if err != nil {
@@ -133,7 +133,7 @@ func (a *api) stream(ctx context.Context, stream event.Stream, after event.Versi
 	return a.Submit.Transactions.Store.ReadStream(ctx, stream, after)
 }
 
-// describe shows a viewer rows, each with what the due queue has counted since.
+// describe returns rows as shown to a viewer, with the due queue's present counters.
 func (a *api) describe(ctx context.Context, v viewer, rows []transactions.Row) ([]*transaction, error) {
 	hashes := map[chain.ID][]chain.Hash{}
 	for _, row := range rows {
@@ -160,9 +160,9 @@ func (a *api) describe(ctx context.Context, v viewer, rows []transactions.Row) (
 	return shown, nil
 }
 
-// signed reads what is in the bytes, while they are kept. Bytes that are gone are
-// nothing to speak of; bytes that cannot be read are the operator's matter and do
-// not hide the rest.
+// signed decodes a transaction's bytes, while they are kept. Erased bytes are not an error.
+// Bytes that cannot be read are logged for the operator, and the rest of the answer is still
+// sent.
 func (a *api) signed(ctx context.Context, on *exchange, t tx.Accepted) (s chain.Signed, ok bool) {
 	decode := a.Submit.Decoders[t.Chain]
 	if decode == nil {
@@ -171,7 +171,7 @@ func (a *api) signed(ctx context.Context, on *exchange, t tx.Accepted) (s chain.
 	raw, err := a.Submit.Vault.Bytes(ctx, payload.Ref{Chain: t.Chain, Hash: t.Hash})
 	if err == nil {
 		select {
-		case a.Submit.Slots <- struct{}{}: // decoding checks a signature
+		case a.Submit.Slots <- struct{}{}: // decoding verifies a signature
 			s, err = decode(raw)
 			<-a.Submit.Slots
 		case <-ctx.Done():

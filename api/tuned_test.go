@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// tuned is a client of the stream of events.
+// tuned is a client of an event stream.
 type tuned struct {
 	t      testing.TB
 	res    *http.Response
@@ -22,7 +22,7 @@ type tuned struct {
 	last   string // the last id, as an EventSource keeps it
 }
 
-// tune opens a stream; what it answers instead is a failure.
+// tune opens a stream; any other answer fails the test.
 func (s *stack) tune(query string, header ...string) *tuned {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 60*time.Second)
@@ -51,8 +51,8 @@ func (c *tuned) close() {
 	_ = c.res.Body.Close()
 }
 
-// next is the next event with its id; io.EOF when the stream has ended. It reads
-// as the HTML standard says, section 9.2.6.
+// next returns the next event with its id; io.EOF after the end of the stream. It parses by the
+// HTML standard, section 9.2.6.
 func (c *tuned) next() (shown object, err error) {
 	var data []byte
 	for {
@@ -79,7 +79,7 @@ func (c *tuned) next() (shown object, err error) {
 	}
 }
 
-// checkFollowed holds an event to the contract.
+// checkFollowed checks an event against the contract.
 func checkFollowed(t testing.TB, data []byte) error {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(data))

@@ -6,16 +6,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/commands"
 )
 
-// validated answers for a transaction that was only looked at: had it been
-// submitted, it would have been taken on.
+// validated is the result for a transaction that was only validated: submitting it would have
+// been accepted.
 type validated struct {
 	taken
-	// Status is absent unless the transaction was taken on at another time.
+	// Status is empty unless the transaction was accepted earlier.
 	Status       string `json:"status,omitempty"`
-	ValidateOnly bool   `json:"validateOnly"` // true
+	ValidateOnly bool   `json:"validateOnly"` // always true
 }
 
-// validateOnly reads whether a request wants its transactions looked at only.
+// validateOnly reads whether a request only validates its transactions.
 func (p parameters) validateOnly() (bool, error) {
 	switch {
 	case !p.values.Has("validate"):
@@ -28,7 +28,7 @@ func (p parameters) validateOnly() (bool, error) {
 	return true, nil
 }
 
-// answerValidation answers item by item, as the submission would be.
+// answerValidation answers item by item, like a submission.
 func (a *api) answerValidation(w http.ResponseWriter, on *exchange, all []commands.Submission) error {
 	out := results{make([]any, len(all))}
 	for i, s := range all {

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/payload"
 )
 
-// Validating answers as submitting does, and leaves nothing behind.
+// Validating answers like submitting, and stores nothing.
 func TestValidateOnly(t *testing.T) {
 	s := newStack(t, func(c *Config) {
 		c.Submitted = func(outcome string) { t.Errorf("counted as %s", outcome) }
@@ -67,7 +67,7 @@ func TestValidateOnly(t *testing.T) {
 	}
 }
 
-// What is there already is known, with its status.
+// A transaction that was accepted before is known, with its status.
 func TestValidateKnown(t *testing.T) {
 	s := newStack(t)
 	raw := signed(t, newKey(t), testChain, 0)

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// vector is one of the transactions that independent programs made and judged.
+// vector is a transaction that independent programs made and judged.
 type vector struct {
 	Name, Expect         string
 	Stage                *string
@@ -60,7 +60,7 @@ func (v vector) raw(t testing.TB) []byte {
 	return raw
 }
 
-// Row 65, and every vector: submitted, answered and shown as the vector says.
+// Row 65, and every vector: the answers to submitting and reading match the vector.
 func TestVectors(t *testing.T) {
 	s := newStack(t)
 	for _, v := range vectors(t) {
@@ -94,7 +94,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// check compares what is shown of a vector with what the vector says.
+// check compares a shown transaction with its vector.
 func (v vector) check(t testing.TB, shown object) {
 	t.Helper()
 	quoted := func(p *string) string {

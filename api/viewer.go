@@ -13,16 +13,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// viewer is the client of a request, with what it may see. A transaction belongs to the
-// clients that submitted it, within the senders that the key is bound to, and to the keys
-// bound to its sender. For everybody else it is not there: 404, never 403, which would
-// say that it exists.
+// viewer is the client of a request, with its access rights. A transaction belongs to the
+// clients that submitted it, within the senders that the key is bound to, and to the keys bound
+// to its sender. For all other clients it does not exist: they get 404, never 403, which would
+// reveal that it exists.
 type viewer struct {
-	// alone: there are no keys, so that all requests come from one client.
+	// alone is true if there are no keys, so that all requests come from one client.
 	alone bool
 	key   *access.Key // nil for a request without a key
-	// names are the client's name and, for events that were recorded before clients had
-	// names, the ids of its keys.
+	// names are the client's name, and the ids of its keys for events recorded before clients
+	// had names.
 	names []string
 }
 
@@ -46,10 +46,10 @@ func (a *api) viewer(on *exchange) viewer {
 	return v
 }
 
-// audits reports whether the viewer reads what every client owns, within its senders.
+// audits reports whether the viewer reads every client's transactions, within its senders.
 func (v viewer) audits() bool { return v.alone || v.key != nil && v.key.Audits() }
 
-// bound are the senders that the viewer's key is bound to; none for an unbound key.
+// bound returns the senders that the viewer's key is bound to; none for an unbound key.
 func (v viewer) bound() []chain.Address {
 	if v.key == nil {
 		return nil
@@ -60,7 +60,7 @@ func (v viewer) bound() []chain.Address {
 // within reports whether the viewer's key may see a sender at all.
 func (v viewer) within(sender chain.Address) bool { return v.key == nil || v.key.Sees(sender) }
 
-// is reports whether a client is the viewer's.
+// is reports whether client is one of the viewer's names.
 func (v viewer) is(client string) bool { return slices.Contains(v.names, client) }
 
 // owns reports whether a transaction belongs to the viewer.
@@ -80,20 +80,20 @@ func (v viewer) owns(o owners.Ownership) bool {
 	return v.key.Owns(clients, o.Sender, o.Claimed)
 }
 
-// reads reports whether the viewer may read a transaction, save for what is secret as
-// long as no node has it: see [secret].
+// reads reports whether the viewer may read a transaction. Secret parts are excluded while no
+// node has the bytes: see [secret].
 func (v viewer) reads(o owners.Ownership) bool {
 	return v.owns(o) || o.Version > 0 && v.audits() && v.within(o.Sender)
 }
 
-// changes reports whether the viewer may change what becomes of a transaction. The scope
-// audit changes nothing.
+// changes reports whether the viewer may change a transaction. The scope audit gives no right
+// to change.
 func (v viewer) changes(o owners.Ownership) bool {
 	return v.owns(o) || o.Version > 0 && v.key != nil && v.key.May(access.Admin) && v.within(o.Sender)
 }
 
-// version returns a transaction's version as the viewer is told it: that other clients
-// submitted it too is not counted, or it would say so.
+// version returns a transaction's version as shown to the viewer. It does not count submissions
+// by other clients, which it would reveal otherwise.
 func (v viewer) version(row transactions.Row) event.Version {
 	if v.audits() {
 		return row.Version
@@ -107,7 +107,7 @@ func (v viewer) version(row transactions.Row) event.Version {
 	return told
 }
 
-// recorded returns the version in the log of the event that the viewer is told has a version.
+// recorded returns the version in the log of the event that the viewer sees with version told.
 func (v viewer) recorded(o owners.Ownership, told event.Version) event.Version {
 	if v.audits() {
 		return told
@@ -121,7 +121,7 @@ func (v viewer) recorded(o owners.Ownership, told event.Version) event.Version {
 	}
 }
 
-// narrow narrows a list to what the viewer may read.
+// narrow restricts a list to the transactions that the viewer may read.
 func (v viewer) narrow(f *transactions.Filters) {
 	switch {
 	case v.alone:
@@ -132,7 +132,8 @@ func (v viewer) narrow(f *transactions.Filters) {
 	}
 }
 
-// list tells a list that the viewer is shown from those of others: cursors are bound to it.
+// list returns a text that differs between lists shown to different viewers. Cursors are bound
+// to it.
 func (v viewer) list() string {
 	switch {
 	case v.audits() && len(v.bound()) == 0:
@@ -145,9 +146,9 @@ func (v viewer) list() string {
 	return fmt.Sprint("&client=", v.key.Owner(), "&senders=", v.bound())
 }
 
-// members are the names of the client whose members the viewer is shown of a sender's
-// groups; nil for all members. A member's sender is confirmed: all members belong to a
-// key that is bound to the sender.
+// members returns the client names whose members of a sender's groups the viewer may see; nil
+// for all members. A member's sender is confirmed, so a key bound to the sender may see all
+// members.
 func (v viewer) members() []string {
 	if v.audits() || len(v.bound()) > 0 {
 		return nil
@@ -155,12 +156,12 @@ func (v viewer) members() []string {
 	return v.names
 }
 
-// secret reports whether no node can have a transaction's bytes yet. Until then the
-// bytes, the signature and the calls are shown to its owners alone.
+// secret reports whether no node can have a transaction's bytes yet. Until then only its owners
+// see the bytes, the signature and the calls.
 func secret(s tx.State) bool { return !s.Handed && s.Verdict != tx.StatusExecuted }
 
-// ownership returns whose a transaction is, from its stream up to a version; 0 is up to
-// the stream's end. What was read of a stream before is remembered: ownership only grows.
+// ownership returns the owners of a transaction, from its stream up to a version; 0 means up to
+// the end. Results are cached, as ownership only grows.
 func (a *api) ownership(ctx context.Context, stream event.Stream, upto event.Version) (owners.Ownership, error) {
 	known := a.owned.recall(stream)
 	if upto > 0 && known.Version >= upto {
@@ -169,8 +170,8 @@ func (a *api) ownership(ctx context.Context, stream event.Stream, upto event.Ver
 	return a.advance(ctx, stream, known, upto)
 }
 
-// ownershipAt returns whose a transaction is as of one of its events, which may be the next
-// one of its stream.
+// ownershipAt returns the owners of a transaction as of one of its events, which may be the
+// next event after the cached version.
 func (a *api) ownershipAt(ctx context.Context, e event.Recorded) (owners.Ownership, error) {
 	known := a.owned.recall(e.Stream)
 	if e.Version != known.Version+1 {
@@ -183,7 +184,7 @@ func (a *api) ownershipAt(ctx context.Context, e event.Recorded) (owners.Ownersh
 	return next, err
 }
 
-// advance adds to an ownership what its stream holds beyond it.
+// advance applies the events of the stream that an ownership does not contain yet.
 func (a *api) advance(ctx context.Context, stream event.Stream, o owners.Ownership, upto event.Version) (owners.Ownership, error) {
 	LookedUp(ctx)
 	for recorded, err := range a.stream(ctx, stream, o.Version) {
@@ -203,7 +204,7 @@ func (a *api) advance(ctx context.Context, stream event.Stream, o owners.Ownersh
 	return o, nil
 }
 
-// owned remembers whose transactions are whose.
+// owned caches the ownership of transactions.
 type owned struct {
 	Recent[event.Stream, owners.Ownership]
 }

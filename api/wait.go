@@ -14,18 +14,18 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// How long a request may wait. Proxies commonly cut what is silent for a minute.
+// How long a request may wait. Proxies commonly cut a connection after a minute of silence.
 const (
 	waitDefault = 20 * time.Second
 	waitMax     = 55 * time.Second
 )
 
-// A milestone is something in a transaction's life that a request can wait for.
+// A milestone is a stage in a transaction's life that a request can wait for.
 type milestone struct {
 	name string
-	// reached reports that it is so.
+	// reached reports whether the transaction has reached the milestone.
 	reached func(tx.State) bool
-	// hopeless reports that it is not so and that, as things stand, it will not be.
+	// hopeless reports whether the milestone is not reached and, as things are, will not be.
 	hopeless func(tx.State) bool
 }
 
@@ -47,28 +47,28 @@ var milestones = [...]milestone{
 		func(s tx.State) bool { return s.Status != tx.StatusAbsent && !s.Sendable() },
 	},
 	{
-		"final", // whatever the verdict
+		"final", // with any verdict
 		func(s tx.State) bool { return s.Sealed },
 		func(s tx.State) bool { return s.Settled() },
 	},
 }
 
-// wait is what a request asks to wait for, and how long.
+// wait is the milestone to wait for, and the timeout.
 type wait struct {
 	milestone
 	timeout time.Duration
 }
 
-// waited says what a wait came to.
+// waited is the result of a wait.
 type waited struct {
 	For     string `json:"for"`
 	Reached bool   `json:"reached"`
-	// Because says why it is not reached: it no longer can be (ended), or the wait
-	// was over before (timeout, stopping, busy, unavailable).
+	// Because says why the milestone is not reached: it no longer can be (ended), or the wait
+	// ended first (timeout, stopping, busy, unavailable).
 	Because string `json:"because,omitempty"`
 }
 
-// inVain reports that the wait ended without telling how it goes on.
+// inVain reports whether the wait ended while the milestone could still be reached.
 func (w *waited) inVain() bool { return w != nil && !w.Reached && w.Because != becauseEnded }
 
 const (
@@ -77,7 +77,7 @@ const (
 	becauseUnavailable = "unavailable"
 )
 
-// wait reads what a request wants to wait for; nil when it does not.
+// wait reads the milestone that a request wants to wait for; nil if it does not wait.
 func (p parameters) wait() (*wait, error) {
 	names := make([]string, len(milestones))
 	for i, m := range milestones {
@@ -90,8 +90,8 @@ func (p parameters) wait() (*wait, error) {
 	return &wait{milestones[slices.Index(names, name)], timeout}, nil
 }
 
-// awaited reads which of these a request wants to wait for, and how long; the name is
-// empty when it does not.
+// awaited reads which of the names a request wants to wait for, and for how long. The name is
+// empty if the request does not wait.
 func (p parameters) awaited(names []string) (name string, timeout time.Duration, err error) {
 	if !p.values.Has("wait") {
 		if p.values.Has("timeout") {
@@ -130,8 +130,8 @@ func (a *api) waitFor(w http.ResponseWriter, r *http.Request, wanted wait, t tx.
 	return a.waitForAll(w, r, wanted, all)[0]
 }
 
-// waitForAll waits until it is over for every transaction that was taken on, and
-// leaves the states that it has seen. Waiting in turn takes as long as the longest.
+// waitForAll waits for every accepted transaction in turn, and stores the states that it has
+// seen in all. This takes as long as the longest wait.
 func (a *api) waitForAll(w http.ResponseWriter, r *http.Request, wanted wait, all []commands.Submission) []*waited {
 	defer a.idle(w, r)()
 	waiting, stop := context.WithTimeout(r.Context(), wanted.timeout)
@@ -164,8 +164,8 @@ func (a *api) waitForAll(w http.ResponseWriter, r *http.Request, wanted wait, al
 	return out
 }
 
-// lookAgain says what each wait came to. Those in the row behind one that took up
-// all the time have not been looked at since they were taken on: they may be there.
+// lookAgain sets the result of each wait. If one transaction took up all the time, the later
+// ones were not looked at since they were accepted, and may have reached the milestone.
 func (a *api) lookAgain(r *http.Request, wanted wait, all []commands.Submission, out []*waited) {
 	ctx, cancel := a.work(r)
 	defer cancel()
@@ -200,14 +200,13 @@ func because(err error) string {
 	return becauseUnavailable
 }
 
-// idle lets a request rest for longer than an answer may take, which is meant for a
-// client that is slow to read. What it returns ends the rest. A socket's deadlines
-// are by the machine's clock.
+// idle lets a request wait longer than WriteTimeout, which is meant for clients that read
+// slowly. The returned wake ends the wait. Deadlines of sockets use the machine's clock.
 func (a *api) idle(w http.ResponseWriter, r *http.Request) (wake func()) {
 	began := a.Now()
 	return func() {
 		on := exchangeOf(r)
 		on.began = on.began.Add(a.Now().Sub(began))
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(a.Limits.WriteTimeout)) // else the usual one holds
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(a.Limits.WriteTimeout)) // if this fails, the usual deadline holds
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// mined lets a block hold a transaction; sealed makes that block final.
+// mined records a receipt for a transaction; sealed records that its block is final.
 func (s *stack) mined(hash chain.Hash) {
 	s.t.Helper()
 	s.handle(hash, tx.SeeReceipt{At: testTime, Receipt: chain.Receipt{
@@ -49,8 +49,8 @@ func (s *stack) waitedOf(res response) (shown object) {
 	return shown
 }
 
-// A reader that waits is answered when it is so, with the state as it is then,
-// whether or not the read model has come that far.
+// A waiting request is answered when the milestone is reached, with the state at that time,
+// whether or not the read model has it.
 func TestWait(t *testing.T) {
 	s := newStack(t)
 	hash := s.submit(signed(t, newKey(t), testChain, 0))[0].TxHash
@@ -73,7 +73,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// A wait ends when what it is for can no longer come.
+// A wait ends when its milestone can no longer be reached.
 func TestWaitHopeless(t *testing.T) {
 	s := newStack(t)
 	hash := s.submit(signed(t, newKey(t), testChain, 0))[0].TxHash
@@ -84,7 +84,7 @@ func TestWaitHopeless(t *testing.T) {
 	})
 }
 
-// Time that is over is no failure: the answer is the state as it is, plainly marked.
+// A timeout is no error: the answer is the present state, marked as timed out.
 func TestWaitTimeout(t *testing.T) {
 	s := newStack(t)
 	raw := signed(t, newKey(t), testChain, 0)
@@ -108,7 +108,7 @@ func TestWaitTimeout(t *testing.T) {
 	wantMembers(t, s.waitedOf(res), map[string]string{"waited": `{"for":"accepted","reached":true}`})
 }
 
-// One submission waits for all of its transactions; those refused are not waited for.
+// One submission waits for all its transactions; refused items are not waited for.
 func TestSubmitAndWait(t *testing.T) {
 	s := newStack(t)
 	key := newKey(t)
@@ -135,7 +135,7 @@ func TestSubmitAndWait(t *testing.T) {
 	}
 }
 
-// until asks until something is found.
+// until repeats a GET until it succeeds.
 func (s *stack) until(target string) {
 	s.t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -152,8 +152,7 @@ func (s *stack) until(target string) {
 	}
 }
 
-// A wait may be longer than a client may take to send, and than an answer may take
-// to be sent.
+// A wait may last longer than ReadTimeout and WriteTimeout.
 func TestWaitOutlivesDeadlines(t *testing.T) {
 	const short = 300 * time.Millisecond
 	s := newStack(t, func(c *Config) { c.Limits.ReadTimeout, c.Limits.WriteTimeout = short, short })
@@ -169,7 +168,7 @@ func TestWaitOutlivesDeadlines(t *testing.T) {
 	wantMembers(t, s.waitedOf(<-answers), map[string]string{"waited": `{"for":"executed","reached":true}`})
 }
 
-// A process that is about to stop lets its waiting clients go, with what is known.
+// A process that is about to stop answers its waiting clients with the present state.
 func TestWaitLeaving(t *testing.T) {
 	s := newStack(t)
 	hash := s.submit(signed(t, newKey(t), testChain, 0))[0].TxHash
@@ -195,7 +194,7 @@ func TestWaitRefused(t *testing.T) {
 	if n := len(s.recorded()); n != 1 {
 		t.Errorf("%d events: a refused submission had an effect", n)
 	}
-	// What was never accepted is not waited for.
+	// An unknown transaction is not waited for.
 	unknown := "/v1/transactions/0x" + strings.Repeat("00", 32) + "?wait=executed&timeout=30"
 	wantProblem(t, "unknown", s.get(unknown), http.StatusNotFound, event.Refusal(tx.ErrUnknown))
 }

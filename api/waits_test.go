@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// A transaction behind a full window tells which nonce it waits for, and since when;
-// one whose account is on hold, since when that is.
+// A transaction beyond a full window shows the nonce that it waits for, and since when. A
+// transaction with a held account shows since when it is held.
 func TestWaiting(t *testing.T) {
 	s := newStack(t)
 	key := newKey(t)

@@ -1,5 +1,5 @@
-// Package examples holds three small programs that consume Watchtower's events, and what
-// they have in common: how they begin and end. See docs/watermill.md.
+// Package examples holds three small programs that consume Watchtower's events, and the start
+// and stop code that they share. See docs/watermill.md.
 package examples
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/postgres"
 )
 
-// Main runs a program until it is told to end, and ends the process if it fails.
+// Main runs a program until it is interrupted, and exits with 1 if it fails.
 func Main(name string, run func(ctx context.Context) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -29,20 +29,21 @@ func Main(name string, run func(ctx context.Context) error) {
 	}
 }
 
-// Store is where the events are. A service may be at work on it.
+// Store is the store with the events. A service may be using it.
 type Store struct {
-	At      string // the URL of its Postgres, or the folder of an embedded one
-	Archive string // the folder with what it has dropped, "file:" before it or not; empty: it has dropped nothing
+	At      string // a Postgres URL, or the folder of an embedded store
+	Archive string // the folder with the events that the store has dropped, with or without "file:"; empty: none dropped
 }
 
-// Flags has a command line say where they are; the service's WATCHTOWER_ARCHIVE counts too.
+// Flags defines the command line flags of a store. The default archive is the service's
+// WATCHTOWER_ARCHIVE.
 func (s *Store) Flags(flags *flag.FlagSet) {
 	flags.StringVar(&s.At, "store", "./watchtower-data", "a Postgres URL, or the folder of an embedded store")
 	flags.StringVar(&s.Archive, "archive", os.Getenv("WATCHTOWER_ARCHIVE"), "the folder with the events that the store has dropped")
 }
 
-// Run has a subscriber to a store's events consumed until ctx ends. That ctx ends while
-// this begins is no error.
+// Run runs consume with a subscriber to a store's events, until ctx ends. It returns no error
+// if ctx ends during the start.
 func Run(ctx context.Context, store Store, o feed.Options, consume func(*feed.Subscriber) error) (err error) {
 	defer func() {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -81,7 +82,7 @@ func open(ctx context.Context, store Store, o *feed.Options) (end func() error, 
 	return f.Close, nil
 }
 
-// whole puts the archive before what is left in the store.
+// whole reads the archive before the rest in the store.
 func (s Store) whole(rest archive.Readable) feed.Log {
 	dir := strings.TrimPrefix(s.Archive, "file:")
 	if dir == "" {

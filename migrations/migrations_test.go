@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A number names one migration of a database: that is what a database remembers of it.
+// A database remembers a migration by its number.
 func TestNumbersAreUnique(t *testing.T) {
 	for name, files := range map[string]fs.FS{"postgres": Postgres, "embedded": Embedded} {
 		seen := map[string]string{}

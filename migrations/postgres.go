@@ -1,5 +1,5 @@
-// Package migrations holds the databases' tables as SQL text, applied in order of
-// file name. A file that was ever released is never edited: a change is a new file.
+// Package migrations holds the databases' tables as SQL text, applied in order of file name. A
+// released file is never edited: a change is a new file.
 package migrations
 
 import "embed"

@@ -2,7 +2,7 @@ package migrations
 
 import "embed"
 
-// View holds the read models' tables, one text for both engines.
+// View holds the read models' tables, with the same text for both engines.
 //
 //go:embed view/*.sql
 var View embed.FS

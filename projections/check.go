@@ -10,17 +10,16 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// ErrBehind says that the serving tables are behind the shadow they are to be compared
-// with: they are being made anew.
+// ErrBehind means that the serving tables are behind the shadow with which they are to be
+// compared, because they are being rebuilt.
 var ErrBehind = errors.New("the serving tables are behind")
 
-// Compare says of one table how it is and how it should be, row by row in the order of
-// keys.
+// Compare compares the actual rows of a table with the wanted rows, both in key order.
 type Compare func(table Table, want, got iter.Seq2[string, []byte]) error
 
-// Verify makes the shadow up to where the serving tables are, and has both compared as
-// they are at one moment. It changes nothing that serves. The shadow is dropped in the
-// end; after an error it is kept, and the next run goes on from it.
+// Verify builds the shadow up to the serving tables' checkpoint, and compares both at the same
+// position. It does not change the serving tables. Afterwards it drops the shadow; after an
+// error it keeps the shadow, and the next run resumes from it.
 func (r *Rebuild) Verify(ctx context.Context, compare Compare) (Progress, error) {
 	if err := r.prepare(ctx); err != nil {
 		return r.at, err
@@ -35,7 +34,7 @@ func (r *Rebuild) Verify(ctx context.Context, compare Compare) (Progress, error)
 	if err := r.make(ctx, live); err != nil {
 		return r.at, err
 	}
-	// A snapshot of what serves is held while the shadow is brought to its position.
+	// A snapshot of the serving tables is held while the shadow catches up with its position.
 	snapshot, err := r.Shadow.Live().BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
 	if err != nil {
 		return r.at, err
@@ -63,7 +62,7 @@ func (r *Rebuild) Verify(ctx context.Context, compare Compare) (Progress, error)
 	return r.at, r.Shadow.Drop(ctx)
 }
 
-// Positions are how far the serving tables of a model and the log are.
+// Positions returns the checkpoint of a model's serving tables and the head of the log.
 func Positions(ctx context.Context, live *sql.DB, log Source, name string) (at, head event.Position, err error) {
 	if at, err = position(ctx, live, "", name); err != nil {
 		return 0, 0, err

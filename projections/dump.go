@@ -12,33 +12,33 @@ import (
 	"strings"
 )
 
-// Kind is how a column's values are written down.
+// Kind is the format in which a column's values are written.
 type Kind int
 
 // The kinds of columns.
 const (
 	Number  Kind = iota // a decimal number
-	Flipped             // an unsigned number that is kept with its highest bit turned
+	Flipped             // an unsigned number that is stored with its highest bit flipped
 	Bytes               // 0x and hex digits, or null
 	Text
-	JSON // as it is kept
+	JSON // as stored
 )
 
-// Column is one of a table's.
+// Column is a column of a table.
 type Column struct {
 	Name string
 	Kind Kind
 }
 
-// Table is one of a read model's: its columns, of which the first so many are the
-// primary key, which is also the order in which rows are told.
+// Table is a table of a read model. The first Key columns are the primary key, which is also
+// the order in which Rows yields the rows.
 type Table struct {
 	Name    string
 	Key     int
 	Columns []Column
 }
 
-// ColumnNames are the columns' names, in order.
+// ColumnNames returns the columns' names, in order.
 func (t Table) ColumnNames() []string {
 	all := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
@@ -47,10 +47,10 @@ func (t Table) ColumnNames() []string {
 	return all
 }
 
-// Rows yields a table's rows in the order of its primary key: by numbers, and by bytes
-// as they are. The key's text sorts in that same order. A row is an object in JSON with
-// the table's name and its columns in order; equal rows are equal text on every engine.
-// What goes wrong is left in failed, and ends them.
+// Rows yields a table's rows in the order of its primary key: numbers by value, bytes
+// lexically. The text of the keys sorts in the same order. A row is a JSON object with the
+// table's name and its columns in order; equal rows are equal text on every engine. An error is
+// stored in failed, and ends the rows.
 func (t Table) Rows(ctx context.Context, db Querier, prefix string, failed *error) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		key := strings.Join(t.ColumnNames()[:t.Key], ", ")
@@ -90,7 +90,7 @@ func (k Kind) holder() any {
 	return new([]byte)
 }
 
-// key is text that sorts as the primary key does: numbers in twenty digits.
+// key is the primary key as text with the same order: numbers have twenty digits.
 func (t Table) key(values []any) string {
 	var b strings.Builder
 	for i := range t.Key {
@@ -132,7 +132,7 @@ func (k Kind) write(text []byte, value any) []byte {
 		if !v.Valid {
 			return append(text, "null"...)
 		}
-		quoted, _ := json.Marshal(v.String) // a string always can be
+		quoted, _ := json.Marshal(v.String) // a string can always be encoded
 		return append(text, quoted...)
 	case *[]byte:
 		switch {
@@ -143,10 +143,10 @@ func (k Kind) write(text []byte, value any) []byte {
 		}
 		return append(hex.AppendEncode(append(text, `"0x`...), *v), '"')
 	}
-	panic(fmt.Sprintf("projections: a column of %T", value)) // holder makes no other
+	panic(fmt.Sprintf("projections: a column of %T", value)) // holder creates no other type
 }
 
-// Dump writes a model's rows, as a snapshot has them, table by table, a line each.
+// Dump writes a model's rows from a snapshot, table by table, one row per line.
 func Dump(ctx context.Context, snapshot *sql.Tx, m Model, to io.Writer) error {
 	for _, t := range m.Tables {
 		var failed error

@@ -8,12 +8,13 @@ import (
 	"io/fs"
 )
 
-// Migrate brings the read models' tables up to date: each file of files is run
-// once, in the order of the names. Several replicas may do it at once.
+// Migrate brings the read models' tables up to date: each file is run once, in order of the
+// names. Several replicas may call it at once.
 func Migrate(ctx context.Context, db *sql.DB, files fs.FS) error {
 	const table = `CREATE TABLE IF NOT EXISTS view_migrations (name text PRIMARY KEY)`
 	if _, err := db.ExecContext(ctx, table); err != nil {
-		// Postgres may refuse one of two that make a table at once; then it is there.
+		// If two replicas create the table at once, Postgres may fail one; then the table
+		// exists.
 		if _, again := db.ExecContext(ctx, table); again != nil {
 			return fmt.Errorf("view migrations: %w", errors.Join(err, again))
 		}

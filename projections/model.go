@@ -8,41 +8,41 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Model is a read model: what it is made of, and the ways of making it.
+// Model is a read model: its tables, and the functions that build them.
 type Model struct {
 	Name   string // of the checkpoint and the lease
-	About  string // in a few words, for people
+	About  string // a short description for people
 	Filter event.Filter
-	// Version rises with every change of the program after which the same events make
-	// other rows. What a rebuild of another version has left is not gone on with.
+	// Version rises with every change of the program that makes other rows from the same
+	// events. A rebuild does not resume a shadow of another version.
 	Version int
 	Tables  []Table // in the order in which queries lock them
-	// Fold adds events to the tables whose names begin with prefix, inside a database
-	// transaction. What it writes does not depend on how the events were cut.
+	// Fold adds events, inside a database transaction, to the tables whose names begin with
+	// prefix. The rows do not depend on how the events were split into batches.
 	Fold func(prefix string) Fold
-	// Load begins to make the tables from the first event on, in memory.
+	// Load returns a loader that builds the tables in memory, from the first event on.
 	Load func(prefix string) Loader
-	// Finish makes rows that sum up others, after rows were loaded; nil has none.
+	// Finish computes rows that sum up other rows, after loading; nil if there are none.
 	Finish func(ctx context.Context, dbtx *sql.Tx, prefix string) error
 }
 
 // Fold adds events to tables.
 type Fold func(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error
 
-// Loader folds events in memory, many at a time, and says what rows they came to. It
-// forgets rows that were taken, so that what it holds is bounded, and reads them when
-// another event needs them.
+// Loader folds many events at a time in memory, and returns the resulting rows. It evicts rows
+// that were taken, so its memory is bounded, and reads them again when another event needs
+// them.
 type Loader interface {
-	// Add folds events. Rows that it needs and does not hold are read from db, where
-	// all that was taken earlier has been written.
+	// Add folds events. Rows that it needs and does not hold are read from db, where all rows
+	// taken earlier have been written.
 	Add(ctx context.Context, db *sql.DB, events []event.Recorded) error
-	// Pending is how many rows wait to be taken.
+	// Pending returns the number of rows that wait to be taken.
 	Pending() int
-	// Take returns what became of rows since the last Take.
+	// Take returns the changes of the rows since the last Take.
 	Take() ([]bulk.Change, error)
 }
 
-// TableNames are those of its tables.
+// TableNames returns the names of the model's tables.
 func (m Model) TableNames() []string {
 	all := make([]string, len(m.Tables))
 	for i, t := range m.Tables {
@@ -51,8 +51,8 @@ func (m Model) TableNames() []string {
 	return all
 }
 
-// Shape describes a table: its first key columns are its primary key, and columns that
-// have no kind of their own are of the kind other.
+// Shape describes a table. Its first key columns are the primary key. Columns that are not in
+// kinds have the kind other.
 func Shape(name string, key int, columns []string, kinds map[string]Kind, other Kind) Table {
 	t := Table{Name: name, Key: key}
 	for _, c := range columns {

@@ -1,5 +1,5 @@
-// Package projections folds events into tables that answer queries. The tables
-// are disposable: dropped, they are made again from the log.
+// Package projections folds events into tables that answer queries. The tables are disposable:
+// they can be dropped and rebuilt from the log.
 package projections
 
 import (
@@ -12,14 +12,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Log is what a projector reads.
+// Log is the log that a projector reads.
 type Log interface {
 	Subscribe(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
 }
 
-// Projector keeps one projection up to date. A batch's rows and its checkpoint
-// move in one database transaction, and only if the checkpoint is where this
-// projector left it: a zombie's batch rolls back.
+// Projector keeps one projection up to date. A batch's rows and its checkpoint are written in
+// one database transaction, and only if the checkpoint is where this projector left it. So a
+// batch of a projector that has lost its lease is rolled back.
 type Projector struct {
 	Name   string // of the checkpoint and the lease
 	DB     *sql.DB
@@ -27,20 +27,20 @@ type Projector struct {
 	Filter event.Filter
 	// Fold adds events to the tables.
 	Fold func(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error
-	// Moved is called with each new checkpoint; live tells whether it was the
-	// head of the log.
+	// Moved, if set, is called with each new checkpoint; live reports whether the checkpoint
+	// was the head of the log.
 	Moved func(at event.Position, live bool)
 }
 
-// Live, what one read brings goes into a database transaction of its own. When
-// behind, several reads share one: the events of one subject then meet in it more
-// often, and its row is read and written once for all of them.
+// At the head of the log, each read gets its own database transaction. Behind it, several reads
+// share one. The events of one subject then meet more often in a transaction, and its row is
+// read and written once for all of them.
 const (
 	readMax    = 1000 // events in one read
 	readsMerge = 8    // reads in one database transaction
 )
 
-// Run projects until ctx ends, folding fails, or another has moved the checkpoint.
+// Run projects until ctx ends, folding fails, or another projector has moved the checkpoint.
 func (p *Projector) Run(ctx context.Context) error {
 	from, err := p.Checkpoint(ctx)
 	if err != nil {
@@ -70,8 +70,8 @@ func (p *Projector) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// before applies what a batch holds before the event that cannot be folded, so that
-// nothing older waits for it, and returns what is the matter.
+// before applies the events of a batch before the event that cannot be folded, so that they do
+// not wait for it. It returns the error.
 func (p *Projector) before(ctx context.Context, from event.Position, batch event.Batch, stuck error) error {
 	head, ok := batch.Before(stuck)
 	if !ok {
@@ -86,7 +86,7 @@ func (p *Projector) before(ctx context.Context, from event.Position, batch event
 	return stuck
 }
 
-// Checkpoint is the position up to which the tables hold everything.
+// Checkpoint is the position up to which the tables contain all events.
 func (p *Projector) Checkpoint(ctx context.Context) (event.Position, error) {
 	var at int64
 	err := p.DB.QueryRowContext(ctx, `SELECT position FROM readers WHERE name = $1`, p.Name).Scan(&at)
@@ -105,7 +105,7 @@ func (p *Projector) apply(ctx context.Context, from event.Position, batch event.
 	if _, err := dbtx.ExecContext(ctx, `INSERT INTO readers (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING`, p.Name); err != nil {
 		return err
 	}
-	// First the checkpoint: it also locks out another projector of this name.
+	// Update the checkpoint first: this also blocks other projectors of the same name.
 	moved, err := dbtx.ExecContext(ctx, `UPDATE readers SET position = $1 WHERE name = $2 AND position = $3`,
 		int64(batch.Next), p.Name, int64(from))
 	if err != nil {

@@ -13,48 +13,48 @@ import (
 const (
 	rebuildRead = 2000   // events in one read
 	rebuildRows = 16_384 // rows that are written together
-	// rebuildEvents is after how many events the checkpoint moves on, whatever has
-	// become of rows: a rebuild that is killed repeats no more than that.
+	// rebuildEvents is the number of events after which the checkpoint moves, however few rows
+	// changed. A rebuild that is killed repeats at most so much work.
 	rebuildEvents = 200_000
-	// catchUpNear is how near to the head of the log the shadow is swapped in: what is
-	// left is folded while the serving checkpoint is held.
+	// catchUpNear is the distance to the head of the log, in positions, at which the shadow is
+	// swapped in. The remaining events are folded while the serving checkpoint is locked.
 	catchUpNear = 500
-	// catchUpRounds bounds how often that is tried, so that a rebuild on a log that
-	// grows faster than it reads comes to an end.
+	// catchUpRounds bounds the attempts to get that near, so a rebuild ends even if the log
+	// grows faster than it is read.
 	catchUpRounds = 20
 )
 
 // The steps of a rebuild.
 const (
-	StepLoad  = "load"  // events are folded in memory, and rows written in heaps
-	StepIndex = "index" // indexes and sums are made
+	StepLoad  = "load"  // events are folded in memory, and rows written in batches
+	StepIndex = "index" // indexes and sums are built
 	StepCatch = "catch up"
 	StepSwap  = "swap"
 	StepHold  = "compare" // of a verification
 )
 
-// Progress is how far a rebuild is.
+// Progress is the progress of a rebuild.
 type Progress struct {
 	Model string
 	Step  string
-	// Began is where this run began: an earlier one may have left a shadow behind.
+	// Began is the position where this run began: it may have resumed an earlier run's shadow.
 	Began, Position, Head event.Position
 	Events, Rows          uint64 // folded and written by this run
 }
 
-// Rebuild makes a read model anew beside the one that serves. It may be killed at any
-// moment: the next one goes on from the shadow's checkpoint.
+// Rebuild rebuilds a read model in a shadow beside the serving tables. It may be killed at any
+// time: the next run resumes at the shadow's checkpoint.
 type Rebuild struct {
 	Model  Model
 	Log    Source
 	Shadow Shadow
-	// Fresh throws away what an earlier rebuild has left.
+	// Fresh discards the shadow of an earlier run.
 	Fresh bool
-	// Heap is how many rows are written together; 0 is 16,384.
+	// Heap is the number of rows written together; 0 means 16,384.
 	Heap int
-	// Told is called as it goes on; nil is not.
+	// Told, if set, is called with the progress.
 	Told func(Progress)
-	// Crash is called at points where a test ends the process; nil is not.
+	// Crash, if set, is called at points where a test may end the process.
 	Crash func(point string)
 
 	at Progress
@@ -63,15 +63,15 @@ type Rebuild struct {
 // The points where a test may end the process.
 const (
 	crashLoaded  = "rebuild.loaded"      // rows and the shadow's checkpoint are written
-	crashIndexed = "rebuild.indexed"     // it is whole, and not caught up
-	crashSwap    = "rebuild.before-swap" // it has caught up
+	crashIndexed = "rebuild.indexed"     // the shadow is complete, but has not caught up
+	crashSwap    = "rebuild.before-swap" // the shadow has caught up
 )
 
-// RebuildCrashPoints lists the names that Rebuild.Crash is called with.
+// RebuildCrashPoints lists the arguments of Rebuild.Crash.
 func RebuildCrashPoints() []string { return []string{crashLoaded, crashIndexed, crashSwap} }
 
-// Run rebuilds, and swaps in what it made. The error of an event that cannot be folded
-// is event.Stuck; the shadow is kept then, and the old tables serve.
+// Run rebuilds the tables and swaps them in. If an event cannot be folded, the error is
+// event.Stuck; then the shadow is kept and the old tables go on serving.
 func (r *Rebuild) Run(ctx context.Context) (Progress, error) {
 	if err := r.prepare(ctx); err != nil {
 		return r.at, err
@@ -89,7 +89,7 @@ func (r *Rebuild) Run(ctx context.Context) (Progress, error) {
 	r.crash(crashSwap)
 	r.tell(StepSwap)
 	err = r.Shadow.Swap(ctx, func(dbtx *sql.Tx, own, live event.Position) (event.Position, error) {
-		if own >= live { // who serves is behind, and goes on from where this one is
+		if own >= live { // the serving projector is behind, and resumes at the shadow's checkpoint
 			return own, nil
 		}
 		r.at.Position = live
@@ -102,7 +102,7 @@ func (r *Rebuild) Run(ctx context.Context) (Progress, error) {
 	return r.at, nil
 }
 
-// prepare makes the shadow, or finds where an earlier run has left it.
+// prepare creates the shadow, or finds the checkpoint of an earlier run.
 func (r *Rebuild) prepare(ctx context.Context) error {
 	if r.Told == nil {
 		r.Told = func(Progress) {}
@@ -126,7 +126,7 @@ func (r *Rebuild) checkpoint(ctx context.Context) (event.Position, error) {
 	return position(ctx, r.Shadow.DB(), r.Shadow.Prefix(), r.Model.Name)
 }
 
-// make loads the shadow up to a position and makes what follows from its rows.
+// make loads the shadow up to a position, and builds its indexes and sums.
 func (r *Rebuild) make(ctx context.Context, upto event.Position) error {
 	if r.at.Position > upto {
 		return fmt.Errorf("%s: what an earlier rebuild has left is at position %d, past %d: begin afresh", r.Model.Name, r.at.Position, upto)
@@ -150,7 +150,7 @@ func (r *Rebuild) make(ctx context.Context, upto event.Position) error {
 	return nil
 }
 
-// load folds in memory while the log is read and the rows before are written.
+// load folds events in memory while the log is read and earlier rows are written.
 func (r *Rebuild) load(ctx context.Context, upto event.Position) error {
 	loader := r.Model.Load(r.Shadow.Prefix())
 	w := &loading{rebuild: r, at: r.at.Position}
@@ -159,7 +159,7 @@ func (r *Rebuild) load(ctx context.Context, upto event.Position) error {
 		if written == r.at.Position {
 			return nil
 		}
-		if err := w.wait(); err != nil { // first: Take lets go of rows that were taken before
+		if err := w.wait(); err != nil { // first, as Take evicts rows taken before, which must be written by then
 			return err
 		}
 		changes, err := loader.Take()
@@ -195,11 +195,11 @@ func (r *Rebuild) load(ctx context.Context, upto event.Position) error {
 	return nil
 }
 
-// loading writes in the background what was folded, one heap at a time.
+// loading writes rows in the background, one batch at a time.
 type loading struct {
 	rebuild *Rebuild
-	at      event.Position // of the shadow's checkpoint
-	under   chan error     // way; nil when nothing is
+	at      event.Position // the shadow's checkpoint
+	under   chan error     // result of the running write; nil if there is none
 }
 
 func (w *loading) start(ctx context.Context, to event.Position, changes []bulk.Change) {
@@ -213,7 +213,7 @@ func (w *loading) start(ctx context.Context, to event.Position, changes []bulk.C
 	}(w.under)
 }
 
-// wait ends when what was started is written.
+// wait waits for the running write.
 func (w *loading) wait() error {
 	if w.under == nil {
 		return nil
@@ -226,7 +226,7 @@ func (w *loading) wait() error {
 	return err
 }
 
-// catchUp folds as the projector does, until the shadow is near to the head.
+// catchUp folds like the projector, until the shadow is near the head.
 func (r *Rebuild) catchUp(ctx context.Context) error {
 	for range catchUpRounds {
 		head, err := r.Log.Head(ctx)
@@ -245,7 +245,7 @@ func (r *Rebuild) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// foldUpTo brings the shadow to a position, in database transactions of their own.
+// foldUpTo brings the shadow to a position, with one database transaction per batch.
 func (r *Rebuild) foldUpTo(ctx context.Context, upto event.Position) error {
 	if upto <= r.at.Position {
 		return nil
@@ -272,7 +272,7 @@ func (r *Rebuild) foldUpTo(ctx context.Context, upto event.Position) error {
 	return nil
 }
 
-// fold brings the shadow to a position inside a database transaction.
+// fold brings the shadow to a position inside one database transaction.
 func (r *Rebuild) fold(ctx context.Context, dbtx *sql.Tx, from, upto event.Position) error {
 	fold := r.Model.Fold(r.Shadow.Prefix())
 	return Replay(ctx, r.Log, from, upto, r.Model.Filter, rebuildRead, func(batch event.Batch) error {

@@ -11,45 +11,45 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/event"
 )
 
-// Shadow keeps one read model's tables that are made anew, and a checkpoint of theirs,
-// beside those that serve. One process at a time has it.
+// Shadow holds the staging tables of one read model, with their own checkpoint, beside the
+// serving tables. Only one process at a time may open it.
 type Shadow interface {
-	// Prepare makes what is missing of it. What an earlier run left is kept, unless
-	// fresh says that it is to go, or another version of the model has made it.
+	// Prepare creates missing tables. It keeps the rows of an earlier run, unless fresh is set
+	// or another version of the model wrote them.
 	Prepare(ctx context.Context, fresh bool) error
-	// DB has its tables, under names that begin with Prefix; Live those that serve.
+	// DB has the staging tables, whose names begin with Prefix; Live has the serving tables.
 	DB() *sql.DB
 	Live() *sql.DB
 	Prefix() string
-	// Load writes rows and moves its checkpoint in one database transaction:
-	// event.ErrMoved if that is not at from.
+	// Load writes rows and moves the staging checkpoint in one database transaction. It returns
+	// event.ErrMoved if the checkpoint is not at from.
 	Load(ctx context.Context, from, to event.Position, changes []bulk.Change) error
-	// Index makes the indexes that loading is faster without.
+	// Index creates the indexes; loading is faster without them.
 	Index(ctx context.Context) error
-	// Swap puts its tables and its checkpoint in the place of those that serve, in one
-	// database transaction, in which the serving checkpoint cannot move. Inside it,
-	// last is told both checkpoints and brings the shadow from its own to the serving
-	// one if that is ahead; it may be called again, for locks that are not had soon are
-	// tried for again. Whoever reads meanwhile waits for an instant, and does not fail.
+	// Swap replaces the serving tables and checkpoint by the staging ones, in one database
+	// transaction in which the serving checkpoint cannot move. Inside it, last gets both
+	// checkpoints, and folds the shadow from its own up to the serving one if that is ahead.
+	// Swap retries if it cannot get its locks soon, and then calls last again. Concurrent
+	// readers wait briefly and do not fail.
 	Swap(ctx context.Context, last func(dbtx *sql.Tx, own, live event.Position) (event.Position, error)) error
-	// Drop removes it.
+	// Drop removes the staging tables.
 	Drop(ctx context.Context) error
-	// Close lets another process have it.
+	// Close lets another process open the shadow.
 	Close() error
 }
 
-// Source is the log as a rebuild reads it.
+// Source is the log as read by a rebuild.
 type Source interface {
 	ReadAll(ctx context.Context, after event.Position, f event.Filter, max int) iter.Seq2[event.Batch, error]
 	Head(ctx context.Context) (event.Position, error)
 }
 
-// ahead is how many batches are read before those before them are dealt with.
+// ahead is the number of batches that are read in advance.
 const ahead = 4
 
-// Replay calls each for the batches of a log after a position, up to a position or (0)
-// the head of the log as it is when that is reached. Reading goes on while each works. A
-// batch's Next is never past upto. A log that ends before that is an error.
+// Replay calls each for the batches of a log after a position, up to upto, or (0) up to the
+// log's head when it is reached. It reads ahead while each works. A batch's Next is never past
+// upto. A log that ends before upto is an error.
 func Replay(ctx context.Context, log Source, after, upto event.Position, f event.Filter, most int, each func(event.Batch) error) error {
 	type read struct {
 		batch event.Batch
@@ -105,7 +105,7 @@ func cut(b event.Batch, upto event.Position) event.Batch {
 	return event.Batch{Events: b.Events[:n], Next: upto}
 }
 
-// position reads a checkpoint; 0 where there is none.
+// position reads a checkpoint; 0 if there is none.
 func position(ctx context.Context, q Querier, prefix, name string) (event.Position, error) {
 	var at int64
 	err := q.QueryRowContext(ctx, `SELECT position FROM `+prefix+`readers WHERE name = $1`, name).Scan(&at)
@@ -115,7 +115,7 @@ func position(ctx context.Context, q Querier, prefix, name string) (event.Positi
 	return event.Position(at), nil
 }
 
-// move is compare-and-set of a checkpoint: event.ErrMoved if it is not at from.
+// move is a compare-and-set of a checkpoint: event.ErrMoved if it is not at from.
 func move(ctx context.Context, dbtx *sql.Tx, prefix, name string, from, to event.Position) error {
 	_, err := dbtx.ExecContext(ctx, `INSERT INTO `+prefix+`readers (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING`, name)
 	if err != nil {

@@ -15,7 +15,7 @@ type Querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Places is "$from, …" for n parameters.
+// Places returns "$from, …" for n parameters.
 func Places(from, n int) string {
 	all := make([]string, n)
 	for i := range all {
@@ -24,7 +24,7 @@ func Places(from, n int) string {
 	return strings.Join(all, ", ")
 }
 
-// Where gathers the conditions of a statement, and their arguments.
+// Where collects the conditions of a statement, and their arguments.
 type Where struct {
 	conditions []string
 	parts      []part
@@ -71,7 +71,7 @@ func Texts[S ~string](values []S) []any {
 	return anys
 }
 
-// Names are clients as the table of owners keeps them.
+// Names returns client names as the owners table stores them.
 func Names(clients []string) []any {
 	values := make([]any, len(clients))
 	for i, c := range clients {
@@ -80,7 +80,7 @@ func Names(clients []string) []any {
 	return values
 }
 
-// String is the clause, with a space before it; empty where all rows fit.
+// String is the WHERE clause, with a leading space; empty without conditions.
 func (w *Where) String() string {
 	if len(w.conditions) == 0 {
 		return ""
@@ -88,8 +88,8 @@ func (w *Where) String() string {
 	return " WHERE " + strings.Join(w.conditions, " AND ")
 }
 
-// Documents asks for rows of one column, each of which is an R in JSON. Errors begin
-// with the read model's name.
+// Documents runs a query for one column of JSON documents of type R. Errors begin with the read
+// model's name.
 func Documents[R any](ctx context.Context, db Querier, model, text string, args ...any) ([]R, error) {
 	found, err := db.QueryContext(ctx, text, args...)
 	if err != nil {
@@ -114,7 +114,7 @@ func Documents[R any](ctx context.Context, db Querier, model, text string, args 
 	return rows, nil
 }
 
-// Distinct is the keys in the order in which each comes first.
+// Distinct returns the keys without repetitions, in order of first occurrence.
 func Distinct[K comparable](keys []K) []K {
 	seen := make(map[K]bool, len(keys))
 	return slices.DeleteFunc(slices.Clone(keys), func(k K) bool {

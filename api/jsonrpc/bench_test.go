@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkSend compares the two ways in, over one connection: the time until the
-// transaction is durable, as a client sees it.
+// BenchmarkSend compares REST and JSON-RPC over one connection: the time until the transaction
+// is durable, as seen by a client.
 func BenchmarkSend(b *testing.B) {
 	for name, request := range map[string]func(raw []byte) (path, body string){
 		"rpc": func(raw []byte) (string, string) {

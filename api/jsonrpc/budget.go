@@ -2,7 +2,7 @@ package jsonrpc
 
 import "sync"
 
-// budget is how many bytes may still be taken.
+// budget is the number of bytes that may still be taken.
 type budget struct {
 	mu   sync.Mutex
 	left int64
@@ -14,7 +14,7 @@ func (b *budget) rest() int64 {
 	return b.left
 }
 
-// take reports whether there was room for n bytes more.
+// take takes n bytes, and reports whether they were left.
 func (b *budget) take(n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -31,20 +31,21 @@ func (b *budget) give(n int64) {
 	b.left += n
 }
 
-// shares are how many clients can each hold as much of a budget as one may: one that is
-// slow to take its answers keeps the others' off until then, but for its own share alone.
+// shares divides the budget: one client may hold 1/shares of it. A client that reads its
+// answers slowly holds only its own share for that time.
 const shares = 4
 
-// budgets deal one budget to clients: each may hold a share of it, as long as there is room.
+// budgets splits one budget between clients. Each may hold its share, as long as the whole has
+// bytes left.
 type budgets struct {
 	all   *budget
 	share int64
 
 	mu      sync.Mutex
-	clients map[string]*clientBudget // of those with requests under way
+	clients map[string]*clientBudget // clients with requests in progress
 }
 
-// clientBudget is the share of one client, whose requests hold it.
+// clientBudget is the share of one client, used by all its requests.
 type clientBudget struct {
 	budget
 	requests int
@@ -54,8 +55,9 @@ func newBudgets(bytes int64) *budgets {
 	return &budgets{all: &budget{left: bytes}, share: max(bytes/shares, 1), clients: map[string]*clientBudget{}}
 }
 
-// hold is for one request of a client, which must release it. Requests of no named client
-// share the whole: where nobody has a key all are one client's.
+// hold returns the holding of one request of a client, which must release it. Requests without
+// a client name have no share and only the whole bounds them: if there are no keys, all
+// requests belong to one client.
 func (b *budgets) hold(client string) *holding {
 	h := &holding{of: b.all, client: client}
 	if client == "" {
@@ -73,7 +75,7 @@ func (b *budgets) hold(client string) *holding {
 	return h
 }
 
-// leave forgets a client without requests.
+// leave ends a request of a client, and forgets the client after its last one.
 func (b *budgets) leave(client string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,14 +85,14 @@ func (b *budgets) leave(client string) {
 	}
 }
 
-// smallAnswer is how many bytes of results each request may hold whatever the others
-// do: who asks for little is not kept out by those who ask for much and take it slowly.
+// smallAnswer is the number of result bytes that each request may hold outside the budget. So
+// small requests succeed even if large, slowly read answers use up the budget.
 const smallAnswer = 64 << 10
 
-// holding is what one request has taken of a budget that all share.
+// holding is the part of the shared budget that one request has taken.
 type holding struct {
 	of     *budget
-	share  *budget // the client's, which bounds what it takes of the other; or nil
+	share  *budget // the client's share, which bounds taken; or nil
 	from   *budgets
 	client string
 
@@ -118,7 +120,7 @@ func (h *holding) take(n int64) bool {
 	return true
 }
 
-// release gives all of it back.
+// release returns all bytes to the budget.
 func (h *holding) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

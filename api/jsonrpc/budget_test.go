@@ -15,10 +15,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/api"
 )
 
-// Answers that clients are slow to take are held in bounded memory: others are told
-// to try again, those who want little are served, and what was taken is room again.
+// Answers to slow clients are held in bounded memory. Over the limit, large requests are told
+// to retry and small ones are served; memory is free again once the answers are read.
 func TestHeldAnswersAreBounded(t *testing.T) {
-	const large = 9 << 20 // more than sockets take
+	const large = 9 << 20 // more than sockets buffer
 	s := newStack(t, func(c *Config, _ *api.Config) { c.Limits.HeldBytes = large })
 	s.node.does("eth_getLogs", func(json.RawMessage, int64) (json.RawMessage, error) {
 		return json.RawMessage(`"` + strings.Repeat("x", large) + `"`), nil
@@ -52,8 +52,8 @@ func TestHeldAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// One client's answers that it is slow to take keep large answers from itself alone: the
-// others have their shares, and it has its own again when it has taken them.
+// A client that reads slowly keeps only itself from large answers: other clients have their
+// shares, and it has its own again once it has read its answers.
 func TestSlowReaderKeepsItsOwnShareAlone(t *testing.T) {
 	const large = 200 << 10
 	s := newStack(t)
@@ -90,8 +90,8 @@ func TestSlowReaderKeepsItsOwnShareAlone(t *testing.T) {
 	}
 }
 
-// However a client's requests take and give back, its share and the whole are as before,
-// and it is forgotten; without a name it may have the whole.
+// After any sequence of takes and releases, the share and the whole are as before, and the
+// client is forgotten. A request without a client name may take the whole.
 func TestShares(t *testing.T) {
 	b := newBudgets(100)
 	first, second, other, nobody := b.hold("a"), b.hold("a"), b.hold("b"), b.hold("")
@@ -121,7 +121,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// However a request takes and gives back, the budget is whole in the end.
+// After any sequence of takes and releases, the budget is whole again.
 func TestHolding(t *testing.T) {
 	shared := &budget{left: 100}
 	a, b := &holding{of: shared}, &holding{of: shared}

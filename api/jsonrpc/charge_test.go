@@ -25,7 +25,7 @@ func (n *node) count() int {
 // TestBatchIsCharged: a batch costs at least its calls. A client with 20 at once gets one
 // batch of 12, is refused the second, and none of the second's calls reaches the node.
 func TestBatchIsCharged(t *testing.T) {
-	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC) // stands still: nothing comes back
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC) // stands still, so nothing is refilled
 	s := newStack(t, func(_ *Config, c *api.Config) {
 		c.Rates.Address = api.Rate{PerSecond: 1, Burst: 20}
 		c.Now = func() time.Time { return now }
@@ -44,7 +44,7 @@ func TestBatchIsCharged(t *testing.T) {
 	if asked := s.node.count(); asked != 12 {
 		t.Errorf("%d calls of a batch that was refused reached the node", asked-12)
 	}
-	// A batch of more calls than the client may ever make at once is refused for good.
+	// A batch of more calls than the burst is refused for good.
 	if status, answer, _ = s.post("/rpc", batchOf(21)); status/100 != 4 || strings.Contains(answer, `"result"`) {
 		t.Errorf("a batch above the burst: %d %s", status, answer)
 	}

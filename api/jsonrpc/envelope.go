@@ -10,22 +10,22 @@ import (
 
 // call is one element of a request.
 type call struct {
-	id      json.RawMessage // as it was sent; nil for a notification
+	id      json.RawMessage // as sent; nil for a notification
 	method  string
 	params  []json.RawMessage
-	refused *failure // why it is no call
+	refused *failure // set if the element is no valid call
 }
 
-// null is the id of an answer to what has none that can be read.
+// null is the id in an answer to a call without a readable id.
 const null = "null"
 
-// A call has at most so many members, and so many parameters: more are refused before
-// they are decoded. No method takes more than four.
+// The most members and parameters of a call. A call with more is refused before it is decoded.
+// No method takes more than four parameters.
 const membersMax, paramsMax = 64, 16
 
-// parse reads a request: a call, or a batch of them. Calls are counted and charged before
-// anything is decoded. A request that is refused as a whole is answered with one error;
-// err is charge's.
+// parse reads a request: a call or a batch of calls. Calls are counted and charged before they
+// are decoded. A request that is refused as a whole is answered with one error. err is the
+// error of charge.
 func parse(body []byte, itemsMax int, charge func(calls int) error) (calls []call, batch bool, refused *failure, err error) {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	n := 1
@@ -57,8 +57,7 @@ func parse(body []byte, itemsMax int, charge func(calls int) error) (calls []cal
 	return calls, true, nil, nil
 }
 
-// parseCall reads one call object. Members that JSON-RPC does not know are passed
-// over: wallets add their own.
+// parseCall reads one call object. It ignores unknown members, as wallets add their own.
 func parseCall(text json.RawMessage) call {
 	invalid := func(id json.RawMessage, why string) call {
 		return call{id: id, refused: &failure{code: codeInvalidRequest, message: "invalid request: " + why}}
@@ -66,7 +65,7 @@ func parseCall(text json.RawMessage) call {
 	if text[0] == '{' && api.CountElements(text, membersMax) > membersMax {
 		return invalid(json.RawMessage(null), fmt.Sprintf("a call has at most %d members", membersMax))
 	}
-	var members map[string]json.RawMessage // names as written: in another case they are others
+	var members map[string]json.RawMessage // a map matches names exactly; a struct would ignore case
 	if json.Unmarshal(text, &members) != nil || members == nil {
 		return invalid(json.RawMessage(null), "a call is an object")
 	}
@@ -123,7 +122,7 @@ func stringOf(value json.RawMessage) (s string, ok bool) {
 	return s, json.Unmarshal(value, &s) == nil
 }
 
-// encode writes an answer: a result that is JSON, or an error.
+// encode writes an answer with a result, which is JSON, or with an error.
 func encode(id, result json.RawMessage, refused *failure) []byte {
 	id = orNull(id)
 	name, value := "result", result
@@ -140,7 +139,7 @@ func encode(id, result json.RawMessage, refused *failure) []byte {
 	return append(text, '}')
 }
 
-// jsonOf encodes a value of ours, which always can be.
+// jsonOf encodes one of this package's values; it panics if that fails.
 func jsonOf(v any) json.RawMessage {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -14,7 +14,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// What is sent, and every byte of what comes back. Each over a socket.
+// Requests, and the exact bytes of their answers, over a socket.
 func TestEnvelope(t *testing.T) {
 	const version = `{"jsonrpc":"2.0","id":%s,"result":"1337"}`
 	refusal := func(id string, code int, message string) string {
@@ -23,7 +23,7 @@ func TestEnvelope(t *testing.T) {
 	call := func(id string) string { return `{"jsonrpc":"2.0","id":` + id + `,"method":"net_version"}` }
 	s := newStack(t)
 	for name, test := range map[string]struct{ body, want string }{
-		// ids come back as they were sent
+		// ids are returned as sent
 		"number":               {call(`1`), fmt.Sprintf(version, `1`)},
 		"number with fraction": {call(`1.50`), fmt.Sprintf(version, `1.50`)},
 		"large number":         {call(`123456789012345678901234567890`), fmt.Sprintf(version, `123456789012345678901234567890`)},
@@ -100,8 +100,8 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-// A large batch is answered in its order, though each second call is answered only
-// after the one behind it.
+// A large batch is answered in order, though every second call is answered only after the call
+// behind it.
 func TestBatchKeepsItsOrder(t *testing.T) {
 	s := newStack(t)
 	answered := make([]chan struct{}, 100)
@@ -126,7 +126,7 @@ func TestBatchKeepsItsOrder(t *testing.T) {
 	}
 }
 
-// What is wrong with the request rather than with a call is a problem of HTTP.
+// A fault of the request, rather than of a call, is answered with an HTTP problem.
 func TestTransport(t *testing.T) {
 	s := newStack(t, func(_ *Config, a *api.Config) { a.Limits.BodyBytes = 1000 })
 	body := `{"jsonrpc":"2.0","id":1,"method":"net_version"}`
@@ -158,7 +158,7 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// A body that breaks off has no effect, though what came is a whole call.
+// A truncated body has no effect, though it contains a whole call.
 func TestBodyCutShort(t *testing.T) {
 	s := newStack(t)
 	raw, hash := signed(t, testChain, 0)
@@ -199,7 +199,7 @@ func TestWhichChain(t *testing.T) {
 	}
 }
 
-// Results that are too large together are left out, each with an error in its place.
+// If the results together are too large, each call that exceeds the limit gets an error.
 func TestAnswersAreBounded(t *testing.T) {
 	s := newStack(t, func(c *Config, _ *api.Config) { c.Limits.AnswerBytes, c.Limits.Parallel = 100, 1 })
 	s.node.does("eth_getLogs", func(_ json.RawMessage, limit int64) (json.RawMessage, error) {
@@ -223,8 +223,8 @@ type overLimit int64
 func (overLimit) Error() string  { return "too large" }
 func (o overLimit) Limit() int64 { return int64(o) }
 
-// A page may use the endpoint if its origin may, and only then. Without a key no other's
-// request is answered; where keys are in use it is the key that counts.
+// A page may use the endpoint only if its origin is allowed. Without keys no other page's
+// request is answered; once keys are in use, the key decides.
 func TestCrossOrigin(t *testing.T) {
 	for name, test := range map[string]struct {
 		origins        []string

@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Codes of errors. Source: JSON-RPC 2.0, section 5.1; EIP-1474; EIP-7966 for the
-// last; go-ethereum's rpc/errors.go for codeTimeout and codeTooLarge.
+// Error codes. Sources: JSON-RPC 2.0, section 5.1; EIP-1474; EIP-7966 for codeStillWaiting;
+// go-ethereum's rpc/errors.go for codeTimeout and codeTooLarge.
 const (
 	codeParse          = -32700
 	codeInvalidRequest = -32600
@@ -33,12 +33,12 @@ const (
 type failure struct {
 	code    int
 	message string
-	data    any // left out when nil
+	data    any // omitted if nil
 }
 
 func tooLarge() *failure { return &failure{code: codeTooLarge, message: "response too large"} }
 
-// noRoom: libraries try again after this code.
+// noRoom uses a code after which client libraries retry.
 func noRoom() *failure {
 	return &failure{code: codeLimit, message: "too many large responses are on their way: try again"}
 }
@@ -55,7 +55,7 @@ func invalidParams(format string, args ...any) *failure {
 	return &failure{code: codeInvalidParams, message: fmt.Sprintf(format, args...)}
 }
 
-// proxyFailure says why a node's answer cannot be passed on, or passes its error on.
+// proxyFailure passes on a node's error, or says why there is no answer to pass on.
 func (x *exchange) proxyFailure(err error) *failure {
 	var declined interface {
 		Declined() (code int, message string, data json.RawMessage)
@@ -77,11 +77,11 @@ func (x *exchange) proxyFailure(err error) *failure {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &failure{code: codeTimeout, message: "request timed out"}
 	}
-	// What went wrong tells of the inside; libraries try again after this code.
+	// Other errors may contain internals. Client libraries retry after this code.
 	return &failure{code: codeInternal, message: fmt.Sprintf("no node of chain %s answers", x.chain)}
 }
 
-// withheld says which limit kept a call from being made.
+// withheld returns the limit that kept a call from being made.
 func withheld(err error) (limit string, limited bool) {
 	var kept interface{ Withheld() string }
 	if !errors.As(err, &kept) {
@@ -90,7 +90,7 @@ func withheld(err error) (limit string, limited bool) {
 	return kept.Withheld(), true
 }
 
-// failureOf is what an error of ours comes to.
+// failureOf returns the JSON-RPC error for an error of the service.
 func (x *exchange) failureOf(err error) *failure {
 	p := x.problem(err)
 	var malformed *chain.Malformed
@@ -109,8 +109,8 @@ func (x *exchange) failureOf(err error) *failure {
 	return &failure{code: codeInternal, message: p.Title, data: p}
 }
 
-// malformedFailure says it in go-ethereum's words, which wallets look for, and
-// then in ours.
+// malformedFailure starts with go-ethereum's wording, which wallets match, and adds the
+// service's own detail.
 func malformedFailure(m *chain.Malformed, p api.Problem) *failure {
 	f := &failure{code: codeServer, data: p}
 	switch m.Fault {

@@ -12,14 +12,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// codes are those that an answer may have.
+// codes are the error codes of answers.
 var codes = map[int]bool{
 	codeParse: true, codeInvalidRequest: true, codeUnknownMethod: true, codeInvalidParams: true, codeInternal: true,
 	codeServer: true, codeNotFound: true, codeTimeout: true, codeTooLarge: true, codeLimit: true, codeStillWaiting: true,
 }
 
-// Whatever is posted, the answer is JSON-RPC's, for each call in its place, and says
-// of nothing that it is a fault of ours.
+// Any body gets a JSON-RPC answer for each call, in order, and never an internal error.
 func FuzzAnswer(f *testing.F) {
 	s := newStack(f)
 	rpc := New(s.config)
@@ -49,7 +48,7 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatalf("error %v after %s", err, took)
 		}
 		if answer == nil {
-			return // notifications alone
+			return // only notifications
 		}
 		replies := []reply{{}}
 		if answer[0] == '[' {

@@ -1,11 +1,11 @@
-// Package jsonrpc lets wallets and libraries speak to the service as they speak to
-// a node: JSON-RPC 2.0 (https://www.jsonrpc.org/specification), by changing the URL
-// alone. What is sent is kept and delivered by the service; what is read comes from
-// a healthy node of the chain; everything else is refused.
+// Package jsonrpc serves wallets and libraries with the JSON-RPC 2.0 interface of a node
+// (https://www.jsonrpc.org/specification): clients only change the URL. The service stores and
+// delivers transactions that are sent, reads come from a healthy node of the chain, and all
+// other methods are refused.
 //
-// Errors carry the codes and the words that go-ethereum uses, where it has any,
-// because wallets look for them, and as data the problem that the REST API would
-// have answered with. docs/jsonrpc.md lists the methods.
+// Errors use the codes and wording of go-ethereum where it has any, because wallets match them.
+// Their data is the problem with which the REST API would have answered. docs/jsonrpc.md lists
+// the methods.
 package jsonrpc
 
 import (
@@ -24,56 +24,55 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Config is what the endpoint is made from.
+// Config holds the settings and dependencies of the endpoint.
 type Config struct {
-	// Submit is whose log, vault and decoders are read. What takes transactions on
-	// comes with each request.
+	// Submit gives the log, vault and decoders to read. Each request brings its own
+	// [api.RPCRequest] Submit to accept transactions.
 	Submit *commands.Submit
-	// Proxies puts calls to the nodes of each chain that is served.
+	// Proxies sends calls to the nodes of each chain that is served.
 	Proxies map[chain.ID]Proxy
-	// Await returns a transaction's state as soon as done is satisfied with it, or
-	// the context's error with the last state.
+	// Await returns a transaction's state as soon as done returns true for it, or the context's
+	// error with the last state.
 	Await func(ctx context.Context, id chain.ID, hash chain.Hash, done func(tx.State) bool) (tx.State, error)
-	// NextFree is the first nonce of a sequence, from the given one on, that no
-	// transaction has that was accepted before the call and may still be mined. Of the
-	// transactions those count that one of the clients submitted first; nil counts all.
+	// NextFree is the first nonce of a sequence, at or after from, without a transaction that
+	// was accepted before the call and may still be mined. Only transactions that one of the
+	// clients submitted first count; nil counts all.
 	NextFree func(ctx context.Context, s chain.Sequence, from uint64, clients []string) (uint64, error)
-	// Fields says of signed bytes what [chain.Signed] does not keep and clients want
-	// to see: the signature, the access list. Named as in JSON-RPC.
+	// Fields returns the fields of signed bytes that clients expect and [chain.Signed] does not
+	// have: the signature, the access list. They are named as in JSON-RPC.
 	Fields func(raw []byte) (map[string]any, error)
 	// Client is the answer to web3_clientVersion.
 	Client string
 	Limits Limits
-	// Submitted, when set, is told what became of each raw transaction: accepted,
+	// Submitted, when set, is called for each raw transaction with its outcome: accepted,
 	// known, refused or failed.
 	Submitted func(outcome string)
 }
 
-// Proxy puts a client's call to a healthy node of one chain.
+// Proxy sends a client's calls to a healthy node of one chain.
 type Proxy interface {
-	// Ask returns a node's result as the node wrote it: one of at most limit bytes
-	// that usable (which may be nil) takes, unless no node has one. An error with
-	// the method Declined is a node's own error; one with the method Limit says
-	// that the result was too large; one with the method Withheld, which limit on
-	// calls to nodes kept it from being asked. Clients take turns; those without keys
-	// are one, without a name.
+	// Ask returns a node's result as the node wrote it. The result has at most limit bytes.
+	// usable, if not nil, selects the result; if no node has a usable one, another is returned.
+	// Errors have one of three methods. Declined: the node's own error. Limit: the result was
+	// too large. Withheld: the named limit on calls to nodes kept the call from being made.
+	// Clients take turns; all requests without a key are one client, without a name.
 	Ask(ctx context.Context, client, method string, params json.RawMessage, limit int64, usable func(result json.RawMessage) bool) (json.RawMessage, error)
 }
 
-// Limits bound what one request can make the service do.
+// Limits bound the resources that one request can use.
 type Limits struct {
 	BatchItems       int           // calls in one request
-	Parallel         int           // calls of one request that are answered at once
-	TransactionBytes int           // of one raw transaction
-	AnswerBytes      int64         // of all results of one request together
-	HeldBytes        int64         // of all requests' results, beyond [smallAnswer] of each, until they are sent; of one client a quarter of it
-	CallTimeout      time.Duration // for one call, save for what a client waits on purpose
-	// SyncDefault and SyncMax bound how long eth_sendRawTransactionSync waits for a
-	// receipt: unless the client says, and at most.
+	Parallel         int           // calls of one request answered concurrently
+	TransactionBytes int           // size of one raw transaction
+	AnswerBytes      int64         // total size of the results of one request
+	HeldBytes        int64         // total size of unsent results of all requests, beyond [smallAnswer] per request; one client may hold a quarter
+	CallTimeout      time.Duration // for one call, without the wait for a receipt that a client asks for
+	// SyncDefault is how long eth_sendRawTransactionSync waits for a receipt unless the client
+	// sets a timeout. SyncMax is the longest timeout.
 	SyncDefault, SyncMax time.Duration
 }
 
-// DefaultLimits are those of an endpoint that strangers can reach. The waits are
+// DefaultLimits returns limits for an endpoint that is open to the internet. The waits are
 // go-ethereum's.
 func DefaultLimits() Limits {
 	return Limits{
@@ -82,7 +81,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// New makes what answers /rpc. A configuration that cannot work panics.
+// New returns the handler of /rpc. It panics if the configuration cannot work.
 func New(c Config) api.RPC {
 	l := c.Limits
 	if min(l.BatchItems, l.Parallel, l.TransactionBytes) <= 0 || min(l.CallTimeout, l.SyncDefault, l.SyncMax) <= 0 || min(l.AnswerBytes, l.HeldBytes) <= 0 {
@@ -92,18 +91,18 @@ func New(c Config) api.RPC {
 	return api.RPC{Answer: s.answer, Within: l.SyncMax + 2*l.CallTimeout}
 }
 
-// server is the configuration with the methods.
+// server is the configuration plus shared state. The RPC methods are its methods.
 type server struct {
 	Config
-	held *budgets // for what is on its way to clients, who may be slow to take it
+	held *budgets // results that are not sent yet; clients may read slowly
 }
 
-// exchange is one request with what its calls share.
+// exchange is one request, with the state that its calls share.
 type exchange struct {
 	chain   chain.ID
 	proxy   Proxy
-	err     error  // why there is no such chain here
-	client  string // that sent the request
+	err     error  // set if the chain of the path is not served
+	client  string // the client that sent the request
 	submit  *commands.Submit
 	shows   func(context.Context, tx.State) (bool, error)
 	counts  func(chain.Address) api.Counts
@@ -114,7 +113,7 @@ type exchange struct {
 	held    *holding
 }
 
-// answer answers a request, one call or a batch; nil when nobody wants an answer. It
+// answer answers a request, one call or a batch; nil if it holds only notifications. The answer
 // counts as held until ctx ends.
 func (s *server) answer(ctx context.Context, r api.RPCRequest) ([]byte, error) {
 	calls, batch, refused, err := parse(r.Body, s.Limits.BatchItems, r.Charge)
@@ -169,7 +168,7 @@ func (s *server) one(ctx context.Context, x *exchange, c call) []byte {
 	return encode(c.id, result, refused)
 }
 
-// chain is the chain that a path names, or the only one.
+// chain is the chain in the path, or the only chain if the path has none.
 func (s *server) chain(name string) (chain.ID, error) {
 	ids := slices.Sorted(maps.Keys(s.Proxies))
 	if name == "" && len(ids) == 1 {
@@ -188,8 +187,8 @@ func (s *server) chain(name string) (chain.ID, error) {
 	return 0, commands.ErrUnsupportedChain.Because("the chain of this path is not served here; served: %s", all)
 }
 
-// inParallel calls do for 0 to n-1, at most so many at once. A panic in one is
-// raised here, when the others have ended.
+// inParallel calls do for 0 to n-1, at most atOnce concurrently. If a call panics, inParallel
+// panics after all calls have ended.
 func inParallel(n, atOnce int, do func(i int)) {
 	if n == 1 {
 		do(0)

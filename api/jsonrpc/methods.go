@@ -12,10 +12,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// method answers a call that the service answers itself, or has a part in.
+// method answers a call of a method that the service handles, alone or with a node.
 type method func(s *server, ctx context.Context, x *exchange, c call) (json.RawMessage, *failure)
 
-// own are the methods that the service has a part in.
+// own returns the implementation of a method that the service handles; nil for others.
 func own(name string) method {
 	switch name {
 	case "eth_sendRawTransaction":
@@ -35,12 +35,12 @@ func own(name string) method {
 	case "web3_clientVersion":
 		return says(func(s *server, _ chain.ID) any { return s.Client })
 	case "eth_accounts":
-		return says(func(*server, chain.ID) any { return []string{} }) // it holds no keys
+		return says(func(*server, chain.ID) any { return []string{} }) // the service holds no keys for clients
 	}
 	return nil
 }
 
-// ownMethods names them, for the documentation's test.
+// ownMethods lists these methods, for the test of the documentation.
 func ownMethods() []string {
 	return []string{
 		"eth_accounts", "eth_chainId", "eth_getTransactionByHash", "eth_getTransactionCount", "eth_getTransactionReceipt",
@@ -48,8 +48,8 @@ func ownMethods() []string {
 	}
 }
 
-// proxiedMethods are the reads that a node answers: none changes anything there, none
-// leaves a filter or a subscription behind, none tells of the node's pool or inside.
+// proxiedMethods are the reads that a node answers. They change no state of the node, create no
+// filter or subscription, and reveal nothing about the node's pool or configuration.
 func proxiedMethods() []string {
 	return []string{
 		"eth_blobBaseFee", "eth_blockNumber", "eth_call", "eth_createAccessList", "eth_estimateGas", "eth_feeHistory",
@@ -76,7 +76,7 @@ func (s *server) dispatch(ctx context.Context, x *exchange, c call) (json.RawMes
 	return do(s, ctx, x, c)
 }
 
-// shownMax bounds how much of a client's own words an error repeats.
+// shownMax is how many bytes of the client's text an error repeats.
 const shownMax = 64
 
 func shown(s string) string {
@@ -86,7 +86,7 @@ func shown(s string) string {
 	return strings.Trim(strconv.QuoteToASCII(s), `"`)
 }
 
-// says makes a method that takes no parameters.
+// says returns a method that takes no parameters.
 func says(what func(s *server, id chain.ID) any) method {
 	return func(s *server, _ context.Context, x *exchange, c call) (json.RawMessage, *failure) {
 		if len(c.params) > 0 {
@@ -96,12 +96,12 @@ func says(what func(s *server, id chain.ID) any) method {
 	}
 }
 
-// pass puts a call to a node.
+// pass sends a call to a node.
 func (s *server) pass(ctx context.Context, x *exchange, c call) (json.RawMessage, *failure) {
 	return s.ask(ctx, x, c, nil)
 }
 
-// ask puts a call to a node whose result is usable, if there is one.
+// ask sends a call to a node whose result is usable, if there is one.
 func (s *server) ask(ctx context.Context, x *exchange, c call, usable func(json.RawMessage) bool) (json.RawMessage, *failure) {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.CallTimeout)
 	defer cancel()
@@ -123,11 +123,10 @@ func orEmpty(params []json.RawMessage) []json.RawMessage {
 	return params
 }
 
-// quantity is a number as JSON-RPC writes it. Source: execution-apis, "Hex value
-// encoding".
+// quantity formats a number for JSON-RPC. Source: execution-apis, "Hex value encoding".
 func quantity(n uint64) string { return "0x" + strconv.FormatUint(n, 16) }
 
-// parseQuantity reads a result that must be a number of 64 bits.
+// parseQuantity reads a result that must be a 64-bit number.
 func parseQuantity(result json.RawMessage) (uint64, error) {
 	text, ok := stringOf(result)
 	if !ok || len(text) < 3 || text[:2] != "0x" {
@@ -136,7 +135,7 @@ func parseQuantity(result json.RawMessage) (uint64, error) {
 	return strconv.ParseUint(text[2:], 16, 64)
 }
 
-// arguments refuses a call with too few or too many parameters, in go-ethereum's words.
+// arguments refuses a call with too few or too many parameters, in go-ethereum's wording.
 func arguments(c call, least, most int) *failure {
 	switch n := len(c.params); {
 	case n < least:

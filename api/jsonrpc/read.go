@@ -13,16 +13,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// transactionReceipt is the chain's. A node that does not have it, though the
-// service knows that the transaction is mined, is behind: another is asked.
+// transactionReceipt returns a node's receipt. If the service knows that the transaction is
+// mined, a node without the receipt is behind, and another node is asked.
 func (s *server) transactionReceipt(ctx context.Context, x *exchange, c call) (json.RawMessage, *failure) {
 	_, result, f := s.byHash(ctx, x, c)
 	return result, f
 }
 
-// transactionByHash is the chain's, or a node's pool's. A transaction that no node
-// knows and the service holds is shown as nodes show pending ones: to whoever sent
-// it, it must not look lost.
+// transactionByHash returns a node's answer. If no node knows the transaction but the service
+// holds it, it is shown like a pending one, so that it does not look lost to its sender.
 func (s *server) transactionByHash(ctx context.Context, x *exchange, c call) (json.RawMessage, *failure) {
 	state, result, f := s.byHash(ctx, x, c)
 	if f != nil || isSomething(result) || !state.Sendable() || state.Erased {
@@ -38,9 +37,9 @@ func (s *server) transactionByHash(ctx context.Context, x *exchange, c call) (js
 	return pending, nil
 }
 
-// byHash asks a node about a transaction, and when that has nothing, the log; then
-// again every node, if the log says that the transaction is mined. Another client's
-// transaction is as one that the log does not have.
+// byHash asks a node about a transaction. If the node has nothing, byHash reads the log; if the
+// log says that the transaction is mined, it asks all nodes. Another client's transaction is
+// treated as unknown.
 func (s *server) byHash(ctx context.Context, x *exchange, c call) (tx.State, json.RawMessage, *failure) {
 	if f := arguments(c, 1, 1); f != nil {
 		return tx.State{}, nil, f
@@ -73,7 +72,7 @@ func (s *server) byHash(ctx context.Context, x *exchange, c call) (tx.State, jso
 	return known.State, result, f
 }
 
-// pending shows a transaction that is held as a node shows one of its pool.
+// pending shows a transaction that the service holds as a node shows a pending one.
 func (s *server) pending(ctx context.Context, x *exchange, state tx.State) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.CallTimeout)
 	defer cancel()
@@ -93,8 +92,8 @@ func (s *server) pending(ctx context.Context, x *exchange, state tx.State) (json
 	return jsonOf(shown), nil
 }
 
-// addSigned adds what a decoder has read. Ethereum's types have one call, and it is
-// part of the transaction; Tempo's lists calls.
+// addSigned adds the decoded fields. Ethereum's types have one call, whose fields belong to the
+// transaction; Tempo's type has a list of calls.
 func addSigned(shown map[string]any, t chain.Signed) {
 	const tempo = 0x76
 	for name, value := range map[string]any{
@@ -110,7 +109,7 @@ func addSigned(shown map[string]any, t chain.Signed) {
 		}
 	}
 	if t.MaxFee != nil {
-		shown["gasPrice"] = t.MaxFee.Hex() // the most it may come to, as nodes say while it is pending
+		shown["gasPrice"] = t.MaxFee.Hex() // the highest possible price, as nodes report for pending transactions
 	}
 	if t.Type != tempo {
 		shown["to"], shown["value"], shown["input"] = t.Calls[0].To, t.Calls[0].Value.Hex(), "0x"+hex.EncodeToString(t.Calls[0].Input)
@@ -127,7 +126,7 @@ func addSigned(shown map[string]any, t chain.Signed) {
 	}
 }
 
-// bound is a time of the window; null where it is open.
+// bound formats a time of the validity window; null if that side is open.
 func bound(unix uint64) any {
 	if unix == 0 {
 		return nil
@@ -135,9 +134,8 @@ func bound(unix uint64) any {
 	return quantity(unix)
 }
 
-// transactionCount is the chain's, save for the tag pending: then the nonces that
-// the service holds next in line for the client count too, so that a wallet may submit
-// ahead.
+// transactionCount returns the chain's count. For the tag pending it adds the client's
+// consecutive transactions that the service holds, so that a wallet can submit ahead.
 func (s *server) transactionCount(ctx context.Context, x *exchange, c call) (json.RawMessage, *failure) {
 	result, f := s.ask(ctx, x, c, nil)
 	if f != nil || len(c.params) != 2 || string(c.params[1]) != `"pending"` {

@@ -47,13 +47,13 @@ func TestPassesOn(t *testing.T) {
 	s.call("eth_gasPrice", `[]`).wantError(t, codeInternal, "no node of chain 1337 answers")
 }
 
-// spent is an error of a limit that kept a node from being asked.
+// spent is the error of a limit that kept a node from being asked.
 type spent struct{ error }
 
 func (spent) Withheld() string { return "endpoints.rate" }
 
-// Nodes are asked in a client's name, who is told which limit kept them from being asked,
-// and nothing of which nodes there are.
+// Nodes are asked on behalf of a client. The client learns which limit kept the call from being
+// made, and nothing about the nodes.
 func TestLimitsOnCallsToNodes(t *testing.T) {
 	s := newStack(t)
 	s.node.does("eth_call", func(json.RawMessage, int64) (json.RawMessage, error) {
@@ -71,7 +71,7 @@ func TestLimitsOnCallsToNodes(t *testing.T) {
 	}
 }
 
-// Everything that the table does not name is refused, before a node is asked.
+// Methods that are not in the table are refused before a node is asked.
 func TestRefusesTheRest(t *testing.T) {
 	s := newStack(t)
 	for _, method := range []string{
@@ -96,7 +96,8 @@ func TestRefusesTheRest(t *testing.T) {
 	}
 }
 
-// A receipt that one node lacks is asked for again once the log says that there is one.
+// If a node lacks a receipt and the log says that the transaction is mined, another node is
+// asked.
 func TestReceipt(t *testing.T) {
 	s := newStack(t)
 	raw, hash := signed(t, testChain, 0)
@@ -119,7 +120,7 @@ func TestReceipt(t *testing.T) {
 	s.call("eth_getTransactionReceipt", `[]`).wantError(t, codeInvalidParams, "missing value for required argument 0")
 }
 
-// A transaction that is held and that no node knows looks as it does in a node's pool.
+// A transaction that the service holds and no node knows looks like a node's pending one.
 func TestPending(t *testing.T) {
 	s := newStack(t)
 	raw, hash := signed(t, testChain, 3)
@@ -180,8 +181,8 @@ func TestOwnAnswers(t *testing.T) {
 	s.call("eth_accounts", `[]`).wantResult(t, `[]`)
 }
 
-// A client that is bound to other senders submits for them alone, and is shown what
-// the chain shows.
+// A client that is bound to other senders may not submit for this one, and sees only the nodes'
+// answers.
 func TestBoundClient(t *testing.T) {
 	s := newStack(t, func(c *Config, _ *api.Config) {
 		c.NextFree = func(context.Context, chain.Sequence, uint64, []string) (uint64, error) { return 99, nil }

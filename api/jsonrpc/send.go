@@ -17,8 +17,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// sendRawTransaction takes a transaction on, as POST /v1/transactions does, and
-// answers its hash when it is kept.
+// sendRawTransaction accepts a transaction like POST /v1/transactions, and returns its hash
+// once it is durable.
 func (s *server) sendRawTransaction(ctx context.Context, x *exchange, c call) (json.RawMessage, *failure) {
 	if f := arguments(c, 1, 1); f != nil {
 		return nil, f
@@ -30,8 +30,8 @@ func (s *server) sendRawTransaction(ctx context.Context, x *exchange, c call) (j
 	return jsonOf(state.Accepted.Hash), nil
 }
 
-// submit takes the transaction of a parameter on. One that is known already, and
-// that is over otherwise than by being executed, is refused as a node refuses it.
+// submit accepts the transaction in a parameter. A known transaction that has ended without
+// being executed is refused as a node would refuse it.
 func (s *server) submit(ctx context.Context, x *exchange, param json.RawMessage) (tx.State, *failure) {
 	raw, f := s.rawOf(param)
 	if f != nil {
@@ -65,7 +65,7 @@ func (s *server) submitted(outcome string) {
 	}
 }
 
-// rawOf reads 0x and hex digits; its refusals are go-ethereum's.
+// rawOf reads 0x and hex digits. Its errors use go-ethereum's wording.
 func (s *server) rawOf(param json.RawMessage) ([]byte, *failure) {
 	wrong := func(what string) *failure {
 		return invalidParams("invalid argument 0: %s", what)
@@ -91,8 +91,8 @@ func (s *server) rawOf(param json.RawMessage) ([]byte, *failure) {
 	return raw, nil
 }
 
-// over says why a transaction will not be mined any more; nil while it may be, and
-// when it was.
+// over returns why a transaction will not be mined any more; nil while it may be, and if it
+// was.
 func over(s tx.State) *failure {
 	message := ""
 	switch s.Status {
@@ -110,14 +110,13 @@ func over(s tx.State) *failure {
 	return &failure{code: codeServer, message: message, data: map[string]any{"txHash": s.Accepted.Hash, "status": s.Status}}
 }
 
-// receiptPause is how long to wait before a node is asked again for the receipt of
-// a transaction that is known to be mined.
+// receiptPause is the time between two requests for the receipt of a mined transaction.
 const receiptPause = 100 * time.Millisecond
 
-// sendRawTransactionSync takes a transaction on and waits for its receipt: for as
-// many milliseconds as the second parameter says, or the default. Source: EIP-7966.
-// A transaction with a gap before its nonce is kept and waited for, so that the
-// EIP's other errors, which say that it was not taken, never occur.
+// sendRawTransactionSync accepts a transaction and waits for its receipt. The second parameter
+// is the timeout in milliseconds; without it SyncDefault applies. Source: EIP-7966. The service
+// keeps a transaction behind a nonce gap and waits for it, so the EIP's errors for rejected
+// transactions never occur.
 func (s *server) sendRawTransactionSync(ctx context.Context, x *exchange, c call) (json.RawMessage, *failure) {
 	if f := arguments(c, 1, 2); f != nil {
 		return nil, f
@@ -163,8 +162,7 @@ func (s *server) sendRawTransactionSync(ctx context.Context, x *exchange, c call
 	return nil, &failure{code: codeStillWaiting, message: message, data: hash}
 }
 
-// receipt asks for the receipt of a transaction that is known to be mined until a
-// node has it.
+// receipt requests the receipt of a mined transaction until a node has it.
 func (s *server) receipt(ctx context.Context, x *exchange, hash chain.Hash) (json.RawMessage, bool) {
 	c := call{method: "eth_getTransactionReceipt", params: []json.RawMessage{jsonOf(hash)}}
 	for {
@@ -184,8 +182,7 @@ func (s *server) receipt(ctx context.Context, x *exchange, hash chain.Hash) (jso
 
 func isSomething(result json.RawMessage) bool { return string(result) != null }
 
-// milliseconds reads a whole number, in digits as EIP-7966 has it, or as a
-// quantity. null is 0.
+// milliseconds reads a whole number: decimal as in EIP-7966, or a quantity. null is 0.
 func milliseconds(param json.RawMessage) (time.Duration, bool) {
 	text := string(param)
 	if text == null {

@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// state is what the log has of a transaction.
+// state is a transaction's state in the log.
 func (s *stack) state(hash chain.Hash) tx.State {
 	s.t.Helper()
 	r, err := s.config.Submit.Transactions.Load(s.t.Context(), tx.Stream(testChain, hash))
@@ -37,7 +37,7 @@ func TestSend(t *testing.T) {
 		}
 	})
 	raw, hash := signed(t, testChain, 0)
-	for range 2 { // it does not matter how often it is sent
+	for range 2 { // sending again changes nothing
 		s.call("eth_sendRawTransaction", hexParam(raw)).wantResult(t, `"`+hash.String()+`"`)
 	}
 	if s.state(hash).Status != tx.StatusQueued {
@@ -89,7 +89,7 @@ func TestSendRefuses(t *testing.T) {
 	}
 }
 
-// What became of a transaction is told to whoever sends it again, as a node would.
+// A transaction that has ended and is sent again gets the error that a node would return.
 func TestSendWhatIsOver(t *testing.T) {
 	s := newStack(t)
 	for nonce, test := range []struct {
@@ -115,7 +115,7 @@ func TestSendWhatIsOver(t *testing.T) {
 	s.call("eth_sendRawTransaction", hexParam(raw)).wantResult(t, `"`+hash.String()+`"`)
 }
 
-// One batch, several transactions: each is taken on, and answered in its place.
+// One batch with several transactions: each is accepted, and answered in its place.
 func TestSendBatch(t *testing.T) {
 	s := newStack(t)
 	var calls []string
@@ -125,7 +125,7 @@ func TestSendBatch(t *testing.T) {
 		hashes = append(hashes, hash)
 		calls = append(calls, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"eth_sendRawTransaction","params":%s}`, nonce, hexParam(raw)))
 	}
-	calls[4] = strings.Replace(calls[4], `"id":4,`, "", 1) // a notification: nobody is told, but it is done
+	calls[4] = strings.Replace(calls[4], `"id":4,`, "", 1) // a notification: it is executed and not answered
 	_, text, _ := s.post("/rpc", "["+strings.Join(calls, ",")+"]")
 	var got []reply
 	check(t, json.Unmarshal([]byte(text), &got))
@@ -162,7 +162,7 @@ func TestSync(t *testing.T) {
 	s.call("eth_sendRawTransactionSync", strings.Replace(hexParam(raw), "]", ",500]", 1)).wantResult(t, receipt)
 }
 
-// A wait that ends in vain tells the hash, and the transaction stays.
+// A wait that times out returns the hash, and the transaction is kept.
 func TestSyncInVain(t *testing.T) {
 	s := newStack(t, func(c *Config, _ *api.Config) { c.Limits.SyncMax = 50 * time.Millisecond })
 	for nonce, timeout := range []string{"1", `"0x1"`, "50", "4000000000", "99999999999999999999999", `"0xffffffffffffffffffff"`} {
@@ -190,7 +190,7 @@ func TestSyncInVain(t *testing.T) {
 	}
 }
 
-// A database that does not answer is an error after which libraries try again.
+// If the database does not answer, the error code is one after which client libraries retry.
 func TestSendWithoutStore(t *testing.T) {
 	s := newStack(t)
 	s.config.Submit.Vault.Rows = brokenRows{PayloadRows: s.config.Submit.Vault.Rows}
@@ -225,11 +225,11 @@ func TestDeadline(t *testing.T) {
 	s.call("eth_call", `[{}]`).wantError(t, codeTimeout, "request timed out")
 }
 
-// One client cannot take all places to wait; what it sends is taken on all the same.
+// One client cannot take all places for waiting; its transactions are accepted all the same.
 func TestSyncSendsOfOneClient(t *testing.T) {
 	s := newStack(t, func(_ *Config, c *api.Config) {
 		c.Rates.Address = api.Rate{PerSecond: 1000, Burst: 1000}
-		c.Limits.Connections = 4 // of which one may wait
+		c.Limits.Connections = 4 // one of them may wait
 	})
 	first, _ := signed(t, testChain, 0)
 	second, hash := signed(t, testChain, 1)
@@ -238,7 +238,7 @@ func TestSyncSendsOfOneClient(t *testing.T) {
 	go func() {
 		defer close(ended)
 		body := `{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransactionSync","params":["0x` + hex.EncodeToString(first) + `",60000]}`
-		for ctx.Err() == nil { // again, when the second had the place just then
+		for ctx.Err() == nil { // again, in case the second had the place just then
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/rpc", strings.NewReader(body))
 			if err != nil {
 				return
@@ -250,7 +250,7 @@ func TestSyncSendsOfOneClient(t *testing.T) {
 		}
 	}()
 	defer func() { stop(); <-ended }()
-	// Until the first waits, the second would wait for a millisecond.
+	// Until the first waits, the second can wait for a millisecond.
 	const full = "The transaction was accepted, is kept and goes on being delivered, but nobody here can wait for it any longer"
 	deadline := time.After(30 * time.Second)
 	for {

@@ -42,12 +42,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const testChain = 1337
 
-// node is the chain's end of a proxy: what it answers is for each test to say.
+// node stands for the nodes behind a proxy, with answers that each test sets.
 type node struct {
 	mu      sync.Mutex
 	answers map[string]func(params json.RawMessage, limit int64) (json.RawMessage, error)
 	asked   []string
-	clients []string // for whom
+	clients []string // the client of each call
 }
 
 func (n *node) Ask(ctx context.Context, client, method string, params json.RawMessage, limit int64, usable func(json.RawMessage) bool) (json.RawMessage, error) {
@@ -180,7 +180,7 @@ func (s *stack) post(path, body string, header ...string) (status int, answer st
 	return status, answer, h
 }
 
-// send is post for other goroutines than the test's own.
+// send is post for goroutines other than the test's own.
 func (s *stack) send(path, body string, header ...string) (int, string, http.Header, error) {
 	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+path, bytes.NewReader([]byte(body)))
 	if err != nil {
@@ -211,7 +211,7 @@ type reply struct {
 	} `json:"error"`
 }
 
-// call makes one call with parameters that are JSON already.
+// call makes one call; params is JSON.
 func (s *stack) call(method, params string) reply {
 	s.t.Helper()
 	status, text, _ := s.post("/rpc", fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":%q,"params":%s}`, method, params))
@@ -260,7 +260,7 @@ func signed(t testing.TB, id, nonce uint64) ([]byte, chain.Hash) {
 
 func hexParam(raw []byte) string { return `["0x` + hex.EncodeToString(raw) + `"]` }
 
-// decide carries a command out on a transaction.
+// decide executes a command for a transaction.
 func (s *stack) decide(hash chain.Hash, c tx.Command) {
 	s.t.Helper()
 	origin, err := commands.Begin(rand.Reader, event.Meta{})
@@ -269,7 +269,7 @@ func (s *stack) decide(hash chain.Hash, c tx.Command) {
 	check(s.t, err)
 }
 
-// mine records that a block holds a transaction.
+// mine records a receipt for a transaction.
 func (s *stack) mine(hash chain.Hash) {
 	s.t.Helper()
 	s.decide(hash, tx.SeeReceipt{Receipt: chain.Receipt{Block: chain.Block{Number: 5, Hash: chain.Hash{5}}, Status: 1}, At: time.Now()})

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// strict refuses text that is not one JSON text (RFC 8259), and text that programs read
-// differently: invalid UTF-8, or a member that is there twice, at any depth.
+// strict refuses text that is not one JSON text (RFC 8259), and text that parsers read
+// differently: invalid UTF-8, or a repeated member at any depth.
 func strict(body []byte) error {
 	if !utf8.Valid(body) {
 		return errors.New("invalid UTF-8")
@@ -23,22 +23,22 @@ func strict(body []byte) error {
 	return nil
 }
 
-// open is an object or array that has begun and not ended.
+// open is an object or array whose end has not been scanned.
 type open struct {
 	object bool
-	names  int                 // where its names begin in the scan's list
+	names  int                 // start of its names in the scan's list
 	seen   map[string]struct{} // its names, once there are more than namesListed
 }
 
-// namesListed is up to how many names of one object are compared one by one.
+// namesListed is the most names of one object that are compared one by one.
 const namesListed = 16
 
-// repeated finds a member that an object has twice. The text is valid JSON. The scan
-// allocates for objects with many members and for escaped names only.
+// repeated finds a repeated member of an object. The text must be valid JSON. The scan
+// allocates only for objects with many members and for escaped names.
 func repeated(text []byte) (name []byte, twice bool) {
 	var all []open
 	var names [][]byte
-	isName := false // the next string names a member
+	isName := false // the next string is a member's name
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {
 		case '{', '[':
@@ -66,8 +66,8 @@ func repeated(text []byte) (name []byte, twice bool) {
 	return nil, false
 }
 
-// has reports whether the object has a member of this name already. list ends with the
-// object's names.
+// has reports whether the object already has a member of this name. list ends with the object's
+// names.
 func (o *open) has(name []byte, list [][]byte) bool {
 	own := list[o.names:]
 	if len(own) < namesListed {
@@ -89,7 +89,7 @@ func (o *open) has(name []byte, list [][]byte) bool {
 	return twice
 }
 
-// endOf finds the closing quote of a string whose characters begin at a place.
+// endOf returns the index of the closing quote of a string whose characters begin at at.
 func endOf(text []byte, at int) int {
 	for text[at] != '"' {
 		if text[at] == '\\' {
@@ -100,7 +100,7 @@ func endOf(text []byte, at int) int {
 	return at
 }
 
-// unescaped is what a string in quotes says.
+// unescaped decodes a quoted string.
 func unescaped(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]

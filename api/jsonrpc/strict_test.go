@@ -11,8 +11,8 @@ import (
 
 func freely(int) error { return nil }
 
-// Attack 5: a body of half a million elements, in every place where elements may be, costs
-// no allocation per element, and a batch is refused by its count before it is decoded.
+// Attack 5: a body of half a million elements, in each place for elements, costs no allocation
+// per element. A batch is refused by its count before it is decoded.
 func TestManyElementsAreRefusedBeforeTheyAreDecoded(t *testing.T) {
 	const size = 1 << 20
 	zeros := "[" + strings.Repeat("0,", size/2-1) + "0]"
@@ -40,7 +40,7 @@ func TestManyElementsAreRefusedBeforeTheyAreDecoded(t *testing.T) {
 			read := func() { calls, _, refused, _ = parse(body, 100, freely) }
 			most := 100.0
 			if name == "members" {
-				most = 130_000 // their names are kept to find one that is there twice
+				most = 130_000 // their names are kept to detect repeated names
 			}
 			if allocs := testing.AllocsPerRun(2, read); allocs > most {
 				t.Errorf("%.0f allocations", allocs)
@@ -55,9 +55,9 @@ func TestManyElementsAreRefusedBeforeTheyAreDecoded(t *testing.T) {
 	}
 }
 
-// Attack 5: a batch is charged as its calls before the first is decoded.
+// Attack 5: a batch is charged for its calls before the first is decoded.
 func TestBatchIsChargedBeforeItIsDecoded(t *testing.T) {
-	body := []byte("[" + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"net_version"},`, 99) + "{]") // not JSON: nobody may look
+	body := []byte("[" + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"net_version"},`, 99) + "{]") // not JSON: it must not be decoded
 	charged := 0
 	_, _, refused, err := parse(body, 100, func(n int) error {
 		charged += n

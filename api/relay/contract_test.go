@@ -19,12 +19,12 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// The contract names every parameter of a query that a route takes, and no other.
+// The contract names every query parameter of a route, and no other.
 func TestContractNamesEveryParameter(t *testing.T) {
 	c, err := contract()
 	check(t, err)
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
-		s := open(func(c *Config) { c.Webhooks = &Webhooks{} }) // which nothing gets as far as to use
+		s := open(func(c *Config) { c.Webhooks = &Webhooks{} }) // no request gets far enough to use them
 		for _, r := range (&desk{Config: s.config}).routes() {
 			if r.Scope == api.Public {
 				continue
@@ -56,7 +56,7 @@ func TestContractNamesEveryParameter(t *testing.T) {
 	})
 }
 
-// Every code is told of where people look.
+// docs/relayer.md documents every code.
 func TestProblemsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/relayer.md")
 	check(t, err)
@@ -72,7 +72,7 @@ func TestProblemsAreDocumented(t *testing.T) {
 	}
 }
 
-// The contract is OpenAPI, names every route with its scope, and every code.
+// The contract is valid OpenAPI, and has every route with its scope, and every code.
 func TestContract(t *testing.T) {
 	c, err := contract()
 	check(t, err)

@@ -21,20 +21,20 @@ type results struct {
 	Results []any `json:"results"` // taken or refused
 }
 
-// taken answers for an intent that is recorded.
+// taken is the result for an intent that is recorded.
 type taken struct {
-	OK     bool   `json:"ok"` // true
+	OK     bool   `json:"ok"` // always true
 	Intent *shown `json:"intent"`
 }
 
-// refused answers for one that is not.
+// refused is the result for an intent that is not recorded.
 type refused struct {
-	OK      bool        `json:"ok"` // false
+	OK      bool        `json:"ok"` // always false
 	Problem api.Problem `json:"problem"`
 }
 
-// create answers POST /v1/intents. What is wrong with the form of the request refuses it
-// whole; what is wrong with one intent of a batch is said in its place.
+// create answers POST /v1/intents. An error in the form of the request refuses the whole
+// request; an error in one intent of a batch is that intent's result.
 func (d *desk) create(r api.Request) error {
 	q, err := r.Query("wait", "timeout")
 	if err != nil {
@@ -81,8 +81,8 @@ func (d *desk) answerOne(r api.Request, a intake.Answer, w *api.Waited) error {
 	return r.Reply(statusOf(w), shown)
 }
 
-// answerBatch answers item by item. If nothing was taken on and it was not for the items'
-// own faults, the request as a whole has failed.
+// answerBatch answers item by item. If no intent was accepted and at least one failed without
+// its own fault, the whole request has failed.
 func (d *desk) answerBatch(r api.Request, answers []intake.Answer, waits []*api.Waited) error {
 	out := results{make([]any, len(answers))}
 	status, done := http.StatusOK, 0
@@ -109,8 +109,8 @@ func (d *desk) answerBatch(r api.Request, answers []intake.Answer, waits []*api.
 	return r.Reply(status, out)
 }
 
-// limited tells in the answer's header when what was refused may be asked for again, if
-// that is known.
+// limited adds to the answer's headers when the refused request may be retried, if that is
+// known.
 func limited(r api.Request, err error) {
 	var later *guard.Later
 	if errors.As(err, &later) {
@@ -118,7 +118,7 @@ func limited(r api.Request, err error) {
 	}
 }
 
-// longest is the error among answers whose repetition has to wait longest; nil if none has.
+// longest returns the error with the longest wait before a retry; nil if no error has one.
 func longest(answers []intake.Answer) (found error) {
 	wait := time.Duration(-1)
 	for _, a := range answers {
@@ -130,8 +130,8 @@ func longest(answers []intake.Answer) (found error) {
 	return found
 }
 
-// statusOf is 202 while the intent is being carried out for all that the answer knows,
-// and 200 when it was waited for and the wait has told how it goes on.
+// statusOf is 202 while the intent may still be in progress. It is 200 if the request waited
+// and the milestone was reached, or can no longer be reached.
 func statusOf(w *api.Waited) int {
 	if w != nil && (w.Reached || w.Because == api.WaitHopeless) {
 		return http.StatusOK
@@ -139,5 +139,5 @@ func statusOf(w *api.Waited) int {
 	return http.StatusAccepted
 }
 
-// stream is where an intent's events are.
+// stream is the stream of an intent's events.
 func stream(id chain.IntentID) event.Stream { return intent.Stream(id) }

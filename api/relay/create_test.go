@@ -12,8 +12,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// A hundred who ask at once for the same, at two replicas, get one intent; and whoever
-// asks for something else under its key is refused.
+// A hundred equal requests at once, at two replicas, create one intent. Another request with
+// the same key is refused.
 func TestHundredAtOnce(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		first := open()
@@ -53,7 +53,7 @@ func TestHundredAtOnce(t *testing.T) {
 	})
 }
 
-// What has not the form that is expected is refused, and leaves no trace.
+// A malformed request is refused and leaves no event.
 func TestBadRequests(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		s := open(func(c *Config) { c.API.Limits.BatchItems = 3 })
@@ -120,7 +120,7 @@ func TestBadRequests(t *testing.T) {
 	})
 }
 
-// Each of a batch is answered in its place.
+// Each item of a batch is answered in its place.
 func TestBatch(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		s := open()

@@ -13,7 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// told is an event of an intent, as webhooks are told of it, with its place in the log.
+// told is an event of an intent in the form of a webhook delivery, with its position in the
+// log.
 type told struct {
 	Position event.Position  `json:"position"`
 	Intent   chain.IntentID  `json:"intent"`
@@ -23,8 +24,8 @@ type told struct {
 	Data     json.RawMessage `json:"data"`
 }
 
-// follow answers GET /v1/events: what webhooks are told, of all intents that the client
-// sees, as it happens.
+// follow answers GET /v1/events. It streams the events that webhooks receive, as they happen,
+// for all intents that the client may see.
 func (d *desk) follow(r api.Request) error {
 	q, err := r.Query("intent", "client", "after", "until")
 	if err != nil {
@@ -68,8 +69,8 @@ func wantedStream(q url.Values) (event.Filter, error) {
 	return event.Filter{Streams: []string{string(stream(id))}}, nil
 }
 
-// told is what a client is shown of an event; nil if it is not told, or is another's.
-// client nil sees everybody's.
+// told returns an event as shown to a client; nil if the event is not public or another
+// client's. A nil client sees every client's events.
 func (d *desk) told(ctx context.Context, client *string, r event.Recorded) (any, error) {
 	id, err := intent.ParseStream(r.Stream)
 	if err != nil {
@@ -106,8 +107,8 @@ func (d *desk) told(ctx context.Context, client *string, r event.Recorded) (any,
 	return shown, nil
 }
 
-// owner is whose intent a stream is about, if there is one. That is in the stream's first event
-// and never changes.
+// owner returns the client that owns the intent of a stream, if the stream exists. The stream's
+// first event names the owner, and it never changes.
 func (d *desk) owner(ctx context.Context, stream event.Stream) (client string, known bool, err error) {
 	if client, known := d.owners.Recall(stream); known {
 		return client, true, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/chain"
 )
 
-// a listener reads a stream of events.
+// A listener reads an event stream.
 type listener struct {
 	t     testing.TB
 	res   *http.Response
@@ -40,13 +40,13 @@ func (s *stack) listen(query, accept string, header ...string) *listener {
 	return &listener{s.t, res, bufio.NewScanner(res.Body)}
 }
 
-// next is the next event; ok is false at the stream's end.
+// next is the next event; ok is false at the end of the stream.
 func (l *listener) next() (e told, ok bool) {
 	l.t.Helper()
 	for l.lines.Scan() {
 		line := strings.TrimPrefix(l.lines.Text(), "data: ")
 		if !strings.HasPrefix(line, "{") {
-			continue // an id, a comment, or nothing
+			continue // an id, a comment, or an empty line
 		}
 		e = told{}
 		check(l.t, json.Unmarshal([]byte(line), &e))
@@ -60,7 +60,7 @@ func (l *listener) next() (e told, ok bool) {
 
 func said(e told) string { return fmt.Sprintf("%s %d %s", e.Intent, e.Sequence, e.Type) }
 
-// Who follows is told what webhooks are told, in order, and goes on where it was cut.
+// A follower gets the events that webhooks get, in order, and resumes where it was cut.
 func TestFollow(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		s := open()
@@ -131,7 +131,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// A client follows its own intents alone.
+// A client follows only its own intents.
 func TestFollowOwn(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		keys := access.State{}

@@ -39,8 +39,8 @@ func namingOf(id chain.IntentID, attempt chain.Hash, to notice.EndpointID) map[s
 	}
 }
 
-// asStranger sends a request with a key of a client of its own, and returns the whole answer, and what is
-// left of the client's rate then.
+// asStranger sends a request with a key of a new client. It returns the whole answer and the
+// rest of the client's rate.
 func (h *hooked) asStranger(n int, method string, of naming) string {
 	h.t.Helper()
 	token := h.token(fmt.Sprint("stranger-", n), access.Submit, access.Read, access.Cancel)
@@ -56,9 +56,9 @@ func (h *hooked) asStranger(n int, method string, of naming) string {
 	return text + string(res.body) + "\nthen " + after.header.Get("RateLimit")
 }
 
-// Whatever the route, a client that names another's intent or webhook gets the answer that it gets
-// for one that does not exist, with the same headers, and pays as much: the first time, when its
-// events are read, and the next time, when it is remembered whose it is.
+// A client that names another client's intent or webhook gets the answer for an unknown one, on
+// every route, with the same headers and the same charge. This holds the first time, when its
+// events are read, and later, when its owner is cached.
 func TestForeignIsAnsweredAndChargedAsUnknown(t *testing.T) {
 	h := newHooked(t, func(c *Config) { c.API.Rates.Key = api.Rate{PerSecond: 1, Burst: 10_000} })
 	ann := h.token("ann", access.Submit, access.Read, access.Cancel)

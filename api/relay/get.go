@@ -40,7 +40,7 @@ func (d *desk) intent(r api.Request) error {
 	if wanted != nil {
 		all := []intake.Answer{{State: row.State}}
 		waited = d.waitForAll(r, wanted, all)[0]
-		again, done := r.Work() // the first may have run out
+		again, done := r.Work() // the first context may have expired
 		defer done()
 		if row, err = d.find(again, r, id); err != nil {
 			return err
@@ -52,7 +52,7 @@ func (d *desk) intent(r api.Request) error {
 		again, done := r.Work()
 		defer done()
 		switch w, err := d.WaitsFor(again, row); {
-		case err != nil: // the intent stands as it does
+		case err != nil: // the intent is shown without it
 			r.Note(fmt.Errorf("what it waits for: %w", err))
 		case w != nil:
 			out.WaitingFor, out.WaitingSince = &waitingFor{w.Code, w.Detail}, unix(w.Since)
@@ -65,8 +65,8 @@ func (d *desk) intent(r api.Request) error {
 	return r.Reply(status, out)
 }
 
-// find is an intent as its stream has it: whoever has asked for or changed it can read
-// that at once. Its calls have their data.
+// find returns an intent from its stream, so a client can read its own request or change at
+// once. The calls include their data.
 func (d *desk) find(ctx context.Context, r api.Request, id chain.IntentID) (row intents.Row, err error) {
 	handler := d.Intake.Intents
 	var calls []intent.Call
@@ -90,14 +90,14 @@ func (d *desk) find(ctx context.Context, r api.Request, id chain.IntentID) (row 
 		return row, intent.ErrUnknown
 	}
 	if d.client(r) == row.Request().Client || row.State.Receipt != nil {
-		// Until it is mined, it may be that no node has seen what is called. Auditors see
-		// that later.
+		// Until the intent is mined, perhaps no node has seen the calls' data. Auditors see it
+		// only afterwards.
 		row.State.Requested.Request.Calls = calls
 	}
 	return row, nil
 }
 
-// named reads which intent a request is about.
+// named reads the id of the intent that a request is about.
 func named(r api.Request) (id chain.IntentID, err error) {
 	text, err := url.PathUnescape(mux.Vars(r.Request)["id"])
 	if err != nil {
@@ -109,18 +109,18 @@ func named(r api.Request) (id chain.IntentID, err error) {
 	return id, nil
 }
 
-// eventsMax bounds how many events one answer shows.
+// eventsMax is the most events in one answer.
 const eventsMax = 1000
 
-// trail is the answer to GET /v1/intents/{id}/events, by rising sequence.
+// trail is the answer to GET /v1/intents/{id}/events, in order of sequence.
 type trail struct {
 	ID      chain.IntentID  `json:"id"`
 	Events  []intent.Notice `json:"events"`
 	HasMore bool            `json:"hasMore"`
 }
 
-// events answers GET /v1/intents/{id}/events: the same that webhooks are told. A client
-// that has read up to a sequence asks for what comes after it.
+// events answers GET /v1/intents/{id}/events with the events that webhooks receive. With after,
+// it returns only events after that sequence.
 func (d *desk) events(r api.Request) error {
 	id, err := named(r)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// newGuard is a guard on a log, whose clock stands.
+// newGuard is a guard on a log, with a clock that stands still.
 func newGuard(log commands.Store) *guard.Guard {
 	return guard.New(guard.Config{
 		Safeguards: guard.Safeguards{Store: log, Codec: safeguard.Codec()},
@@ -32,8 +32,8 @@ func newGuard(log commands.Store) *guard.Guard {
 	})
 }
 
-// Who asks more often than operators allow, or has spent a budget, is told when to come
-// back, as by the API's own limits; also in a batch, of which a part was taken on.
+// A client over an operator's rate limit or budget is told when to retry, as by the API's own
+// limits. This holds for a batch of which a part was accepted, too.
 func TestLimitsSayWhenToComeBack(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		var g *guard.Guard
@@ -87,8 +87,8 @@ func TestLimitsSayWhenToComeBack(t *testing.T) {
 	})
 }
 
-// A client that floods the relay with intents is told its quota and how much of it is used; it
-// is answered for those that it had asked for before.
+// A client that floods the relay with intents is told its quota and its use of it. Repeats of
+// accepted requests are still answered.
 func TestFloodOfIntentsIsRefused(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		s := open(func(c *Config) {

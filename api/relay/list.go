@@ -17,13 +17,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
 
-// The length of a page.
+// The number of rows on a page.
 const (
 	pageDefault = 50
 	pageMax     = 200
 )
 
-// page is the answer to GET /v1/intents, newest first by when they were asked for.
+// page is the answer to GET /v1/intents, newest request first.
 type page struct {
 	Intents    []*shown `json:"intents"`
 	NextCursor string   `json:"nextCursor,omitempty"`
@@ -76,8 +76,8 @@ func (d *desk) list(r api.Request) error {
 	return r.Reply(http.StatusOK, out)
 }
 
-// rows reads a page. An intent that is named by all that identifies it is read from its
-// stream: the client that has asked for it finds it at once.
+// rows reads a page. If the filters identify one intent, it is read from its stream, so the
+// client finds it at once.
 func (d *desk) rows(ctx context.Context, r api.Request, f intents.Filters, before event.Position, limit int) ([]intents.Row, event.Position, error) {
 	if f.Client == nil || f.From == nil || f.Key == "" {
 		return api.ReadPage(ctx, r, before, limit, func(ctx context.Context, before event.Position, limit int) ([]intents.Row, event.Position, error) {
@@ -99,7 +99,7 @@ func (d *desk) rows(ctx context.Context, r api.Request, f intents.Filters, befor
 	return []intents.Row{row}, 0, nil
 }
 
-// seen is whose intents a list is of.
+// seen returns the client whose intents a list shows; nil for every client's.
 func (d *desk) seen(r api.Request, q url.Values) (*string, error) {
 	reach := d.reach(r)
 	if !q.Has("client") {
@@ -112,7 +112,7 @@ func (d *desk) seen(r api.Request, q url.Values) (*string, error) {
 	return &client, nil
 }
 
-// filters reads what narrows a list, save for the client.
+// filters reads the filters of a list, except for the client.
 func filters(q url.Values) (f intents.Filters, err error) {
 	f.Key, f.Subject = q.Get("key"), q.Get("subject")
 	if q.Has("chainId") {
@@ -125,7 +125,8 @@ func filters(q url.Values) (f intents.Filters, err error) {
 		if err != nil {
 			return f, api.ErrInvalidFilter.Because("signer: %v", err)
 		}
-		// With a key it is who was asked for, which tells one wish from another.
+		// With a key, signer means the requested signer, which is part of the intent's
+		// identity.
 		if f.Signer = &signer; q.Has("key") {
 			f.Signer, f.From = nil, &intent.From{Signer: &signer}
 		}
@@ -174,7 +175,7 @@ func limitOf(q url.Values) (int, error) {
 	return int(n), nil
 }
 
-// listOf tells a list from all others: cursors are bound to it.
+// listOf is a text that identifies a list. Cursors are bound to it.
 func listOf(f intents.Filters) string {
 	q := url.Values{"key": {f.Key}, "subject": {f.Subject}, "chainId": {f.Chain.String()}}
 	if f.Client != nil {

@@ -13,14 +13,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// filledShown is the answer to a wish that holes be filled: which intents are to give
-// which nonces back.
+// filledShown is the answer to a fill command: the intents that must give back their nonces.
 type filledShown struct {
 	Given []relayer.Given `json:"given"`
 }
 
-// fill answers POST /admin/lanes/{chain}/{address}/{nonceKey}/fill: the lane's holder hears
-// of the wish, and carries it out.
+// fill answers POST /admin/lanes/{chain}/{address}/{nonceKey}/fill. It records the command; the
+// lane's holder reads and executes it.
 func (o Operators) fill(r api.Request) error {
 	on, address, err := o.of(r)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	hooks "github.com/tempo-watchtower/watchtower/infra/webhook"
 )
 
-// While nobody can look a webhook's name up nothing is said about the webhook: the request
-// may be repeated, and is taken on then. A name that there is not is the client's fault.
+// If DNS fails, a webhook's name is not judged: the request may be retried, and is accepted
+// then. A name that does not exist is the client's fault.
 func TestNamesThatCannotBeLookedUp(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		var trouble atomic.Pointer[net.DNSError]
@@ -53,7 +53,7 @@ func TestNamesThatCannotBeLookedUp(t *testing.T) {
 	})
 }
 
-// nobody is a queue that knows no endpoint.
+// nobody is a queue without endpoints.
 type nobody struct{}
 
 func (nobody) Endpoint(context.Context, notice.EndpointID) (e notice.Endpoint, known bool, err error) {

@@ -22,20 +22,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// Operators are the routes by which operators halt, limit and pause: for the internal
-// listener, see [api.Admin]. Each change is an event with its actor, who is the API key's
-// holder, and a reason. docs/relayer.md lists them.
+// Operators has the routes for operators to halt, limit and pause. They are served by the
+// internal listener, see [api.Admin]. Each change is an event with a reason and an actor, which
+// is the holder of the API key. docs/relayer.md lists the routes.
 type Operators struct {
 	Guard *guard.Guard
-	// Mender records wishes about lanes.
+	// Mender records commands for lanes.
 	Mender relayer.Mender
-	// Chains are those that are served, and Signers the accounts that may sign there.
+	// Chains are the chains that are served. Signers are the accounts that may sign on them.
 	Chains  []chain.ID
 	Signers []chain.Address
 	Now     func() time.Time
 }
 
-// Routes are all of them.
+// Routes returns all routes for operators.
 func (o Operators) Routes() []api.Route {
 	route := func(method, path string, answer func(api.Request) error) api.Route {
 		scope := access.Admin
@@ -69,7 +69,7 @@ func (o Operators) Routes() []api.Route {
 	}
 }
 
-// Kinds are the rows of the problems that operators are answered with.
+// Kinds returns the problems that these routes can answer with.
 func (Operators) Kinds() []api.Kind {
 	return append(kinds(),
 		api.Kind{Code: safeguard.ErrInvalid, Status: http.StatusUnprocessableEntity, Title: "There cannot be such a safeguard"},
@@ -85,11 +85,11 @@ func (Operators) Kinds() []api.Kind {
 	)
 }
 
-// word is who wishes something, and why.
+// word is the actor and the reason of a change.
 type word struct{ actor, reason string }
 
-// wished reads the body of a change, which has a reason beside these members, and has it
-// carried out.
+// wished reads the body of a change, with the given members and a reason, and executes the
+// change.
 func (o Operators) wished(r api.Request, members func(in reading) []api.Member, do func(ctx context.Context, w word) (any, error)) error {
 	if _, err := r.Query(); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (o Operators) wished(r api.Request, members func(in reading) []api.Member, 
 	return r.Reply(http.StatusOK, shown)
 }
 
-// actorOf is who acts, for the log: the holder of a key, or whoever is at this machine.
+// actorOf returns the actor for the log: the holder of the key, or "operator" without a key.
 func actorOf(r api.Request) string {
 	if _, known := r.Key(); !known {
 		return "operator"
@@ -121,7 +121,7 @@ func actorOf(r api.Request) string {
 	return r.Meta().Actor
 }
 
-// scoped are the members that name whom a safeguard is about.
+// scoped is the member that names the scope of a safeguard.
 func scoped(in reading, s *safeguard.Scope) api.Member {
 	return api.Member{Name: "scope", Read: func() error {
 		return in.Object(
@@ -132,7 +132,7 @@ func scoped(in reading, s *safeguard.Scope) api.Member {
 	}}
 }
 
-// listed are targets.
+// listed is the member with a list of targets.
 func listed(in reading, all *chain.Targets) api.Member {
 	return api.Member{Name: "targets", Read: func() error {
 		return in.List(func(int) error {
@@ -170,7 +170,7 @@ func (o Operators) showSafeguards(r api.Request) error {
 	return r.Reply(http.StatusOK, safeguardsOf(s))
 }
 
-// flip carries a change of the safeguards out.
+// flip executes a change of the safeguards.
 func (o Operators) flip(ctx context.Context, r api.Request, c safeguard.Command) (any, error) {
 	s, err := o.Guard.Switch(ctx, c, r.Meta())
 	return safeguardsOf(s), err
@@ -203,7 +203,7 @@ func (o Operators) setTargets(r api.Request) error {
 		})
 }
 
-// setRate sets a rate, or takes it away when it is not given.
+// setRate sets a rate, or removes it if the body has none.
 func (o Operators) setRate(r api.Request) error {
 	c := safeguard.SetRate{At: o.Now()}
 	return o.wished(r, func(in reading) []api.Member {
@@ -224,7 +224,7 @@ func (o Operators) setRate(r api.Request) error {
 	})
 }
 
-// on is the chain that a path names.
+// on returns the chain in the path.
 func (o Operators) on(r api.Request) (chain.ID, error) {
 	text, err := url.PathUnescape(mux.Vars(r.Request)["chain"])
 	if err != nil {
@@ -237,7 +237,7 @@ func (o Operators) on(r api.Request) (chain.ID, error) {
 	return id, nil
 }
 
-// of is the signer that a path names.
+// of returns the chain and signer in the path.
 func (o Operators) of(r api.Request) (on chain.ID, address chain.Address, err error) {
 	if on, err = o.on(r); err != nil {
 		return 0, address, err
@@ -269,7 +269,7 @@ func (o Operators) showBudget(r api.Request) error {
 	return r.Reply(http.StatusOK, budgetOf(on, s, budget.DayOf(o.Now())))
 }
 
-// setLimit sets an account's limits: those that are not given are none.
+// setLimit sets an account's limits. A limit that the body omits is removed.
 func (o Operators) setLimit(r api.Request) error {
 	on, err := o.on(r)
 	if err != nil {
@@ -345,7 +345,7 @@ func (o Operators) showSigner(r api.Request) error {
 	return r.Reply(http.StatusOK, o.signerOf(on, address, s))
 }
 
-// told carries an operator's wish about the signer of a path out.
+// told executes a command for the signer in the path.
 func (o Operators) told(r api.Request, members func(in reading) []api.Member, do func(ctx context.Context, on chain.ID, a chain.Address, w word) (signer.State, error)) error {
 	on, address, err := o.of(r)
 	if err != nil {
@@ -375,7 +375,7 @@ func (o Operators) setThreshold(r api.Request) error {
 	})
 }
 
-// setServed says what a signer may call.
+// setServed sets the targets that a signer may call.
 func (o Operators) setServed(r api.Request) error {
 	var targets chain.Targets
 	return o.told(r, func(in reading) []api.Member { return []api.Member{listed(in, &targets)} },

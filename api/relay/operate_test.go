@@ -24,7 +24,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/embedded"
 )
 
-// operators are their routes, and the guard that they act on.
+// operators serves the operators' routes, and returns the guard behind them.
 func operators(t *testing.T) (*stack, *guard.Guard) {
 	t.Helper()
 	now := func() time.Time { return epoch }
@@ -51,7 +51,7 @@ func operators(t *testing.T) (*stack, *guard.Guard) {
 
 var alice = chain.Address{0xa1}
 
-// act sends a change, and gives the answer.
+// act sends a change, and returns the answer.
 func (s *stack) act(method, path, body string) response {
 	s.t.Helper()
 	res, err := s.send(method, "/admin"+path, body)
@@ -59,7 +59,7 @@ func (s *stack) act(method, path, body string) response {
 	return res
 }
 
-// What an operator changes is shown, and heeded.
+// An operator's changes are shown, and take effect.
 func TestOperates(t *testing.T) {
 	s, g := operators(t)
 	of := fmt.Sprintf("/signers/%d/%s", testChain, alice)
@@ -106,7 +106,7 @@ func TestOperates(t *testing.T) {
 	if state.CheckNoOp(testChain) == nil {
 		t.Error("what was halted goes on")
 	}
-	// Each change is an event with who and why; what changes nothing is none.
+	// Each change is an event with actor and reason; a command without effect records none.
 	head := 0
 	for batch, err := range g.Signers.Store.ReadAll(t.Context(), 0, event.Filter{}, 100) {
 		check(t, err)
@@ -168,7 +168,7 @@ func TestOperatesWrongly(t *testing.T) {
 	res, err := s.send("POST", "/admin/safeguards/halt", `{"scope": {"kind": "deployment"}, "reason": "fire"}`, "Content-Type", "text/plain")
 	check(t, err)
 	s.problem(res, http.StatusUnsupportedMediaType, "unsupported-media-type")
-	// A page's script is not let in.
+	// A page's script is refused.
 	res, err = s.send("POST", "/admin/safeguards/halt", `{"scope": {"kind": "deployment"}, "reason": "fire"}`, "Origin", "http://evil.example")
 	check(t, err)
 	s.problem(res, http.StatusForbidden, "origin-not-allowed")

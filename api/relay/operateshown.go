@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// haltShown and the like are what operators are shown.
+// The types of the answers to operators.
 type (
 	haltShown struct {
 		Scope  safeguard.Scope `json:"scope"`
@@ -35,7 +35,7 @@ type (
 	limitShown struct {
 		Account budget.Account `json:"account"`
 		Limit   budget.Limit   `json:"limit"`
-		// Used is what counts today, of an account that is one.
+		// Used is today's use; nil for the kinds that stand for each of several accounts.
 		Used *usedShown `json:"used,omitempty"`
 	}
 	usedShown struct {
@@ -45,7 +45,7 @@ type (
 	budgetShown struct {
 		Chain  chain.ID     `json:"chain"`
 		Day    budget.Day   `json:"day"`
-		Used   usedShown    `json:"used"` // of the whole chain
+		Used   usedShown    `json:"used"` // by the whole chain
 		Limits []limitShown `json:"limits"`
 	}
 	signerShown struct {
@@ -54,11 +54,11 @@ type (
 		Status    signer.Status `json:"status"`
 		Pools     []string      `json:"pools"`
 		Targets   chain.Targets `json:"targets"`
-		Actor     string        `json:"actor"` // who wanted the stance last
+		Actor     string        `json:"actor"` // actor of the latest stance
 		Reason    string        `json:"reason,omitempty"`
 		Since     time.Time     `json:"since"`
 		Threshold chain.Amount  `json:"threshold"`
-		Balance   *chain.Amount `json:"balance,omitempty"` // as this process has seen it last
+		Balance   *chain.Amount `json:"balance,omitempty"` // as last seen by this process; nil before
 		Failures  int           `json:"failures"`
 	}
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// asker is a key, and what it may do with ann's intent and webhook.
+// asker is a key, and its rights to ann's intent and webhook.
 type asker struct {
 	name, token    string
 	reads, changes bool
@@ -19,12 +19,12 @@ type asker struct {
 	scopes         []access.Scope
 }
 
-// probed is how a route is asked about what belongs to ann.
+// probed is a route's request about ann's intent or webhook.
 type probed struct {
 	target, body string
-	missing      string // the problem of a client that does not reach it; empty: 200 without it
-	names        string // what only the answer to a client that reaches it contains
-	stays        bool   // the route shows nothing of ann's, whoever asks
+	missing      string // problem code for clients that may not see it; empty: 200 without it
+	names        string // text that only the answer to a client that may see it contains
+	stays        bool   // the route shows nothing of ann's to any client
 	open         bool   // the route belongs to no client
 }
 
@@ -52,8 +52,8 @@ func (h *hooked) probesOf(id chain.IntentID, to notice.EndpointID) map[string]pr
 	}
 }
 
-// Whatever the route, an intent and a webhook are there for their client and for auditors,
-// and for nobody else. A new route without an entry fails here.
+// On every route, an intent and a webhook exist only for their client and for auditors. A new
+// route without an entry fails here.
 func TestOwnedOnEveryRoute(t *testing.T) {
 	clients := []access.Scope{access.Submit, access.Read, access.Cancel}
 	for _, a := range []asker{
@@ -115,7 +115,7 @@ func (h *hooked) probe(t *testing.T, method string, scope access.Scope, p probed
 			t.Errorf("it answers %d %s, want 404 %s", res.status, said, p.missing)
 		}
 	case res.status == http.StatusConflict && reach:
-		// It is in no state for that, which is told to those alone who reach it.
+		// The conflict with its state is reported only to clients that may see it.
 	case res.status >= http.StatusMultipleChoices || strings.Contains(said, p.names) != reach:
 		t.Errorf("reached: %t; it answers %d %s", reach, res.status, said)
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/signer"
 )
 
-// ErrInvalidIntentID refuses a path that names no intent.
+// ErrInvalidIntentID refuses a path without a valid intent id.
 const ErrInvalidIntentID = event.Refusal("invalid-intent-id")
 
-// kinds are the rows that the relay adds to the table from refusals to HTTP. Those of an
-// idempotency key and of a chain that is not served are in the API's own.
+// kinds are the rows that the relay adds to the table that maps refusals to HTTP. The API's own
+// table has the rows for idempotency keys and for chains that are not served.
 func kinds() []api.Kind {
 	return []api.Kind{
 		{Code: intent.ErrUnknown, Status: http.StatusNotFound, Title: "The intent is not known"},

@@ -6,8 +6,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// readRequests reads the body of POST /v1/intents: one intent, or a list of some, which
-// are counted and charged before the first is decoded.
+// readRequests reads the body of POST /v1/intents: one intent or a list. A list is counted and
+// charged before its first item is decoded.
 func readRequests(body []byte, most int, charge func(n int) error) (all []intent.Request, batch bool, err error) {
 	d := reading{api.NewDocument(body)}
 	err = d.Whole(func() error {
@@ -38,7 +38,7 @@ func readRequests(body []byte, most int, charge func(n int) error) (all []intent
 	return all, batch, nil
 }
 
-// ReadRequest reads one intent, as POST /v1/intents takes it. Whose it is it does not say.
+// ReadRequest reads one intent in the form of POST /v1/intents. It does not set the client.
 func ReadRequest(body []byte) (r intent.Request, err error) {
 	d := reading{api.NewDocument(body)}
 	err = d.Whole(func() error {
@@ -48,13 +48,13 @@ func ReadRequest(body []byte) (r intent.Request, err error) {
 	return r, err
 }
 
-// reading reads what an intent is made of.
+// reading reads the parts of an intent.
 type reading struct{ *api.Document }
 
 // request reads one intent.
 func (d reading) request() (r intent.Request, err error) {
 	var plain intent.Call
-	one := false // to, value or data were given
+	one := false // to, value or data is given
 	member := func(name string, read func() error) api.Member {
 		return api.Member{Name: name, Read: read, Optional: true}
 	}

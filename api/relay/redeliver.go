@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// afterNotice reads after which notice a list begins.
+// afterNotice reads the webhook delivery after which a list begins.
 func afterNotice(q url.Values) (after notice.Key, err error) {
 	if q.Has("intent") != q.Has("sequence") {
 		return after, api.ErrInvalidFilter.Because("intent and sequence name a notice together")
@@ -28,8 +28,8 @@ func afterNotice(q url.Values) (after notice.Key, err error) {
 	return after, nil
 }
 
-// redeliver answers POST /v1/webhooks/{endpoint}/redeliver. Without a body, or with no
-// list in it, it is all that is dead.
+// redeliver answers POST /v1/webhooks/{endpoint}/redeliver. Without a list in the body it
+// redelivers all dead letters.
 func (d *desk) redeliver(r api.Request) error {
 	body := []byte("{}")
 	if r.HasBody() {
@@ -51,14 +51,14 @@ func (d *desk) redeliver(r api.Request) error {
 	})
 }
 
-// counted counts the notices at a stage.
+// counted counts the webhook deliveries at a stage.
 func (d *desk) counted(stage notice.Stage) func(context.Context, notice.EndpointID) (int, error) {
 	return func(ctx context.Context, id notice.EndpointID) (int, error) {
 		return d.Webhooks.Rows.Count(ctx, id, stage)
 	}
 }
 
-// readNotices reads which notices are to be sent again.
+// readNotices reads the list of webhook deliveries to repeat.
 func readNotices(body []byte) (notices []notice.Ref, err error) {
 	in := reading{api.NewDocument(body)}
 	one := func(int) error {
@@ -110,8 +110,8 @@ func (d *desk) disable(r api.Request) error {
 	})
 }
 
-// wishOf records a wish about an endpoint, which is carried out soon, and answers with how
-// the endpoint stands as yet. It charges one for each notice that the wish concerns.
+// wishOf records a command for an endpoint, which is executed soon. It answers with the
+// endpoint's present state, and charges one for each webhook delivery concerned.
 func (d *desk) wishOf(r api.Request, concerned func(context.Context, notice.EndpointID) (int, error), record func(context.Context, notice.EndpointID) error) error {
 	if _, err := r.Query(); err != nil {
 		return err

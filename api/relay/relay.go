@@ -1,9 +1,9 @@
-// Package relay is the REST API of the relay: it takes on what clients want done, and
-// tells what became of it. openapi.yaml is its contract. Nothing here signs, and nothing
-// that a client sends is ever signed as it is: a client says what is to be called.
+// Package relay is the REST API of the relay: it accepts intents from clients and reports their
+// status. openapi.yaml is its contract. This package signs nothing, and the relay never signs
+// bytes that a client sent: an intent only lists the calls to make.
 //
-// It answers as package api does, of which it has its problems, keys and rates. A client
-// sees its own intents alone: those of others are not there for it.
+// It answers like package api, with the same problems, keys and rates. A client sees only its
+// own intents; other clients' intents do not exist for it.
 package relay
 
 import (
@@ -19,38 +19,37 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
 
-// Config is what the API is made from.
+// Config holds the settings and dependencies of the API.
 type Config struct {
-	// API is what it has in common with the one of delivery: see [api.NewFront].
+	// API is the configuration shared with the delivery API: see [api.NewFront].
 	API    api.Config
 	Intake *intake.Desk
 	// Query reads the rows of the read model.
 	Query intents.Query
-	// Tail is where requests wait for what is recorded.
+	// Tail is where requests wait for new events.
 	Tail *tail.Tail
-	// Client names whose intents those are that are asked for with a key; nil means
+	// Client returns the owner of intents that are requested with a key; nil means
 	// [access.Key.Owner].
 	Client func(access.Key) string
-	// Webhooks is nil where none are called.
+	// Webhooks is nil if webhook delivery is off.
 	Webhooks *Webhooks
-	// WaitsFor, when set, tells what keeps an intent from being signed for; nil when nothing
-	// is known.
+	// WaitsFor, when set, returns the reason why an intent is not signed yet; nil if none is
+	// known.
 	WaitsFor func(ctx context.Context, row intents.Row) (*WaitsFor, error)
 }
 
-// contractYAML is the contract as it is written.
+// contractYAML is the contract as written.
 //
 //go:embed openapi.yaml
 var contractYAML []byte
 
-// desk is the configuration with the routes' methods.
+// desk is the configuration plus a cache. The routes are its methods.
 type desk struct {
 	Config
-	owners api.Recent[event.Stream, string] // whose intents are whose
+	owners api.Recent[event.Stream, string] // owner of each intent's stream
 }
 
-// New makes the handler of the relay's listener. A configuration that cannot work
-// panics.
+// New returns the handler of the relay's listener. It panics if the configuration cannot work.
 func New(c Config) http.Handler {
 	if c.Intake == nil || c.Tail == nil {
 		panic("relay: there is nobody to serve clients, or nothing to wait with")
@@ -76,7 +75,8 @@ func (d *desk) routes() []api.Route {
 	}...)
 }
 
-// client is whose intents a request is about. All who need no key are one client.
+// client returns the owner of the intents of a request. All requests without a key belong to
+// one client.
 func (d *desk) client(r api.Request) string {
 	key, ok := r.Key()
 	if !ok {
@@ -85,8 +85,8 @@ func (d *desk) client(r api.Request) string {
 	return d.Client(key)
 }
 
-// reach returns the client whose intents a request may read; nil is every client's, for
-// the scopes audit and admin.
+// reach returns the client whose intents a request may read; nil for every client's, with the
+// scopes audit and admin.
 func (d *desk) reach(r api.Request) *string {
 	if key, ok := r.Key(); ok && key.Audits() {
 		return nil
@@ -95,8 +95,8 @@ func (d *desk) reach(r api.Request) *string {
 	return &client
 }
 
-// sway returns the client whose intents and endpoints a request may change; nil is every
-// client's, for the scope admin. The scope audit changes nothing.
+// sway returns the client whose intents and endpoints a request may change; nil for every
+// client's, with the scope admin. The scope audit gives no right to change.
 func (d *desk) sway(r api.Request) *string {
 	if key, ok := r.Key(); ok && key.May(access.Admin) {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// secret is in the URL of a webhook.
+// secret is a part of a webhook's URL.
 const secret = "hush-hush"
 
 const plain = `{"chainId": 42431, "key": "%s", "signer": "0x0100000000000000000000000000000000000000", "to": "0x0900000000000000000000000000000000000000", "value": "5"}`
@@ -37,7 +37,7 @@ func blockAt(n uint64) chain.Block {
 	return chain.Block{Number: n, Hash: chain.Keccak(fmt.Append(nil, n)), Parent: chain.Keccak(fmt.Append(nil, n-1)), Time: uint64(epoch.Unix()) + n}
 }
 
-// The life of an intent after it was assigned: signed, in a block, and final.
+// Commands in the life of an intent after it was assigned: signed, mined, and final.
 func assign() intent.Command {
 	return intent.Assign{Assignment: 1, Place: intent.Place{Signer: chain.Address{1}, Nonce: 7}, Token: 1, At: epoch}
 }
@@ -53,7 +53,7 @@ func seen(n int, settled bool) intent.Command {
 	}
 }
 
-// From the request to the end, and what is shown on the way.
+// An intent from the request to the end, and the answers on the way.
 func TestLife(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		s := open()
@@ -106,7 +106,7 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// A request waits until it is so, or can no longer be, or the time is over.
+// A wait ends when the milestone is reached, can no longer be reached, or the time is over.
 func TestWaits(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		s := open()
@@ -149,7 +149,7 @@ func TestWaits(t *testing.T) {
 	})
 }
 
-// Speeding up and canceling what is on its way.
+// Speeding up and canceling an intent in flight.
 func TestWishes(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		s := open()
@@ -166,7 +166,7 @@ func TestWishes(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		s.problem(s.do(http.MethodPost, at+"/speed-up", `{"feePerGas": "20000000000"}`), 409, "intent-canceling")
-		// The no-op is in a block: that is not what the client wanted mined.
+		// The no-op is mined, which does not count as mined for the client.
 		noOp := attempted(2).(intent.Attempt)
 		noOp.Kind = intent.NoOp
 		s.command(made.ID, noOp, seen(2, false))
@@ -188,7 +188,7 @@ func TestWishes(t *testing.T) {
 	})
 }
 
-// A client sees and changes its own alone, with a key that is good for it.
+// A client sees and changes only its own intents, with a key that has the scope.
 func TestClients(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		keys := access.State{}
@@ -250,7 +250,7 @@ func TestClients(t *testing.T) {
 	})
 }
 
-// Lists have filters and pages; a wish that is named in full is there at once.
+// Lists have filters and pages. An intent that the filters identify is found at once.
 func TestList(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		s := open()
@@ -267,7 +267,7 @@ func TestList(t *testing.T) {
 			}
 			return found
 		}
-		if got := list("?key=k3&pool=hot"); !slices.Equal(got, []int{3}) { // nothing is folded yet
+		if got := list("?key=k3&pool=hot"); !slices.Equal(got, []int{3}) { // the read model is still empty
 			t.Errorf("by its key: %v", got)
 		}
 		if got := list("?key=k3&pool=hot&status=mined"); len(got) > 0 {

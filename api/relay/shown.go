@@ -9,14 +9,14 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
 
-// shown is an intent as it is shown. Times are Unix seconds; amounts are decimal strings.
+// shown is an intent in an answer. Times are Unix seconds; amounts are decimal strings.
 type shown struct {
 	ID      chain.IntentID `json:"id"`
 	Status  intent.Status  `json:"status"`
 	Client  string         `json:"client,omitempty"`
 	Key     string         `json:"key"`
 	ChainID chain.ID       `json:"chainId"`
-	Signer  *chain.Address `json:"signer,omitempty"` // that was asked for
+	Signer  *chain.Address `json:"signer,omitempty"` // as requested
 	Pool    string         `json:"pool,omitempty"`
 
 	Calls    []call            `json:"calls"`
@@ -29,12 +29,12 @@ type shown struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Simulate bool              `json:"simulate,omitempty"`
 
-	// Sequence is that of the last event.
+	// Sequence is the sequence of the last event.
 	Sequence      uint64      `json:"sequence"`
 	Place         *place      `json:"place,omitempty"`
-	LeastFee      string      `json:"leastFeePerGas,omitempty"` // after a speed-up
+	LeastFee      string      `json:"leastFeePerGas,omitempty"` // set by a speed-up
 	Attempts      []attempt   `json:"attempts"`
-	TxHash        *chain.Hash `json:"txHash,omitempty"` // that the receipt is of
+	TxHash        *chain.Hash `json:"txHash,omitempty"` // of the transaction with the receipt
 	Receipt       *receipt    `json:"receipt,omitempty"`
 	Confirmations []block     `json:"confirmations,omitempty"`
 	Stopping      *stopping   `json:"stopping,omitempty"`
@@ -49,9 +49,9 @@ type shown struct {
 }
 
 type call struct {
-	To    *chain.Address `json:"to,omitempty"` // absent when a contract is created
+	To    *chain.Address `json:"to,omitempty"` // nil for a contract creation
 	Value intent.Amount  `json:"value"`
-	Data  intent.Data    `json:"data,omitempty"` // not in lists
+	Data  intent.Data    `json:"data,omitempty"` // empty in lists
 }
 
 type gas struct {
@@ -68,7 +68,7 @@ type nonceKey struct {
 	Key  *chain.NonceKey  `json:"key,omitempty"`
 }
 
-// webhook is where news goes, without what may be a secret.
+// webhook is the origin of a webhook URL. The rest of the URL may be secret.
 type webhook struct {
 	Origin string `json:"origin"`
 }
@@ -84,7 +84,7 @@ type attempt struct {
 	Kind     intent.AttemptKind `json:"kind"`
 	TxHash   chain.Hash         `json:"txHash"`
 	Replaces *chain.Hash        `json:"replaces,omitempty"`
-	// What it offers for a unit of gas, in the chain's smallest unit, in decimal.
+	// Price per unit of gas, in the chain's smallest unit, in decimal.
 	MaxFee         string `json:"maxFeePerGas,omitempty"`
 	MaxPriorityFee string `json:"maxPriorityFeePerGas,omitempty"`
 	At             int64  `json:"at"`
@@ -106,14 +106,14 @@ type receipt struct {
 	FeeToken          *chain.Address `json:"feeToken,omitempty"`
 }
 
-// stopping is why it is to end without effect.
+// stopping is why the intent is to end without effect.
 type stopping struct {
 	Reason intent.Reason `json:"reason"`
 	Detail string        `json:"detail,omitempty"`
 }
 
-// outcome is how it came out. Of a completed intent the reason is why it should not have
-// been done.
+// outcome is the end of an intent. For a completed intent, Reason is why it should not have
+// been executed.
 type outcome struct {
 	Reason intent.Reason `json:"reason,omitempty"`
 	Detail string        `json:"detail,omitempty"`
@@ -121,8 +121,7 @@ type outcome struct {
 	Block  *block        `json:"block,omitempty"`
 }
 
-// shownOf shows what is recorded. Of a row that is only a state it is not known when it
-// was changed last.
+// shownOf shows an intent. UpdatedAt is zero if row has only a state.
 func shownOf(row intents.Row) *shown {
 	s, r := row.State, row.State.Requested.Request
 	out := &shown{
@@ -147,7 +146,7 @@ func shownOf(row intents.Row) *shown {
 	return out
 }
 
-// addCourse adds what has become of the request.
+// addCourse adds the progress of the intent.
 func (out *shown) addCourse(s intent.State) {
 	if p := s.Place; p != nil {
 		out.Place = &place{p.Signer, p.NonceKey, p.Nonce}
@@ -183,7 +182,7 @@ func (out *shown) addCourse(s intent.State) {
 
 func blockOf(b chain.Block) block { return block{b.Number, b.Hash, b.Time} }
 
-// hashOf is nil for a hash that is none.
+// hashOf returns nil for the zero hash.
 func hashOf(h chain.Hash) *chain.Hash {
 	if h.IsZero() {
 		return nil
@@ -191,7 +190,7 @@ func hashOf(h chain.Hash) *chain.Hash {
 	return &h
 }
 
-// unix is a time in Unix seconds; 0 for one that is not set.
+// unix returns t in Unix seconds; 0 for the zero time.
 func unix(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -53,8 +53,8 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// stack is the API of a replica behind a real socket. Nothing folds the log until a test
-// says so.
+// stack is the API of a replica behind a real socket. The log is not fed into the read model
+// until a test does so.
 type stack struct {
 	t      testing.TB
 	config Config
@@ -62,7 +62,7 @@ type stack struct {
 	log    *logged
 }
 
-// engines runs a test on every engine. open makes one more replica on the same store.
+// engines runs a test on every engine. open adds a replica on the same store.
 func engines(t *testing.T, test func(t *testing.T, open func(change ...func(*Config)) *stack)) {
 	t.Run("embedded", func(t *testing.T) {
 		db, err := embedded.Open("", embedded.Options{})
@@ -110,7 +110,7 @@ func newStack(t testing.TB, log commands.Store, view *sql.DB, change ...func(*Co
 	return s
 }
 
-// logged is what was logged so far.
+// logged collects the log's lines.
 type logged struct {
 	mu  sync.Mutex
 	all strings.Builder
@@ -206,7 +206,7 @@ var (
 	pathOfWebhook = regexp.MustCompile(`^(/v1/webhooks/)([0-9a-fA-F]+)(.*)$`)
 )
 
-// do sends a request, and holds the answer to the contract.
+// do sends a request, and checks the answer against the contract.
 func (s *stack) do(method, target, body string, header ...string) response {
 	s.t.Helper()
 	res, err := s.send(method, target, body, header...)
@@ -244,7 +244,7 @@ var contract = sync.OnceValues(func() (c struct {
 	return c, c.schemas.AddResource("openapi.json", doc)
 })
 
-// conforms holds an answer to what the contract promises of it.
+// conforms checks an answer against the contract.
 func conforms(method, path string, res response) error {
 	c, err := contract()
 	if err != nil {
@@ -285,7 +285,7 @@ func into[T any](t testing.TB, res response, status int) (v T) {
 	return v
 }
 
-// problem is what a refusal must be.
+// problem checks that an answer is a refusal with this status and code.
 func (s *stack) problem(res response, status int, code string) {
 	s.t.Helper()
 	var p api.Problem
@@ -297,7 +297,7 @@ func (s *stack) problem(res response, status int, code string) {
 	}
 }
 
-// command carries out commands on an intent, as whoever works for it does.
+// command executes commands for an intent, like the relay's workers.
 func (s *stack) command(id chain.IntentID, all ...intent.Command) {
 	s.t.Helper()
 	for _, c := range all {
@@ -308,7 +308,7 @@ func (s *stack) command(id chain.IntentID, all ...intent.Command) {
 	}
 }
 
-// project folds the log into the read model up to its head.
+// project feeds the log into the read model, up to its head.
 func (s *stack) project() {
 	s.t.Helper()
 	store := s.config.Intake.Intents.Store

@@ -12,15 +12,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// A milestone is something in an intent's life that a request can wait for.
+// A milestone is a stage in an intent's life that a request can wait for.
 type milestone struct {
 	name string
-	// reached reports that it is so.
+	// reached reports whether the intent has reached the milestone.
 	reached func(intent.State) bool
 }
 
-// milestones are in the order of an intent's life. An intent that has come out without
-// one does not come to it any more.
+// milestones are in the order of an intent's life. An intent that ended without reaching a
+// milestone never reaches it.
 func milestones() []milestone {
 	return []milestone{
 		{"assigned", func(s intent.State) bool { return s.Place != nil }},
@@ -29,13 +29,13 @@ func milestones() []milestone {
 	}
 }
 
-// wait is what a request asks to wait for, and how long.
+// wait is the milestone to wait for, and the timeout.
 type wait struct {
 	milestone
 	timeout time.Duration
 }
 
-// readWait reads what a request wants to wait for; nil when it does not.
+// readWait reads the milestone that a request wants to wait for; nil if it does not wait.
 func readWait(q url.Values) (*wait, error) {
 	var names []string
 	for _, m := range milestones() {
@@ -50,8 +50,8 @@ func readWait(q url.Values) (*wait, error) {
 
 func (w wait) over(s intent.State) bool { return w.reached(s) || s.End != nil }
 
-// waitForAll waits until it is over for every intent that was taken on, and leaves the
-// states that it has seen. Waiting in turn takes as long as the longest.
+// waitForAll waits for every accepted intent in turn, and stores the states that it has seen in
+// all. This takes as long as the longest wait.
 func (d *desk) waitForAll(r api.Request, wanted *wait, all []intake.Answer) []*api.Waited {
 	out := make([]*api.Waited, len(all))
 	if wanted == nil {
@@ -78,7 +78,7 @@ func (d *desk) waitForAll(r api.Request, wanted *wait, all []intake.Answer) []*a
 	return out
 }
 
-// look reads an intent as it stands, and says whether there is nothing more to wait for.
+// look returns a function that loads an intent's state, and reports whether the wait is over.
 func (d *desk) look(wanted wait, seen *intent.State) func(context.Context) (bool, error) {
 	id := seen.Requested.ID
 	return func(ctx context.Context) (bool, error) {
@@ -91,8 +91,8 @@ func (d *desk) look(wanted wait, seen *intent.State) func(context.Context) (bool
 	}
 }
 
-// lookAgain says what each wait came to. Those in the row behind one that took up all
-// the time have not been looked at since they were taken on: they may be there.
+// lookAgain sets the result of each wait. If one intent took up all the time, the later ones
+// were not looked at since they were accepted, and may have reached the milestone.
 func (d *desk) lookAgain(r api.Request, wanted wait, all []intake.Answer, out []*api.Waited) {
 	ctx, cancel := r.Work()
 	defer cancel()

@@ -10,11 +10,11 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/safeguard"
 )
 
-// Why an intent is not signed for, beside the refusals that say so of themselves.
+// Reasons why an intent is not signed yet, beside the refusals in [WaitCodes].
 const (
-	ErrBehind  = event.Refusal("behind-another") // another one of its row is to get a nonce before it
-	ErrFull    = event.Refusal("lane-full")      // as many nonces are in flight as may be
-	ErrStalled = event.Refusal("lane-stalled")   // what is before it has waited for a block for long
+	ErrBehind  = event.Refusal("behind-another") // an earlier intent of its ordering group gets its nonce first
+	ErrFull    = event.Refusal("lane-full")      // the lane has the maximum of nonces in flight
+	ErrStalled = event.Refusal("lane-stalled")   // an earlier transaction has waited long for a block
 )
 
 // WaitCodes lists every code of a [WaitsFor].
@@ -24,14 +24,14 @@ func WaitCodes() []event.Refusal {
 	}
 }
 
-// WaitsFor is what keeps an intent from being signed for, and since when.
+// WaitsFor is the reason why an intent is not signed yet, and since when.
 type WaitsFor struct {
 	Code   event.Refusal
 	Detail string
-	Since  time.Time // zero is not known
+	Since  time.Time // zero if unknown
 }
 
-// waitingFor is what is shown of it.
+// waitingFor is the reason in an answer.
 type waitingFor struct {
 	Code   event.Refusal `json:"code"`
 	Detail string        `json:"detail,omitempty"`

@@ -15,9 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
 
-// Of an intent that is asked for by its id it is told what it waits for, with all that the
-// contract says of it, as long as that is known. Whoever cannot say keeps nobody from being
-// told of the intent.
+// GET of one intent shows the reason for its wait, with all fields in the contract, if the
+// reason is known. If it cannot be found out, the intent is shown without it.
 func TestWaitsForIsShown(t *testing.T) {
 	engines(t, func(t *testing.T, open func(...func(*Config)) *stack) {
 		var known *WaitsFor

@@ -19,7 +19,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/notice"
 )
 
-// Webhooks is how clients' endpoints are looked at and looked after.
+// Webhooks holds the dependencies for showing and operating clients' webhook endpoints.
 type Webhooks struct {
 	Rows interface {
 		Endpoint(ctx context.Context, id notice.EndpointID) (notice.Endpoint, bool, error)
@@ -29,15 +29,15 @@ type Webhooks struct {
 	}
 	Operator notifier.Operator
 	Guard    intake.Guard
-	// Endpoint names the endpoint of a client's URL, and Secrets are what it is signed
-	// with, the newest first.
+	// Endpoint returns the id of the endpoint for a client's URL. Secrets are the secrets with
+	// which its webhook deliveries are signed, newest first.
 	Endpoint func(client, url string) notice.EndpointID
 	Secrets  func(id notice.EndpointID) []string
-	// Try sends a message that tells nothing, once. It ends in the time of one attempt.
+	// Try sends one test delivery without contents. It returns within the time of one attempt.
 	Try func(ctx context.Context, id notice.EndpointID, url string) notice.Outcome
 }
 
-// ErrInvalidWebhookID refuses a path that names no endpoint.
+// ErrInvalidWebhookID refuses a path without a valid endpoint id.
 const ErrInvalidWebhookID = event.Refusal("invalid-webhook-id")
 
 func (d *desk) webhookRoutes() []api.Route {
@@ -61,20 +61,21 @@ func (d *desk) webhookRoutes() []api.Route {
 	}
 }
 
-// shownWebhook is an endpoint as it is shown. Times are Unix seconds.
+// shownWebhook is an endpoint in an answer. Times are Unix seconds.
 type shownWebhook struct {
 	ID     notice.EndpointID `json:"id"`
 	Origin string            `json:"origin"`
-	// Secrets are shown to whoever gives the URL.
+	// Secrets are shown only to a client that sends the URL.
 	Secrets []string `json:"secrets,omitempty"`
-	// Known is false while nothing was ever to be told there.
+	// Known is false while no webhook delivery was ever due to the endpoint.
 	Known        bool          `json:"known"`
 	Failures     int           `json:"failures"`
 	FailingSince int64         `json:"failingSince,omitempty"`
 	PausedUntil  int64         `json:"pausedUntil,omitempty"`
 	Disabled     notice.Reason `json:"disabled,omitempty"`
 	DisabledAt   int64         `json:"disabledAt,omitempty"`
-	// Notices are how many a command concerns; only its answer has them.
+	// Notices is the number of webhook deliveries that a command concerns; only the answer to a
+	// command has it.
 	Notices *int `json:"notices,omitempty"`
 }
 
@@ -85,7 +86,7 @@ func shownWebhookOf(e notice.Endpoint) shownWebhook {
 	}
 }
 
-// webhooksPage is the answer to GET /v1/webhooks, by rising id.
+// webhooksPage is the answer to GET /v1/webhooks, in order of id.
 type webhooksPage struct {
 	Webhooks []shownWebhook `json:"webhooks"`
 	HasMore  bool           `json:"hasMore"`
@@ -123,7 +124,7 @@ func (d *desk) listWebhooks(r api.Request) error {
 	return r.Reply(http.StatusOK, out)
 }
 
-// given reads the URL of a client's endpoint from the body, where it is in no log.
+// given reads the URL of a client's endpoint from the body, which is never logged.
 func (d *desk) given(ctx context.Context, r api.Request) (id notice.EndpointID, url string, err error) {
 	if _, err := r.Query(); err != nil {
 		return id, "", err
@@ -148,8 +149,8 @@ func (d *desk) given(ctx context.Context, r api.Request) (id notice.EndpointID, 
 	return d.Webhooks.Endpoint(d.client(r), url), url, nil
 }
 
-// ownWebhook answers POST /v1/webhooks: what a client has to know of its endpoint. It
-// changes nothing.
+// ownWebhook answers POST /v1/webhooks with the id, state and secrets of the client's endpoint.
+// It changes nothing.
 func (d *desk) ownWebhook(r api.Request) error {
 	ctx, cancel := r.Work()
 	defer cancel()
@@ -174,11 +175,11 @@ type tried struct {
 	ID        notice.EndpointID `json:"id"`
 	Delivered bool              `json:"delivered"`
 	Cause     notice.Cause      `json:"cause,omitempty"`
-	Status    int               `json:"status,omitempty"` // that the endpoint answered with
+	Status    int               `json:"status,omitempty"` // the endpoint's HTTP status
 }
 
-// tryWebhook answers POST /v1/webhooks/try. It is an attempt like others, but for what is
-// known of the endpoint: that stays as it is.
+// tryWebhook answers POST /v1/webhooks/try. The attempt is like any other, except that it does
+// not change the endpoint's state.
 func (d *desk) tryWebhook(r api.Request) error {
 	ctx, cancel := r.Work()
 	defer cancel()
@@ -195,8 +196,8 @@ func (d *desk) tryWebhook(r api.Request) error {
 	return r.Reply(http.StatusOK, tried{id, o.Class == notice.Delivered, o.Cause, o.Status})
 }
 
-// found is the endpoint that a request names, if it is of the client that the request
-// reaches: whose endpoint it is follows from its name.
+// found returns the endpoint that a request names, if it belongs to the client reach. The
+// endpoint's id is derived from its client and URL.
 func (d *desk) found(ctx context.Context, r api.Request, reach *string) (notice.Endpoint, error) {
 	text, err := url.PathUnescape(mux.Vars(r.Request)["endpoint"])
 	if err != nil {
@@ -230,18 +231,18 @@ func (d *desk) webhook(r api.Request) error {
 	return r.Reply(http.StatusOK, shownWebhookOf(e))
 }
 
-// deadNotice is a notice that was given up.
+// deadNotice is a dead letter: a webhook delivery that was given up.
 type deadNotice struct {
 	Intent   chain.IntentID  `json:"intent"`
 	Sequence uint64          `json:"sequence"`
 	Attempts int             `json:"attempts"`
 	Cause    notice.Cause    `json:"cause"`
 	Status   int             `json:"status,omitempty"`
-	LastAt   int64           `json:"lastAt,omitempty"` // of the last attempt
+	LastAt   int64           `json:"lastAt,omitempty"` // time of the last attempt
 	Event    json.RawMessage `json:"event"`
 }
 
-// deadPage is the answer to GET /v1/webhooks/{endpoint}/dead, by intent and sequence.
+// deadPage is the answer to GET /v1/webhooks/{endpoint}/dead, in order of intent and sequence.
 type deadPage struct {
 	Notices []deadNotice `json:"notices"`
 	HasMore bool         `json:"hasMore"`

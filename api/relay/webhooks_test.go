@@ -29,7 +29,7 @@ import (
 
 const hookURL = "https://127.0.0.1/" + secret + "?token=" + secret
 
-// hooked is a stack whose notices are queued, and given up when a test says so.
+// hooked is a stack with queued webhook deliveries, which a test can make fail for good.
 type hooked struct {
 	*stack
 	db    *embedded.DB
@@ -88,7 +88,7 @@ func (h *hooked) create(k access.Key) (token string) {
 	return text
 }
 
-// feed has a feeder fold the log as it is now.
+// feed feeds the present log into the queue.
 func (h *hooked) feed() {
 	h.t.Helper()
 	head, err := h.db.Log().Head(h.t.Context())
@@ -105,7 +105,7 @@ func (h *hooked) feed() {
 	h.sweep()
 }
 
-// sweep does all that is to be done to notices of endpoints.
+// sweep executes all pending commands for endpoints.
 func (h *hooked) sweep() {
 	h.t.Helper()
 	for found := true; found; {
@@ -115,7 +115,7 @@ func (h *hooked) sweep() {
 	}
 }
 
-// answer has all that is due be answered so.
+// answer gives every due webhook delivery this outcome.
 func (h *hooked) answer(o notice.Outcome) {
 	h.t.Helper()
 	for {
@@ -134,7 +134,7 @@ func (h *hooked) answer(o notice.Outcome) {
 	}
 }
 
-// What operators and clients can do about webhooks, and each only about its own.
+// Operators and clients can operate webhooks, each client only its own.
 func TestWebhooks(t *testing.T) {
 	h := newHooked(t)
 	shop, other := h.token("shop", access.Submit, access.Read), h.token("other", access.Submit, access.Read)
@@ -207,8 +207,8 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// What a command concerns is counted, answered and charged, as many as it concerns; no more
-// than the client's burst, so that no rate forbids it for ever.
+// A command counts the webhook deliveries that it concerns, and is charged for each, up to the
+// client's burst. So no rate forbids it for ever.
 func TestWebhookCommandsAreCharged(t *testing.T) {
 	h := newHooked(t)
 	rate := access.Rate{PerSecond: 1, Burst: 100}
@@ -252,7 +252,7 @@ func TestWebhookCommandsAreCharged(t *testing.T) {
 	left(do(fill("many", 5000)+"/disable", "", many), 5000, 0)
 }
 
-// wished checks what was recorded of an endpoint, and that each wish has an actor.
+// wished checks the events of an endpoint, and that each command has an actor.
 func (h *hooked) wished(id notice.EndpointID, want ...string) {
 	h.t.Helper()
 	var got []string
@@ -268,7 +268,7 @@ func (h *hooked) wished(id notice.EndpointID, want ...string) {
 	}
 }
 
-// A webhook is tried as it will be called, and only if it may be called.
+// A test delivery is made like a real one, and only to an allowed URL.
 func TestTryWebhook(t *testing.T) {
 	h := newHooked(t)
 	shop := h.token("shop", access.Submit)
@@ -299,8 +299,7 @@ func TestTryWebhook(t *testing.T) {
 	}
 }
 
-// What has not the form that is expected is refused; and where no webhooks are called
-// there are none.
+// Malformed requests are refused. Without webhook delivery the routes do not exist.
 func TestBadWebhookRequests(t *testing.T) {
 	h := newHooked(t)
 	operator := h.token("operator", access.Submit, access.Read, access.Admin)

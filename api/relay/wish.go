@@ -11,7 +11,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
 
-// cancel answers POST /v1/intents/{id}/cancel. A body, which may say why, is not needed.
+// cancel answers POST /v1/intents/{id}/cancel. The body is optional and may give a reason.
 func (d *desk) cancel(r api.Request) error {
 	return d.wish(r, true, func(in reading) (carry, error) {
 		var reason string
@@ -33,11 +33,11 @@ func (d *desk) speedUp(r api.Request) error {
 	})
 }
 
-// carry carries a wish about an intent out.
+// carry executes a command for an intent.
 type carry func(ctx context.Context, id chain.IntentID) intake.Answer
 
-// wish answers a wish about an intent, which read reads from the body, with how the
-// intent stands then: 202 while that is not the end of it.
+// wish answers a command for an intent with the intent's new state. read reads the command from
+// the body. The status is 202 unless the intent has ended.
 func (d *desk) wish(r api.Request, bare bool, read func(reading) (carry, error)) error {
 	id, err := named(r)
 	if err != nil {

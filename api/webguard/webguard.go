@@ -9,7 +9,7 @@
 //   - Origin: browsers send it with every cross-origin request that a script may read and
 //     with every POST.
 //   - Sec-Fetch-Site: browsers send it with all requests to loopback and https, also with
-//     those of images, forms and frames, which carry no Origin.
+//     requests for images, forms and frames, which carry no Origin.
 //
 // X-Forwarded-Host and its like are never read.
 //
@@ -51,7 +51,7 @@ type Guard struct {
 	AnyHost bool
 }
 
-// Check returns nil for a request that no foreign page has caused, else [ErrHost] or
+// Check returns nil unless a foreign page caused the request. Then it returns [ErrHost] or
 // [ErrOrigin] with the reason.
 func (g Guard) Check(r *http.Request) error {
 	if !g.AnyHost && !g.knowsHost(r.Host) {
@@ -62,7 +62,7 @@ func (g Guard) Check(r *http.Request) error {
 	}
 	switch origins := r.Header["Origin"]; {
 	case len(origins) == 1 && (origins[0] == ownOrigin(r) || slices.Contains(g.Origins, origins[0])):
-		return nil // what Sec-Fetch-Site says of this origin has been decided
+		return nil // an allowed origin overrides Sec-Fetch-Site
 	case len(origins) > 0:
 		if g.OriginsSetting == "" {
 			return ErrOrigin.Because("the request's Origin is not the service's own")
@@ -90,8 +90,8 @@ func (g Guard) knowsHost(host string) bool {
 		slices.ContainsFunc(g.Hosts, func(known string) bool { return strings.EqualFold(known, name) })
 }
 
-// hostname cuts the port, the brackets of IPv6 and the root's dot off a Host header, and
-// lowers its letters. ok is false for anything that is no host.
+// hostname removes the port, the brackets of IPv6 and the trailing dot from a Host header, and
+// lowers its letters. ok is false if host is not a valid host.
 func hostname(host string) (name string, ok bool) {
 	if inner, bracketed := strings.CutPrefix(host, "["); bracketed {
 		address, rest, closed := strings.Cut(inner, "]")
@@ -148,15 +148,15 @@ func Preflighted(r *http.Request) bool {
 		slices.ContainsFunc(r.Header["Authorization"], setByScripts)
 }
 
-// setByScripts reports whether an Authorization header is of a scheme that browsers do
-// not answer by themselves, with a password or a ticket that they hold.
+// setByScripts reports whether only a script can set an Authorization header of this scheme.
+// Browsers answer other schemes by themselves, with a stored password or a ticket.
 func setByScripts(authorization string) bool {
 	scheme, _, _ := strings.Cut(authorization, " ")
 	return strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Signature")
 }
 
-// Handler answers 403, as plain text, to requests that the guard refuses, 415 to a POST
-// that a page could send without asking first, and passes the others to next.
+// Handler answers 403, as plain text, to requests that the guard refuses, and 415 to a POST
+// that a page could send without a CORS preflight. It passes all others to next.
 func (g Guard) Handler(next http.Handler) http.Handler {
 	refuse := func(w http.ResponseWriter, status int, text string) {
 		w.Header().Set("Content-Type", "text/plain")

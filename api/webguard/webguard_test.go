@@ -12,7 +12,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/api/webguard"
 )
 
-// request reads a request from its bytes, as a server does.
+// request parses a request from its bytes, like a server.
 func request(t *testing.T, text string) *http.Request {
 	t.Helper()
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(strings.ReplaceAll(text, "\n", "\r\n") + "\r\n\r\n")))
@@ -48,7 +48,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// The name is taken from the place where RFC 9112 has it, and from nowhere else.
+// The name is taken from the place that RFC 9112 defines, and from no other.
 func TestHostOnTheWire(t *testing.T) {
 	for text, allowed := range map[string]bool{
 		"GET / HTTP/1.1\nHost: localhost:8420":                                       true,
@@ -89,7 +89,7 @@ func TestOrigin(t *testing.T) {
 		own + "Sec-Fetch-Site: none":                                    true,
 		own + "Sec-Fetch-Site: same-origin":                             true,
 		own + "Origin: https://app.example\nSec-Fetch-Site: cross-site": true,
-		own + "Referer: https://evil.example/":                          true, // a page may leave it out: it is no proof
+		own + "Referer: https://evil.example/":                          true, // a page may omit Referer: it proves nothing
 
 		own + "Origin: http://evil.example":                                 false,
 		own + "Origin: https://localhost:8420":                              false,
@@ -213,7 +213,7 @@ func TestHTTP2(t *testing.T) {
 	}
 }
 
-// Refusals name the settings that would let a request in, and none where there is none.
+// Refusals name the settings that would let a request in, if there are such settings.
 func TestRefusalsNameTheListenersSettings(t *testing.T) {
 	host := request(t, "GET / HTTP/1.1\nHost: evil.example")
 	origin := request(t, "GET / HTTP/1.1\nHost: 127.0.0.1\nOrigin: https://evil.example")

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// CanceledGroup is what became of a group that was canceled.
+// CanceledGroup is the result of canceling a group.
 type CanceledGroup struct {
 	ChainID  uint64 `json:"chainId"`
 	Sender   string `json:"sender"`
 	GroupID  string `json:"groupId"`
-	Canceled int    `json:"canceled"` // how many members are
+	Canceled int    `json:"canceled"` // number of canceled members
 	Members  []struct {
 		TxHash   string `json:"txHash"`
 		Nonce    uint64 `json:"nonce"`
@@ -24,16 +24,16 @@ type CanceledGroup struct {
 	} `json:"members"`
 }
 
-// Cancel is an owner's wish that a group's transactions be sent no more.
+// Cancel is an owner's request to stop delivering a group's transactions.
 type Cancel struct {
 	ChainID    uint64
-	Deployment string // the service's, as [Health] tells it
+	Deployment string // the service's name, see [Health]
 	Sender     string
 	GroupID    string
-	Expires    time.Time // from then on the signature does not count: at most 24 hours ahead
+	Expires    time.Time // the signature is invalid from then on; at most 24 hours ahead
 }
 
-// TypedData is what the owner signs, as eth_signTypedData_v4 takes it (EIP-712).
+// TypedData is the message that the owner signs, in the form of eth_signTypedData_v4 (EIP-712).
 func (c Cancel) TypedData() ([]byte, error) {
 	type member struct {
 		Name string `json:"name"`
@@ -52,11 +52,10 @@ func (c Cancel) TypedData() ([]byte, error) {
 	})
 }
 
-// CancelGroup has the service send a group's transactions no more and forget their
-// bytes. It does not touch the chain: what a node has, a block may still hold. sign
-// returns the sender's signature over the wish's typed data: 65 bytes of secp256k1, or
-// P-256 or WebAuthn with their type before them. Nobody can use the signature for
-// anything else, nor again.
+// CancelGroup makes the service stop sending a group's transactions and erase their bytes. It
+// does not touch the chain: a block may still include a transaction that a node already has.
+// sign returns the sender's signature over the typed data: 65 bytes for secp256k1; for P-256 or
+// WebAuthn the type comes first. The signature is of no other use, and cannot be used again.
 func (c *Client) CancelGroup(ctx context.Context, wish Cancel, sign func(typedData []byte) ([]byte, error)) (CanceledGroup, error) {
 	var canceled CanceledGroup
 	data, err := wish.TypedData()
@@ -77,10 +76,9 @@ func (c *Client) CancelGroup(ctx context.Context, wish Cancel, sign func(typedDa
 	return canceled, err
 }
 
-// CancelGroupID is [Client.CancelGroup] by a signature over the Keccak-256 digest of
-// the group's id, which sign is given as bytes. Such a signature names no chain, no
-// service and no time: whoever has seen it can show it again, for ever. Canceling again
-// changes nothing.
+// CancelGroupID is [Client.CancelGroup] with a signature over the Keccak-256 digest of the
+// group's id, which is passed to sign as bytes. This signature names no chain, service or time:
+// anyone who has seen it can use it again, for ever. Canceling again changes nothing.
 func (c *Client) CancelGroupID(ctx context.Context, chainID uint64, sender, groupID string, sign func(groupID []byte) ([]byte, error)) (CanceledGroup, error) {
 	var canceled CanceledGroup
 	id, err := hex.DecodeString(strings.TrimPrefix(groupID, "0x"))

@@ -15,45 +15,46 @@ import (
 	"time"
 )
 
-// Client speaks to one service. All but URL may be left out. It may be used by
-// several goroutines; its fields may not be changed then.
+// Client calls one service. Only URL is required. Several goroutines may use a Client; its
+// fields must not change meanwhile.
 type Client struct {
 	URL  string // of the service, such as https://watchtower.example
-	Key  string // an API key, for a service that asks for one
+	Key  string // an API key, if the service requires one
 	HTTP *http.Client
-	// Tries is how often one request is made at most; 0 is [DefaultTries].
-	// Following events has no such end.
+	// Tries is the maximum number of tries for one request; 0 means [DefaultTries]. It does not
+	// limit [Client.Events].
 	Tries int
 }
 
-// How a client repeats.
+// Limits for retries.
 const (
 	DefaultTries = 6
 	pauseFirst   = 200 * time.Millisecond // before the second try
 	pauseMost    = 10 * time.Second
-	// tryTime is how long one try may take, beside the waiting that it asks for.
+	// tryTime is the timeout of one try, without the wait that the request asks for.
 	tryTime = 30 * time.Second
-	// answerMost bounds an answer that is read: a page of 1000 transactions.
+	// answerMost is the most bytes of an answer that are read: enough for a page of 1000
+	// transactions.
 	answerMost = 64 << 20
 )
 
-// request is one request, which may be made again.
+// request is one request, which may be repeated.
 type request struct {
 	method, path string
 	query        url.Values
 	body         []byte // JSON, or nil
 	header       http.Header
-	wait         time.Duration // that the service may take to answer, as it was asked to
-	alsoOK       int           // a status beside 200 whose body is an answer
+	wait         time.Duration // how long the service may wait before it answers, at the client's request
+	alsoOK       int           // a status beside 200 that is no error
 }
 
-// call makes a request until it is answered, and decodes the answer.
+// call makes a request, with retries, and decodes the answer.
 func (c *Client) call(ctx context.Context, r request, into any) error {
 	_, err := c.callFor(ctx, r, into)
 	return err
 }
 
-// callFor is call for one who wants the answer's header too.
+// callFor is call, and returns the answer's header too.
 func (c *Client) callFor(ctx context.Context, r request, into any) (http.Header, error) {
 	for try := 1; ; try++ {
 		status, header, body, err := c.try(ctx, r)
@@ -72,7 +73,7 @@ func (c *Client) callFor(ctx context.Context, r request, into any) (http.Header,
 	}
 }
 
-// retryAfter is how long the service asks to be left alone.
+// retryAfter returns the wait that the service demands before the next request.
 func retryAfter(header http.Header) time.Duration {
 	seconds, err := strconv.ParseUint(header.Get("Retry-After"), 10, 16)
 	if err != nil {
@@ -130,7 +131,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	return client.Do(req)
 }
 
-// misuse is an error that no repetition mends.
+// misuse is an error that no retry can fix.
 type misuse struct{ error }
 
 func (e *misuse) Unwrap() error { return e.error }
@@ -142,8 +143,8 @@ func decode(r request, body []byte, into any) error {
 	return nil
 }
 
-// repeatable reports whether the same request may succeed later. A lost connection
-// is: whatever it was about, doing it again does no harm.
+// repeatable reports whether the same request may succeed later. A lost connection is
+// repeatable, as all requests are safe to repeat.
 func repeatable(err error) bool {
 	if errors.As(err, new(*misuse)) {
 		return false
@@ -152,7 +153,7 @@ func repeatable(err error) bool {
 	return !errors.As(err, &p) || p.Temporary()
 }
 
-// backoff doubles with each try, and strays so that clients do not come in step.
+// backoff doubles with each try, with jitter so that clients do not retry in step.
 func backoff(try int) time.Duration {
 	d := min(pauseFirst<<min(try-1, 16), pauseMost)
 	return d/2 + rand.N(d/2) //nolint:gosec // nothing secret

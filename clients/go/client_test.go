@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// service answers requests in place of one.
+// service answers requests in place of a real service.
 type service func(r *http.Request) (status int, header http.Header, body string)
 
 func (s service) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -29,7 +29,7 @@ func (s service) client() *Client {
 
 const busy = `{"status":503,"code":"unavailable","title":"not now","retryable":true}`
 
-// Who follows events leaves the service alone for as long as it asks.
+// Events waits for the time in Retry-After.
 func TestEventsHeedRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, times := time.Now(), 0
@@ -51,7 +51,7 @@ func TestEventsHeedRetryAfter(t *testing.T) {
 	})
 }
 
-// A stream that breaks off again and again at the same place is asked for less and less often.
+// A stream that keeps breaking off at the same position is requested less and less often.
 func TestEventsThatDoNotGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -72,7 +72,8 @@ func TestEventsThatDoNotGoOn(t *testing.T) {
 	})
 }
 
-// What was taken on is told, also when the service goes before it has taken all.
+// Submit returns the results of accepted transactions, even if the service goes away before it
+// has accepted all.
 func TestSubmitTellsWhatWasTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		times := 0
@@ -94,7 +95,7 @@ func TestSubmitTellsWhatWasTaken(t *testing.T) {
 	})
 }
 
-// The typed data is what wallets sign: docs/cancel.md has the same.
+// The typed data equals the message that wallets sign, as shown in docs/cancel.md.
 func TestCancelTypedData(t *testing.T) {
 	wish := Cancel{ChainID: 42431, Deployment: "payroll-eu", Sender: "0x5657118a2412d505c12c06f80720b3145e017a35",
 		GroupID: "0xd715028283f5d21b334d705c63d765eb", Expires: time.Unix(1_800_000_000, 0)}

@@ -5,15 +5,14 @@
 //	…
 //	tx, err := client.Wait(ctx, results[0].TxHash, watchtower.Executed)
 //
-// Every call may be made again: a transaction is known by its hash, so submitting
-// it twice takes it on once. The client therefore repeats by itself, with growing
-// pauses, what failed for a lost connection or for a service that cannot answer
-// now, until the context ends or [Client.Tries] are used up. What the service
-// refuses is a [Problem] and is not repeated:
+// Every call may be repeated: a transaction is identified by its hash, so submitting it twice
+// is accepted once. The client therefore retries lost connections and temporary failures by
+// itself, with backoff, until the context ends or [Client.Tries] are used up. A refusal is a
+// [Problem] and is not retried:
 //
 //	var problem *watchtower.Problem
 //	if errors.As(err, &problem) && problem.Code == "unknown-transaction" { … }
 //
-// Hashes, addresses and keys are hex with 0x, in lower case as the service answers
-// them. Times are Unix seconds.
+// Hashes, addresses and keys are hex with 0x; the service answers them in lower case. Times are
+// Unix seconds.
 package watchtower

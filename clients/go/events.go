@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Event is one recorded fact.
+// Event is one recorded event.
 type Event struct {
 	ID       string          `json:"id"`
 	Name     string          `json:"name"`     // such as tx.mined.v1
@@ -24,46 +24,45 @@ type Event struct {
 	Data     json.RawMessage `json:"data"`
 	Stream   string          `json:"stream"`
 	ChainID  uint64          `json:"chainId"`
-	TxHash   string          `json:"txHash,omitempty"`  // of a transaction's event
-	Sender   string          `json:"sender,omitempty"`  // of a group's event
-	GroupID  string          `json:"groupId,omitempty"` // likewise
+	TxHash   string          `json:"txHash,omitempty"`  // for an event of a transaction
+	Sender   string          `json:"sender,omitempty"`  // for an event of a group
+	GroupID  string          `json:"groupId,omitempty"` // for an event of a group
 	Meta     Meta            `json:"meta"`
 }
 
-// Meta says where an event comes from.
+// Meta is the origin of an event.
 type Meta struct {
-	Correlation string `json:"correlation,omitempty"` // the id of the request or event that started it all
-	Causation   string `json:"causation,omitempty"`   // the id of the event that led to this one
-	Actor       string `json:"actor,omitempty"`       // who wished it: api, broadcaster, watcher, …
+	Correlation string `json:"correlation,omitempty"` // the id of the request or event at the start of the chain of causes
+	Causation   string `json:"causation,omitempty"`   // the id of the event that caused this one
+	Actor       string `json:"actor,omitempty"`       // the cause of the event: api, broadcaster, watcher, …
 	Trace       string `json:"trace,omitempty"`       // the W3C traceparent of the request or attempt
-	Link        string `json:"link,omitempty"`        // the event's link to the one before it in its stream, 64 hex digits
+	Link        string `json:"link,omitempty"`        // hash link to the previous event of the stream, 64 hex digits
 }
 
-// EventFilter narrows a stream of events to what fits all that is set.
+// EventFilter selects the events that match all fields that are set.
 type EventFilter struct {
-	// After is the position after which events are wanted: that of the last one
-	// that was dealt with, or 0 for all there are. Nil is from now on.
+	// After is the position after which events are wanted: the position of the last handled
+	// event, or 0 for all events. Nil starts at the end of the log.
 	After   *uint64
 	ChainID uint64
-	Sender  string // a transaction's is the one it was accepted with, for all its events
-	GroupID string // likewise
+	Sender  string // the sender in the transaction's acceptance, for all its events
+	GroupID string // the group in the transaction's acceptance, for all its events
 	TxHash  string
-	Name    string // how the name begins: tx.mined, or several with commas between
-	Stream  string // how the stream's name begins
-	// Until is the last position that is wanted, and UntilHead says that it is the end of
-	// the log as it is when the stream begins; what comes is over then. Without them
-	// events are followed for ever.
+	Name    string // prefix of the name, such as tx.mined; several are separated by commas
+	Stream  string // prefix of the stream's name
+	// Until is the last position that is wanted. UntilHead stops at the end of the log as of
+	// the start of the stream. Without either, the stream never ends.
 	Until     *uint64
 	UntilHead bool
 }
 
-// silenceMost is how long a stream may be silent before it counts as dead; the
-// service breaks the silence every 15 seconds.
+// silenceMost is the silence after which a stream counts as dead. The service writes at least
+// every 15 seconds.
 const silenceMost = 60 * time.Second
 
-// Events yields events as they are recorded, until ctx ends, whose error is the last
-// thing it yields, the service refuses, or all is there that was asked for. A stream that breaks off is taken
-// up where it was: nothing is missed, and nothing comes twice.
+// Events yields events as they are recorded. It ends after all requested events, when the
+// service refuses, or when ctx ends; then the error is the last value that it yields. After a
+// lost connection it resumes where it was, without missing or repeating events.
 func (c *Client) Events(ctx context.Context, f EventFilter) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		at := f.After
@@ -83,17 +82,17 @@ func (c *Client) Events(ctx context.Context, f EventFilter) iter.Seq2[Event, err
 				yield(Event{}, fmt.Errorf("watchtower: events: %w", err))
 				return
 			}
-			_ = pause(ctx, max(rest, backoff(try))) // its end shows above
+			_ = pause(ctx, max(rest, backoff(try))) // the loop checks ctx next
 		}
 	}
 }
 
-// errEnough says that the one who ranges over events wants no more, or that there is
-// no more of what was asked for.
+// errEnough means that the caller stopped the iteration, or that all requested events were
+// yielded.
 var errEnough = errors.New("enough")
 
-// follow reads one stream until it ends, and moves at along. rest is how long the
-// service asks to be left alone.
+// follow reads one stream until it ends, and advances at. rest is the wait that the service
+// demands before the next request.
 func (c *Client) follow(ctx context.Context, f EventFilter, at **uint64, yield func(Event, error) bool) (rest time.Duration, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -128,7 +127,7 @@ func (c *Client) follow(ctx context.Context, f EventFilter, at **uint64, yield f
 		if e.End {
 			return 0, errEnough
 		}
-		if e.Name != "" && !yield(e.Event, nil) { // else it is a mark
+		if e.Name != "" && !yield(e.Event, nil) { // otherwise it is a mark
 			return 0, errEnough
 		}
 		*at = &e.Position
@@ -158,7 +157,7 @@ func (f EventFilter) query(at *uint64) url.Values {
 	return query
 }
 
-// Trail yields the recorded events of one transaction, the oldest first.
+// Trail yields the recorded events of one transaction, oldest first.
 func (c *Client) Trail(ctx context.Context, hash string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		after := uint64(0)

@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// Group is a group of one sender's transactions, which share a nonce key.
+// Group is a group of one sender's transactions with the same nonce key.
 type Group struct {
 	ChainID       uint64 `json:"chainId"`
 	GroupID       string `json:"groupId"`
 	NonceKey      string `json:"nonceKey"`
 	StartAt       int64  `json:"startAt"`
 	EndAt         int64  `json:"endAt"`
-	NextPaymentAt *int64 `json:"nextPaymentAt"` // nil when nothing more is to be paid
+	NextPaymentAt *int64 `json:"nextPaymentAt"` // nil if no payment is left
 }
 
-// GroupPlan is a group with its members and what would make them worthless.
+// GroupPlan is a group with its members and its cancel plan.
 type GroupPlan struct {
 	Group
 	Sender     string       `json:"sender"`
-	Members    []Member     `json:"members"` // by nonce
+	Members    []Member     `json:"members"` // in order of nonce
 	CancelPlan Invalidation `json:"cancelPlan"`
 }
 
@@ -36,29 +36,27 @@ type Member struct {
 	Finalized       bool    `json:"finalized"`
 	Canceled        bool    `json:"canceled"`
 	EligibleAt      int64   `json:"eligibleAt"`
-	ExpiresAt       int64   `json:"expiresAt"` // 0 never
+	ExpiresAt       int64   `json:"expiresAt"` // 0 means never
 	WaitingForNonce *uint64 `json:"waitingForNonce"`
 }
 
-// Invalidation says which nonces the owner has to use up on chain, so that nobody
-// can bring the group's transactions to it any more.
+// Invalidation lists the nonces that the owner must use up on chain to make the group's
+// transactions invalid for ever.
 type Invalidation struct {
 	NonceKey string   `json:"nonceKey"`
 	Nonces   []uint64 `json:"nonces"`
-	// AlreadyInvalidated is nil when the chain could not be asked; then Reason says
-	// why.
+	// AlreadyInvalidated is nil if the chain could not be asked; Reason then says why.
 	AlreadyInvalidated *bool  `json:"alreadyInvalidated"`
 	Reason             string `json:"reason"`
 }
 
-// GroupFilters narrow a list of groups; the zero value lists all of the sender's.
+// GroupFilters restrict a list of groups; the zero value lists all groups of the sender.
 type GroupFilters struct {
 	ChainID uint64
 	Active  bool // only groups that end in the future
 }
 
-// Groups yields a sender's groups, page after page. An error is the last thing it
-// yields.
+// Groups yields a sender's groups, page by page. An error is the last value that it yields.
 func (c *Client) Groups(ctx context.Context, sender string, f GroupFilters) iter.Seq2[Group, error] {
 	return func(yield func(Group, error) bool) {
 		r := request{method: http.MethodGet, path: groupsPath(sender), query: onChain(f.ChainID)}
@@ -83,7 +81,7 @@ func (c *Client) Groups(ctx context.Context, sender string, f GroupFilters) iter
 	}
 }
 
-// nextPage reads the query of the page that a Link leads to (RFC 8288).
+// nextPage returns the query of the next page from the Link header (RFC 8288).
 func nextPage(header http.Header) (url.Values, bool) {
 	target, _, found := strings.Cut(strings.TrimPrefix(header.Get("Link"), "<"), `>; rel="next"`)
 	if !found {
@@ -102,7 +100,7 @@ func groupPath(sender, groupID string) string {
 	return groupsPath(sender) + "/" + url.PathEscape(groupID)
 }
 
-// onChain names a chain in a query; 0 leaves it open.
+// onChain is a query for a chain; empty for 0.
 func onChain(id uint64) url.Values {
 	if id == 0 {
 		return url.Values{}
@@ -110,8 +108,8 @@ func onChain(id uint64) url.Values {
 	return url.Values{"chainId": {strconv.FormatUint(id, 10)}}
 }
 
-// Group asks for one group with all its members. chainID is needed, that is, not 0,
-// when the group is on several chains.
+// Group returns one group with all its members. chainID must not be 0 if the group exists on
+// several chains.
 func (c *Client) Group(ctx context.Context, chainID uint64, sender, groupID string) (GroupPlan, error) {
 	var whole GroupPlan
 	query := onChain(chainID)

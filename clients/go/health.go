@@ -5,12 +5,12 @@ import (
 	"net/http"
 )
 
-// Health is how the service does.
+// Health is the state of the service.
 type Health struct {
 	Status        string   `json:"status"` // ok or degraded
 	Version       string   `json:"version"`
 	UptimeSeconds int64    `json:"uptimeSeconds"`
-	Deployment    string   `json:"deployment"` // in what owners sign to cancel groups
+	Deployment    string   `json:"deployment"` // the service's name in messages that owners sign to cancel groups
 	Chains        []uint64 `json:"chains"`
 	Dependencies  map[string]struct {
 		OK bool `json:"ok"`
@@ -25,7 +25,7 @@ type Health struct {
 	} `json:"endpoints"`
 }
 
-// Health asks how the service does. A degraded service is an answer, not an error.
+// Health returns the state of the service. A degraded service is no error.
 func (c *Client) Health(ctx context.Context) (Health, error) {
 	var h Health
 	err := c.call(ctx, request{method: http.MethodGet, path: "/health", alsoOK: http.StatusServiceUnavailable}, &h)

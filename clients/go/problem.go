@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Problem is what the service answers when it says no (RFC 9457). Branch on Code,
-// which never changes; Detail is for people. An answer that is not the service's
-// own, such as a proxy's, is a Problem without a Code.
+// Problem is an error answer of the service (RFC 9457). Branch on Code, which never changes;
+// Detail is for people. An error answer from elsewhere, such as a proxy, is a Problem without a
+// Code.
 type Problem struct {
 	Status    int    `json:"status"`
 	Code      string `json:"code"`
 	Title     string `json:"title"`
 	Detail    string `json:"detail"`
-	Reason    string `json:"reason"` // what is wrong with the bytes of a transaction
+	Reason    string `json:"reason"` // the fault in the bytes of a transaction
 	Retryable bool   `json:"retryable"`
 	RequestID string `json:"requestId"`
 }

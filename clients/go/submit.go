@@ -9,7 +9,7 @@ import (
 	"net/url"
 )
 
-// Result is the answer to one raw transaction: taken on, or a problem.
+// Result is the answer to one raw transaction: its acceptance, or a problem.
 type Result struct {
 	OK           bool     `json:"ok"`
 	TxHash       string   `json:"txHash"`
@@ -18,22 +18,22 @@ type Result struct {
 	Nonce        uint64   `json:"nonce"`
 	GroupID      string   `json:"groupId"`
 	EligibleAt   int64    `json:"eligibleAt"`
-	ExpiresAt    int64    `json:"expiresAt"` // 0 never
+	ExpiresAt    int64    `json:"expiresAt"` // 0 means never
 	Status       Status   `json:"status"`
 	AlreadyKnown bool     `json:"alreadyKnown"`
 	Problem      *Problem `json:"problem"`
 }
 
-// Submit hands signed transactions in: at most 1000, for one chain. Each is
-// answered in its place. A result that is OK is durable: the service will deliver
-// it, whatever happens to the connection, to this program or to the service.
+// Submit submits at most 1000 signed transactions for one chain. Results are in the order of
+// raws. A result that is OK is durable: the service will deliver the transaction, even if the
+// connection, this program or the service fails.
 //
-// A result with a problem that may pass is submitted again, like the request as a
-// whole; what is still in trouble in the end has its problem in its place. The
-// error is for what concerns all of them: with one there are no results.
+// Transactions with a temporary problem are submitted again, like the whole request. A
+// transaction that still fails in the end has its problem in its result. With an error, which
+// concerns the whole request, there are no results.
 func (c *Client) Submit(ctx context.Context, chainID uint64, raws ...[]byte) ([]Result, error) {
 	results := make([]Result, len(raws))
-	left := make([]int, len(raws)) // places that have no lasting answer
+	left := make([]int, len(raws)) // indexes of raws without a lasting answer
 	for i := range left {
 		left[i] = i
 	}
@@ -58,8 +58,8 @@ func (c *Client) Submit(ctx context.Context, chainID uint64, raws ...[]byte) ([]
 	return results, nil //nolint:nilerr // a pause that was cut short leaves each result to say what it is
 }
 
-// Validate answers as Submit would and leaves no trace. The nonce, balance, fees
-// and rights are not checked: only the chain knows them.
+// Validate answers like Submit and records nothing. It does not check nonce, balance, fees and
+// rights, which only the chain knows.
 func (c *Client) Validate(ctx context.Context, chainID uint64, raws ...[]byte) ([]Result, error) {
 	if len(raws) == 0 {
 		return nil, nil

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Status is what has become of a transaction.
+// Status is the status of a transaction.
 type Status string
 
 const (
@@ -36,7 +36,7 @@ type Transaction struct {
 	ValidAfter  int64  `json:"validAfter"`
 	ValidBefore int64  `json:"validBefore"`
 	EligibleAt  int64  `json:"eligibleAt"`
-	ExpiresAt   int64  `json:"expiresAt"` // 0 never
+	ExpiresAt   int64  `json:"expiresAt"` // 0 means never
 
 	Status    Status `json:"status"`
 	Finalized bool   `json:"finalized"` // the verdict's block can no longer leave the chain
@@ -56,29 +56,29 @@ type Transaction struct {
 
 	AcceptedAt int64  `json:"acceptedAt"`
 	UpdatedAt  int64  `json:"updatedAt"`
-	Version    uint64 `json:"version"` // how many events there are about it
+	Version    uint64 `json:"version"` // number of its events
 }
 
-// Block is the block that a verdict rests on.
+// Block is the block that a verdict is based on.
 type Block struct {
 	Number uint64 `json:"number"`
 	Hash   string `json:"hash"`
 	Time   int64  `json:"time"`
 }
 
-// Receipt is an executed transaction's.
+// Receipt is the receipt of an executed transaction.
 type Receipt struct {
 	BlockNumber       uint64 `json:"blockNumber"`
 	BlockHash         string `json:"blockHash"`
 	TransactionIndex  uint64 `json:"transactionIndex"`
-	Status            uint64 `json:"status"` // 0 is reverted
+	Status            uint64 `json:"status"` // 0 means reverted
 	GasUsed           uint64 `json:"gasUsed"`
 	EffectiveGasPrice string `json:"effectiveGasPrice"` // decimal
 	FeePayer          string `json:"feePayer"`
 	FeeToken          string `json:"feeToken"`
 }
 
-// Get asks for one transaction.
+// Get returns one transaction.
 func (c *Client) Get(ctx context.Context, hash string) (Transaction, error) {
 	var t Transaction
 	err := c.call(ctx, request{method: http.MethodGet, path: pathOf(hash)}, &t)
@@ -87,27 +87,27 @@ func (c *Client) Get(ctx context.Context, hash string) (Transaction, error) {
 
 func pathOf(hash string) string { return "/v1/transactions/" + url.PathEscape(hash) }
 
-// Milestone is how far one can wait for a transaction to come.
+// Milestone is a stage of a transaction for which Wait can wait.
 type Milestone string
 
 const (
-	Broadcast Milestone = "broadcast" // a node has taken it
+	Broadcast Milestone = "broadcast" // a node has accepted it
 	Executed  Milestone = "executed"  // it is in a block
-	Final     Milestone = "final"     // the block of its verdict, whatever that is, can no longer leave the chain
+	Final     Milestone = "final"     // the block of its verdict, of any kind, can no longer leave the chain
 )
 
 // waitEach is how long one request waits. The service allows 55 seconds.
 const waitEach = 50 * time.Second
 
-// Wait returns when a transaction has come that far, or when, as things stand, it
-// will not: look at its Status. When ctx ends before, its error comes with the
-// transaction as it was last seen.
+// Wait returns when a transaction has reached the milestone, or when, as things are, it will
+// not: check its Status. If ctx ends first, Wait returns its error with the transaction as last
+// seen.
 func (c *Client) Wait(ctx context.Context, hash string, m Milestone) (Transaction, error) {
 	var seen Transaction
 	for try := 1; ; {
 		wait := waitEach
 		if deadline, ok := ctx.Deadline(); ok {
-			wait = min(wait, max(time.Until(deadline)/10*9, 0)) // so that the answer comes in time
+			wait = min(wait, max(time.Until(deadline)/10*9, 0)) // so the answer arrives in time
 		}
 		var answer struct {
 			Transaction
@@ -137,7 +137,7 @@ func (c *Client) Wait(ctx context.Context, hash string, m Milestone) (Transactio
 	}
 }
 
-// Filters narrow a list; the zero value lists everything.
+// Filters restrict a list; the zero value lists everything.
 type Filters struct {
 	ChainID   uint64
 	Sender    string
@@ -146,8 +146,8 @@ type Filters struct {
 	Statuses  []Status // any of these
 }
 
-// List yields transactions, the newest first by acceptance, page after page. An
-// error is the last thing it yields.
+// List yields transactions, newest acceptance first, page by page. An error is the last value
+// that it yields.
 func (c *Client) List(ctx context.Context, f Filters) iter.Seq2[Transaction, error] {
 	return func(yield func(Transaction, error) bool) {
 		query := url.Values{"limit": {"500"}}

@@ -13,22 +13,23 @@ import (
 	"time"
 )
 
-// WebhookTolerance is how far a webhook's time may be from the receiver's.
+// WebhookTolerance is the largest accepted difference between a webhook's time and the
+// receiver's.
 const WebhookTolerance = 5 * time.Minute
 
-// webhookMost bounds a webhook's body.
+// webhookMost is the most bytes of a webhook's body.
 const webhookMost = 1 << 20
 
-// ErrWebhook says that a request is not a webhook of who shares the secret, or not one
-// of now. It does not say why: whoever made the request might learn from it.
+// ErrWebhook means that a request's signature or time is invalid, or that its body is too
+// large. It does not say which: the sender of a forged request might learn from it.
 var ErrWebhook = errors.New("watchtower: not a webhook that can be trusted")
 
-// WebhookVerifier checks that requests to an endpoint are webhooks of who shares its
-// secret, by the Standard Webhooks specification, version 1.0.0.
+// WebhookVerifier checks that requests to an endpoint are webhooks signed with its secret, by
+// the Standard Webhooks specification, version 1.0.0.
 type WebhookVerifier struct{ keys [][]byte }
 
-// NewWebhookVerifier makes one of an endpoint's secrets ("whsec_…"): one, or while it
-// is being replaced several, any of which counts.
+// NewWebhookVerifier returns a verifier for an endpoint's secrets ("whsec_…"). While a secret
+// is being replaced there are several; a signature with any of them is valid.
 func NewWebhookVerifier(secrets ...string) (*WebhookVerifier, error) {
 	v := &WebhookVerifier{}
 	for _, secret := range secrets {
@@ -45,9 +46,9 @@ func NewWebhookVerifier(secrets ...string) (*WebhookVerifier, error) {
 	return v, nil
 }
 
-// Verify checks a webhook's headers against its body, byte for byte as it came, and its
-// time against now. It returns the webhook's id, which is the same each time the event
-// is sent: a webhook may come more than once, so keep the ids of those that were handled.
+// Verify checks a webhook's headers against its body, byte for byte as received, and its time
+// against now. It returns the webhook's id. A webhook may be delivered more than once, with the
+// same id, so remember the ids of handled webhooks.
 func (v *WebhookVerifier) Verify(header http.Header, body []byte, now time.Time) (id string, err error) {
 	id = header.Get("webhook-id")
 	text := header.Get("webhook-timestamp")
@@ -71,8 +72,8 @@ func (v *WebhookVerifier) Verify(header http.Header, body []byte, now time.Time)
 	return "", ErrWebhook
 }
 
-// Read reads a request's body, of at most 1 MiB, and verifies it. Answer 2xx when it
-// is handled, and 410 to be sent nothing more.
+// Read reads a request's body, of at most 1 MiB, and verifies it. Answer 2xx once the webhook
+// is handled, or 410 to receive no more webhooks.
 func (v *WebhookVerifier) Read(r *http.Request) (id string, body []byte, err error) {
 	body, err = io.ReadAll(io.LimitReader(r.Body, webhookMost+1))
 	switch {

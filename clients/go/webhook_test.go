@@ -19,8 +19,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/webhook"
 )
 
-// The cases are those of the TypeScript client too. The first one is a vector of the
-// specification's own libraries.
+// The TypeScript client has the same cases. The first is a vector of the specification's own
+// libraries.
 func TestWebhooks(t *testing.T) {
 	var cases []struct {
 		Name, ID, Timestamp, Signature, Body string
@@ -51,8 +51,8 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// What the service sends, a receiver takes: with the new secret, with the old one, and
-// with no other.
+// A receiver accepts the service's webhooks with the new secret, with the old one, and with no
+// other.
 func TestWebhookOfTheSender(t *testing.T) {
 	var secrets []webhook.Secret
 	for _, fill := range []byte{1, 2, 3} {

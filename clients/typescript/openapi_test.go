@@ -1,6 +1,6 @@
-// Package typescript holds the client to the contract: its types are made from
-// openapi.yaml. The package itself is TypeScript; cmd/watchtower tests it against the
-// running service.
+// Package typescript checks the client against the contract: its types are generated from
+// openapi.yaml. The package itself is TypeScript; cmd/watchtower tests it against the running
+// service.
 package typescript
 
 import (
@@ -75,7 +75,7 @@ func comment(out *strings.Builder, indent string, schema yaml.MapSlice) {
 	}
 }
 
-// typeOf is a schema as a TypeScript type.
+// typeOf returns a schema as a TypeScript type.
 func typeOf(schema yaml.MapSlice, indent string) string {
 	if ref, ok := value(schema, "$ref").(string); ok {
 		return ref[strings.LastIndex(ref, "/")+1:]

@@ -1,5 +1,5 @@
-// Command alert says which transactions came to nothing, or were taken back: a line each
-// on standard output. After a crash it may say the last lines once more.
+// Command alert prints a line for each transaction that failed or was reorged, on standard
+// output. After a crash it may print the last lines again.
 //
 //	alert -store postgres://watchtower@db/watchtower
 package main
@@ -30,10 +30,10 @@ func main() {
 	})
 }
 
-// topic is what may be worth a line.
+// topic selects the events that may be worth a line.
 const topic = "name:tx.mined.,tx.rejected.,tx.expired.,tx.stale_by_nonce.,tx.reorged.,tx.finality_violated."
 
-// run says what happens until ctx ends.
+// run prints lines until ctx ends.
 func run(ctx context.Context, store examples.Store, to io.Writer, o feed.Options) error {
 	return examples.Run(ctx, store, o, func(s *feed.Subscriber) error {
 		messages, err := s.Subscribe(ctx, topic)
@@ -80,7 +80,7 @@ func (t *teller) tell(m *message.Message) error {
 	return err
 }
 
-// alert is the line for an event; empty for one that is none of our business.
+// alert returns the line for an event; empty for events that need none.
 func alert(e tx.Event) string {
 	switch e := e.(type) { //nolint:gochecksumtype // the others are good news, or none
 	case tx.Mined:

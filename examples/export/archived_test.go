@@ -15,8 +15,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
 
-// What the store has dropped is exported as well, from the archive that is named on the
-// command line or in the service's variable.
+// Events that the store has dropped are exported too, from the archive given on the command
+// line or in the service's environment variable.
 func TestExportOfAnArchivedLog(t *testing.T) {
 	dir, shelf := t.TempDir(), t.TempDir()
 	db, err := embedded.Open(dir, embedded.Options{})

@@ -26,20 +26,20 @@ type Line struct {
 	Data     json.RawMessage `json:"data"`
 }
 
-// Files is a folder of JSON lines. Its last line says what has been exported: what
-// comes again is left out. Each line is on the disk before the event is acked.
+// Files is a folder of JSON lines. Events up to its last line are not exported again. Each line
+// is synced to disk before its event is acked.
 type Files struct {
 	dir   string
 	file  *os.File
-	block uint64         // of positions, which the file holds
+	block uint64         // number of the file: its block of perFile positions
 	last  event.Position // of the last line
-	end   int64          // of the last line that is whole
+	end   int64          // offset behind the last complete line
 }
 
-// perFile is how many positions a file has.
+// perFile is the number of positions in one file.
 const perFile = 1_000_000
 
-// OpenFiles opens a folder, and goes on behind its last whole line.
+// OpenFiles opens a folder, and continues after its last complete line.
 func OpenFiles(dir string) (*Files, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func OpenFiles(dir string) (*Files, error) {
 		return nil, err
 	}
 	f := &Files{dir: dir}
-	for i := len(names) - 1; i >= 0 && f.last == 0; i-- { // the newest may hold no line yet
+	for i := len(names) - 1; i >= 0 && f.last == 0; i-- { // the newest file may have no line yet
 		if err := f.open(names[i]); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
@@ -57,7 +57,7 @@ func OpenFiles(dir string) (*Files, error) {
 	return f, nil
 }
 
-// open opens a file, finds its last line, and cuts off what a crash has left half written.
+// open opens a file, finds its last line, and cuts off a line that a crash left incomplete.
 func (f *Files) open(name string) (err error) {
 	if err := f.Close(); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (f *Files) open(name string) (err error) {
 	return f.file.Truncate(f.end)
 }
 
-// Write adds an event, unless it is there.
+// Write appends an event, unless the folder has it.
 func (f *Files) Write(m *message.Message) error {
 	o, err := feed.OriginOf(m)
 	if err != nil || o.Position <= f.last {
@@ -99,8 +99,8 @@ func (f *Files) Write(m *message.Message) error {
 	if err != nil {
 		return err
 	}
-	// Where the last line ends, and not where the file does: an attempt that failed may
-	// have left a part of this one.
+	// Write at the end of the last complete line, and not of the file: a failed attempt may
+	// have left a part of this line.
 	n, err := f.file.WriteAt(append(text, '\n'), f.end)
 	if err := errors.Join(err, f.file.Sync()); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (f *Files) Write(m *message.Message) error {
 	return nil
 }
 
-// Close closes the file that is open.
+// Close closes the open file.
 func (f *Files) Close() error {
 	if f.file == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Command export writes every event to files of JSON lines, once, in the order of the
-// log: a million positions to a file.
+// Command export writes every event once to files of JSON lines, in the order of the log, with
+// a million positions per file.
 //
 //	export -store ./watchtower-data -to ./events
 package main
@@ -24,8 +24,8 @@ func main() {
 	})
 }
 
-// run exports until ctx ends. One lane keeps the order of the log, and nothing is ever
-// parked, for a file with a hole is no export: what cannot be written is tried again.
+// run exports until ctx ends. One lane keeps the order of the log. No event is ever parked, as
+// an export must have no gaps: an event that cannot be written is retried.
 func run(ctx context.Context, store examples.Store, to string, o feed.Options) error {
 	o.Lanes, o.MostParked = 1, -1
 	return examples.Run(ctx, store, o, func(s *feed.Subscriber) (err error) {

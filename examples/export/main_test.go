@@ -23,8 +23,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// Three runs, each by another group, so that everything is delivered again; after the
-// first the last line is torn. Still each event is in the file once, in order.
+// Three runs, each with a new group, deliver everything again. After the first run the last
+// line is torn. Each event is still in the file once, in order.
 func TestExport(t *testing.T) {
 	dir, to := t.TempDir(), t.TempDir()
 	db, err := embedded.Open(dir, embedded.Options{})
@@ -50,7 +50,7 @@ func TestExport(t *testing.T) {
 		if round == 0 {
 			text, err := os.ReadFile(name)
 			must(t, err)
-			must(t, os.WriteFile(name, text[:len(text)-5], 0o600)) // the power failed
+			must(t, os.WriteFile(name, text[:len(text)-5], 0o600)) // like a power failure
 		}
 	}
 	text, err := os.ReadFile(name)
@@ -65,7 +65,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// waitForLines waits until a file has so many.
+// waitForLines waits until a file has want lines.
 func waitForLines(t *testing.T, name string, want int) {
 	t.Helper()
 	deadline := time.NewTimer(time.Minute)

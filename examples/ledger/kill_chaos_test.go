@@ -4,5 +4,5 @@ package main
 
 import "testing"
 
-// The same with 1,000,000 events and 100 deaths.
+// Like TestEndedAtRandomEmbedded with 1,000,000 events and 100 kills.
 func TestEndedAtRandomForLong(t *testing.T) { onEmbedded(t, 250_000, 100) }

@@ -27,7 +27,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/testenv"
 )
 
-// childVar makes the test's program the ledger: the store, the ledger's path.
+// childVar is the environment variable that turns the test program into the ledger. It holds
+// the store and the ledger's path.
 const childVar = "LEDGER_CHILD"
 
 func TestMain(m *testing.M) {
@@ -37,10 +38,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ttl is short, so that a test need not wait for seconds after each death.
+// ttl is short, so a test does not wait for seconds after each kill.
 const ttl = 600 * time.Millisecond
 
-// child keeps the ledger until its input ends, as it does when the test dies.
+// child keeps the ledger until its input ends, which happens if the test dies.
 func child(store, path string) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -54,7 +55,7 @@ func child(store, path string) int {
 	return 0
 }
 
-// process is a running ledger. Closing in ends it in good order.
+// process is a running ledger. Closing in ends it gracefully.
 type process struct {
 	cmd *exec.Cmd
 	in  io.Closer
@@ -76,11 +77,11 @@ func (p process) signal(t *testing.T, s syscall.Signal) {
 	must(t, p.cmd.Process.Signal(s))
 }
 
-// killed is dead for sure.
+// killed kills the process and waits for its end.
 func (p process) killed(t *testing.T) {
 	t.Helper()
 	p.signal(t, syscall.SIGKILL)
-	_ = p.cmd.Wait() // it says that it was killed
+	_ = p.cmd.Wait() // the error says that it was killed
 }
 
 func must(t testing.TB, err error) {
@@ -90,8 +91,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// history appends transactions' lives, in halves and many at once, and tells how many of
-// each sender are delivered in the end, and how many events there are.
+// history appends the events of many transactions, concurrently and in two parts each. It
+// returns the number of delivered transactions per sender, and the number of events.
 func history(t *testing.T, log appender, transactions int) (delivered map[string]int, events int) {
 	t.Helper()
 	codec := tx.Codec()
@@ -117,7 +118,7 @@ func history(t *testing.T, log appender, transactions int) (delivered map[string
 	return delivered, events
 }
 
-// add appends events to a stream that has so many.
+// add appends events to a stream that has after events.
 func add(ctx context.Context, codec event.Codec[tx.Event], log appender, stream event.Stream, after int, facts []tx.Event) error {
 	events := make([]event.Event, len(facts))
 	for i, e := range facts {
@@ -140,7 +141,7 @@ func hash(n int) (h chain.Hash) {
 	return h
 }
 
-// life is what happens to a transaction: each fifth expires, the others are delivered.
+// life returns the events of a transaction: every fifth expires, the others are delivered.
 func life(n int) []tx.Event {
 	at := time.Unix(1_800_000_000, 0).UTC()
 	accepted := tx.Accepted{Chain: 1, Hash: hash(n), Sender: chain.Address{byte(n % 7)}, At: at}
@@ -151,7 +152,7 @@ func life(n int) []tx.Event {
 	return []tx.Event{accepted, sent, tx.Mined{Receipt: chain.Receipt{Status: 1}, At: at}, tx.Finalized{Verdict: tx.StatusExecuted, At: at}}
 }
 
-// watch looks at a store's consumers beside them.
+// watch reads a store's consumers beside them.
 type watch struct {
 	t      *testing.T
 	groups interface {
@@ -159,24 +160,25 @@ type watch struct {
 	}
 }
 
-// ledger is how the ledger's group stands: up to its position every event has had its effect.
+// ledger returns the state of the ledger's group: every event up to its position has been
+// applied.
 func (w watch) ledger() consumer.Group {
 	w.t.Helper()
 	all, err := w.groups.Groups(w.t.Context())
 	must(w.t, err)
-	if len(all) == 0 { // no ledger has begun yet
+	if len(all) == 0 { // no ledger has started yet
 		return consumer.Group{}
 	}
 	return all[0]
 }
 
-// torment runs ledgers and ends them at random: by kill -9, in good order, or by standing
-// still until another has taken over and then waking up. In the end the ledger is right.
+// torment runs ledgers and ends them at random: by kill -9, gracefully, or by stopping them
+// until another has taken over and then waking them up. In the end the ledger is right.
 func torment(t *testing.T, store string, w watch, delivered map[string]int, events, deaths int) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	kind := rand.IntN(3)
 	for death := range deaths {
-		// The deaths are spread over the work: the next one comes when its share is done.
+		// The kills are spread over the work: each comes when its share is done.
 		share := event.Position(events * (death + 1) / (deaths + 1))
 		p := start(t, store, path)
 		waitFor(t, 5*time.Minute, func() bool { return w.ledger().Position >= share })
@@ -190,9 +192,9 @@ func torment(t *testing.T, store string, w watch, delivered map[string]int, even
 			p.signal(t, syscall.SIGSTOP)
 			stopped := w.ledger().Holder
 			other := start(t, store, path)
-			// The other takes over, unless the first stands still with a lock of SQLite's.
+			// The other takes over, unless the stopped one holds a lock of SQLite.
 			waitUpTo(t, 5*ttl, func() bool { now := w.ledger().Holder; return now != "" && now != stopped })
-			p.signal(t, syscall.SIGCONT) // it believes that nothing has happened
+			p.signal(t, syscall.SIGCONT) // it does not know that it was stopped
 			<-time.After(time.Duration(rand.IntN(200)) * time.Millisecond)
 			p.killed(t)
 			other.killed(t)
@@ -208,7 +210,7 @@ func torment(t *testing.T, store string, w watch, delivered map[string]int, even
 	audit(t, path, delivered, events)
 }
 
-// audit compares a ledger with what was delivered.
+// audit compares a ledger with the delivered transactions.
 func audit(t *testing.T, path string, delivered map[string]int, events int) {
 	t.Helper()
 	ledger, err := sql.Open("sqlite", "file:"+path)
@@ -237,7 +239,7 @@ func audit(t *testing.T, path string, delivered map[string]int, events int) {
 	}
 }
 
-// waitFor asks until the answer is yes.
+// waitFor polls until yes returns true.
 func waitFor(t *testing.T, patience time.Duration, yes func() bool) {
 	t.Helper()
 	if !waitUpTo(t, patience, yes) {
@@ -245,7 +247,7 @@ func waitFor(t *testing.T, patience time.Duration, yes func() bool) {
 	}
 }
 
-// waitUpTo asks until the answer is yes, for so long, and returns the answer.
+// waitUpTo polls until yes returns true or the time is over, and returns the last result.
 func waitUpTo(t *testing.T, patience time.Duration, yes func() bool) bool {
 	t.Helper()
 	deadline := time.NewTimer(patience)
@@ -275,8 +277,8 @@ func onEmbedded(t *testing.T, transactions, deaths int) {
 	torment(t, dir, watch{t, beside.Groups()}, delivered, events, deaths)
 }
 
-// A consumer is ended at random, again and again, while it reads thousands of events: every
-// event is seen, each stream's in order, and each has its effect once.
+// A consumer is ended at random, again and again, while it reads thousands of events. Every
+// event is handled, in the order of its stream, and takes effect once.
 func TestEndedAtRandomEmbedded(t *testing.T) {
 	t.Parallel()
 	onEmbedded(t, 1000, 6)

@@ -14,8 +14,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/infra/feed"
 )
 
-// Ledger is a database with the effects of events, and with what has had its effect:
-// of each stream the last version.
+// Ledger is a database with the effects of events. It also records the last version of each
+// stream that has taken effect.
 type Ledger struct {
 	db    *sql.DB
 	codec event.Codec[tx.Event]
@@ -26,7 +26,7 @@ CREATE TABLE IF NOT EXISTS seen (stream TEXT PRIMARY KEY, version INTEGER NOT NU
 CREATE TABLE IF NOT EXISTS senders (stream TEXT PRIMARY KEY, sender TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS delivered (sender TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;`
 
-// OpenLedger opens a database, and makes it where it is missing.
+// OpenLedger opens a database, and creates it if it is missing.
 func OpenLedger(ctx context.Context, path string) (*Ledger, error) {
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate")
 	if err != nil {
@@ -42,9 +42,9 @@ func OpenLedger(ctx context.Context, path string) (*Ledger, error) {
 // Close closes the database.
 func (l *Ledger) Close() error { return l.db.Close() }
 
-// Handle has an event's effect, and notes that, in one transaction; so the effect
-// happens once, however often the event comes. It fails rather than go on without an
-// event of the stream.
+// Handle applies an event's effect, and records its version, in one transaction. So the effect
+// happens once, however often the event is delivered. It fails if an event of the stream is
+// missing.
 func (l *Ledger) Handle(m *message.Message) error {
 	o, err := feed.OriginOf(m)
 	if err != nil {
@@ -69,7 +69,7 @@ func (l *Ledger) Handle(m *message.Message) error {
 	return t.Commit()
 }
 
-// effect is what the ledger is for.
+// effect updates the count of delivered transactions.
 func effect(ctx context.Context, t *sql.Tx, stream event.Stream, e tx.Event) (err error) {
 	switch e := e.(type) { //nolint:gochecksumtype // the others have no effect
 	case tx.Accepted:
@@ -83,7 +83,7 @@ func effect(ctx context.Context, t *sql.Tx, stream event.Stream, e tx.Event) (er
 	return err
 }
 
-// see moves the stream's version on. isNew is false for an event that has been here.
+// see records the event's version. isNew is false for an event that was recorded before.
 func see(ctx context.Context, t *sql.Tx, o feed.Origin) (isNew bool, err error) {
 	var at int64
 	err = t.QueryRowContext(ctx, `SELECT version FROM seen WHERE stream = $1`, o.Stream).Scan(&at)

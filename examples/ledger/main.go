@@ -1,6 +1,5 @@
-// Command ledger keeps how many transactions of each sender were delivered for good, in a
-// database of its own, and counts each exactly once: whatever dies, and however often an
-// event is delivered.
+// Command ledger counts the finally delivered transactions of each sender, in its own database.
+// It counts each exactly once, after any crash and however often an event is delivered.
 //
 //	ledger -store ./watchtower-data -ledger ledger.db
 package main
@@ -43,6 +42,6 @@ func run(ctx context.Context, store examples.Store, path string, o feed.Options)
 		}
 		router.AddMiddleware(feed.Causes, middleware.Recoverer)
 		router.AddNoPublisherHandler("ledger", "stream:tx-", s, ledger.Handle)
-		return router.Run(ctx) // closes the subscriber at its end
+		return router.Run(ctx) // closes the subscriber when it returns
 	})
 }

@@ -1,5 +1,5 @@
--- The read models. Disposable: drop them, and the projectors make them again.
--- One text for Postgres and SQLite: integers for times, bytes for hashes.
+-- The read models. They can be dropped, and the projectors rebuild them. The same text
+-- serves Postgres and SQLite: times are integers, hashes are bytes.
 
 CREATE TABLE readers (
   name     text   PRIMARY KEY,

@@ -1,5 +1,5 @@
--- Groups of transactions. Unsigned numbers are stored with their highest bit turned,
--- so that the databases' signed integers are in the same order.
+-- Groups of transactions. Unsigned numbers are stored with their highest bit flipped, so
+-- that the databases' signed integers have the same order.
 
 CREATE TABLE groups (
   chain     bigint NOT NULL,

@@ -1,4 +1,4 @@
--- What clients of the relay asked for. Empty where no relay runs.
+-- Intents requested by the relay's clients. Empty if no relay runs.
 
 CREATE TABLE intents (
   intent   bytea  NOT NULL PRIMARY KEY,
@@ -20,7 +20,7 @@ CREATE INDEX intents_client ON intents (client, position);
 CREATE INDEX intents_signer ON intents (signer, position);
 CREATE INDEX intents_status ON intents (status, position);
 
--- What was signed for them.
+-- The signed attempts of intents.
 CREATE TABLE intent_attempts (
   hash    bytea  NOT NULL,
   intent  bytea  NOT NULL,

@@ -1,5 +1,4 @@
--- Which client owns which transaction. A transaction has a row for each client that
--- submitted it.
+-- The clients that own a transaction: one row for each client that submitted it.
 
 CREATE TABLE transaction_owners (
   hash     bytea  NOT NULL,
@@ -15,8 +14,8 @@ CREATE INDEX transaction_owners_position ON transaction_owners (owner, position)
 CREATE INDEX transaction_owners_sender ON transaction_owners (owner, sender, position);
 CREATE INDEX transaction_owners_group ON transaction_owners (owner, sender, group_id, position) WHERE group_id IS NOT NULL;
 
--- Transactions whose sender is a claim: an access key signed, and the chain has not
--- confirmed that it may. They do not belong to the keys that are bound to the sender.
+-- Transactions with an unconfirmed sender: an access key signed, and the chain has not
+-- confirmed that it may. They do not belong to keys that are bound to the sender.
 CREATE TABLE transaction_claims (
   hash     bytea  NOT NULL,
   chain    bigint NOT NULL,

@@ -1,5 +1,5 @@
--- Lists of one client's intents by status, signer, subject or key are read along an index,
--- and cost what they show, whatever other intents the client has.
+-- One client's intents by status, signer, subject or key are read along an index. The
+-- cost of a list depends on its own rows, and not on the client's other intents.
 
 CREATE INDEX intents_client_status ON intents (client, status, position);
 CREATE INDEX intents_client_signer ON intents (client, signer, position);

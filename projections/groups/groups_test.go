@@ -13,15 +13,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/groups"
 )
 
-// Rows made while the log grew, event by event or in heaps, equal those made from
-// the whole log at once, on every engine.
+// Rows folded while the log grew, event by event or in batches, equal rows folded from the
+// whole log at once, on every engine.
 func TestRebuildEqualsLive(t *testing.T) {
 	h := newHistory(t)
 	const lives = 84
 	dumps := map[string]string{}
 	engines(t, func(t *testing.T, view func(t *testing.T) *sql.DB) {
 		live, rebuilt := view(t), view(t)
-		if len(dumps) == 0 { // the log grows under the first engine's eyes
+		if len(dumps) == 0 { // the log grows under the first engine only
 			for n := range lives {
 				h.live(t, n)
 				if n%5 == 0 {
@@ -45,7 +45,7 @@ func TestRebuildEqualsLive(t *testing.T) {
 	}
 }
 
-// What is listed is what a naive look at every transaction says.
+// The listed groups equal a naive evaluation of all transactions.
 func TestQueries(t *testing.T) {
 	h := newHistory(t)
 	const lives = 84

@@ -13,13 +13,13 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// groupColumns are those of the table of groups; the first three are its primary key.
+// groupColumns are the columns of the groups table; the first three are its primary key.
 var groupColumns = []string{"sender", "group_id", "chain", "nonce_key", "position", "end_at"} //nolint:gochecknoglobals // a table
 
-// version is of what rows are made of: see [projections.Model].
+// version is the version of the rows: see [projections.Model].
 const version = 2
 
-// Model is this read model, for those who make it anew.
+// Model describes this read model for a rebuild.
 func Model(groups event.Codec[group.Event], transactions event.Codec[tx.Event]) projections.Model {
 	kinds := map[string]projections.Kind{
 		"chain": projections.Number, "position": projections.Number,
@@ -39,8 +39,8 @@ func Model(groups event.Codec[group.Event], transactions event.Codec[tx.Event]) 
 	}
 }
 
-// Loader gathers members and claims in memory. Groups, which sum up members, are made
-// by the model's Finish.
+// Loader gathers members and claims in memory. The model's Finish computes the groups from the
+// members.
 type Loader struct {
 	projection Projection
 	change     change
@@ -56,12 +56,12 @@ func (l *Loader) Add(_ context.Context, _ *sql.DB, events []event.Recorded) erro
 	return nil
 }
 
-// Pending is how many rows wait to be taken.
+// Pending returns the number of rows that wait to be taken.
 func (l *Loader) Pending() int {
 	return len(l.change.joined) + len(l.change.claims) + len(l.change.settled)
 }
 
-// Take returns what became of members and claims.
+// Take returns the changes of members and claims since the last Take.
 func (l *Loader) Take() ([]bulk.Change, error) {
 	c := l.change
 	l.change = newChange()
@@ -80,7 +80,7 @@ func rowsOf(hashes [][]byte, row func(chain.Hash) []any) [][]any {
 	return all
 }
 
-// singles are keys of one column.
+// singles makes keys of one column.
 func singles(hashes [][]byte) [][]any {
 	all := make([][]any, len(hashes))
 	for i, hash := range hashes {
@@ -89,7 +89,7 @@ func singles(hashes [][]byte) [][]any {
 	return all
 }
 
-// finish makes the groups from their members, whatever there was of them.
+// finish replaces the groups by groups computed from the members.
 func finish(ctx context.Context, dbtx *sql.Tx, prefix string) error {
 	if _, err := dbtx.ExecContext(ctx, `DELETE FROM `+prefix+groupsTable); err != nil {
 		return err

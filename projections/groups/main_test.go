@@ -35,8 +35,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// engines runs a test on every engine that keeps read models. view makes an empty
-// database with their tables.
+// engines runs a test on every engine for read models. view creates an empty database with
+// their tables.
 func engines(t *testing.T, test func(t *testing.T, view func(t *testing.T) *sql.DB)) {
 	migrated := func(t *testing.T, db *sql.DB) *sql.DB {
 		check(t, projections.Migrate(t.Context(), db, migrations.View))
@@ -61,7 +61,7 @@ func engines(t *testing.T, test func(t *testing.T, view func(t *testing.T) *sql.
 	})
 }
 
-// history is a log with groups in it.
+// history is a log with groups.
 type history struct {
 	log          *embedded.Log
 	transactions commands.Transactions
@@ -82,7 +82,7 @@ const epoch = 1_800_000_000
 
 var began = time.Unix(epoch, 0).UTC()
 
-// Every seventh transaction is of one of these groups of one sender, on two chains.
+// Every seventh transaction belongs to one of these groups of one sender, on two chains.
 var (
 	sender = chain.Address{1}
 	keys   = []chain.NonceKey{{31: 1}, {31: 2}, {31: 3}}
@@ -145,7 +145,7 @@ var (
 	confirm = tx.ConfirmGroup{Block: block(2), At: began}
 )
 
-// live lets the n-th transaction live one of several lives.
+// live records one of several lives for the n-th transaction.
 func (h *history) live(t *testing.T, n int) {
 	t.Helper()
 	h.command(t, n, tx.Accept{Accepted: accepted(n)})
@@ -195,7 +195,7 @@ func (h *history) project(t *testing.T, db *sql.DB) {
 	}
 }
 
-// dump is the tables as text, in an order of its own.
+// dump is the tables as text, in a fixed order.
 func dump(t *testing.T, db *sql.DB) string {
 	t.Helper()
 	var b strings.Builder

@@ -1,8 +1,8 @@
-// Package groups is the read model behind /v1/senders/{sender}/groups: which
-// transactions are members of which group, and which only claim to be.
+// Package groups is the read model behind /v1/senders/{sender}/groups: which transactions are
+// members of which group, and which only claim to be.
 //
-// What becomes of a member is not here: its row in the read model of transactions
-// says so, and questions that need both join them.
+// A member's status is not stored here. It is in the read model of transactions, and queries
+// that need both join them.
 package groups
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// Name is the projection's checkpoint and lease.
+// Name is the name of the projection's checkpoint and lease.
 const Name = "groups"
 
-// Filter is what the projection reads of the log.
+// Filter selects the events that the projection reads.
 func Filter() event.Filter {
 	return event.Filter{Names: []string{
 		"group.joined.", "tx.accepted.", "tx.group_confirmed.", "tx.canceled_locally.", "tx.finalized.", "tx.retired.",
@@ -33,30 +33,30 @@ func Filter() event.Filter {
 type Projection struct {
 	Groups       event.Codec[group.Event]
 	Transactions event.Codec[tx.Event]
-	// Prefix begins the tables' names; empty for those that serve.
+	// Prefix begins the tables' names; empty for the serving tables.
 	Prefix string
 }
 
-// member is a transaction that joined, and where in the log.
+// member is a transaction that joined, and the position of its Joined.
 type member struct {
 	group.Joined
 	position event.Position
 }
 
-// change is what some events come to.
+// change is the combined effect of some events.
 type change struct {
 	joined  map[chain.Hash]member
 	claims  map[chain.Hash]tx.Claim
-	settled map[chain.Hash]bool // claims no more
-	retired map[chain.Hash]bool // members no more
+	settled map[chain.Hash]bool // no longer claims
+	retired map[chain.Hash]bool // no longer members
 }
 
 func newChange() change {
 	return change{map[chain.Hash]member{}, map[chain.Hash]tx.Claim{}, map[chain.Hash]bool{}, map[chain.Hash]bool{}}
 }
 
-// Fold adds events to the tables. What it writes does not depend on how the events
-// were cut into batches.
+// Fold adds events to the tables. The rows do not depend on how the events were split into
+// batches.
 func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error {
 	c := newChange()
 	for _, e := range events {
@@ -113,14 +113,14 @@ func (p Projection) gather(c *change, r event.Recorded) error {
 	case tx.GroupConfirmed, tx.CanceledLocally:
 		c.settle(hash)
 	case tx.Finalized:
-		if e.Verdict != tx.StatusExecuted { // an executed one is still to be confirmed
+		if e.Verdict != tx.StatusExecuted { // an executed one can still be confirmed
 			c.settle(hash)
 		}
 	case tx.Retired:
 		c.settle(hash)
 		delete(c.joined, hash)
 		c.retired[hash] = true
-	default: // the others change neither membership nor a claim
+	default: // the other events change neither members nor claims
 	}
 	return nil
 }
@@ -130,8 +130,8 @@ func (c *change) settle(hash chain.Hash) {
 	c.settled[hash] = true
 }
 
-// keys are a map's, in an order that is always the same: two projectors that
-// overlap must not wait for each other in a circle.
+// keys returns a map's keys in a fixed order, so that two overlapping projectors do not
+// deadlock.
 func keys[V any](m map[chain.Hash]V) [][]byte {
 	all := make([][]byte, 0, len(m))
 	for k := range m {
@@ -141,10 +141,11 @@ func keys[V any](m map[chain.Hash]V) [][]byte {
 	return all
 }
 
-// rowsPerStatement: SQLite looks each parameter's name up among all before it.
+// rowsPerStatement is small because SQLite compares each parameter's name with all names before
+// it.
 const rowsPerStatement = 32
 
-// groupsOf finds the groups of members that are to go.
+// groupsOf returns the groups of members that are about to be removed.
 func (p Projection) groupsOf(ctx context.Context, dbtx *sql.Tx, hashes [][]byte) (map[group.ID]chain.NonceKey, error) {
 	found := map[group.ID]chain.NonceKey{}
 	for some := range slices.Chunk(hashes, rowsPerStatement) {
@@ -180,7 +181,7 @@ func remove(ctx context.Context, dbtx *sql.Tx, table string, hashes [][]byte) er
 	return nil
 }
 
-// The tables, and their columns in order; the first of members and claims is their
+// The tables and their columns in order. The first column of members and of claims is the
 // primary key.
 const (
 	groupsTable  = "groups"
@@ -193,7 +194,7 @@ var ( //nolint:gochecknoglobals // tables
 	claimColumns  = []string{"hash", "chain", "sender", "access_key", "position"}
 )
 
-// claim and member are rows.
+// claim and member return rows of the tables.
 func (c *change) claim(hash chain.Hash) []any {
 	found := c.claims[hash]
 	return []any{hash[:], int64(found.Chain), found.Key.Account[:], found.Key.Key[:], int64(found.Position)}
@@ -206,7 +207,7 @@ func (c *change) member(hash chain.Hash) []any {
 	}
 }
 
-// insert writes one row for each hash; one that is there stays.
+// insert writes one row for each hash; an existing row stays.
 func insert(ctx context.Context, dbtx *sql.Tx, into string, columns []string, hashes [][]byte, row func(chain.Hash) []any) error {
 	for some := range slices.Chunk(hashes, rowsPerStatement) {
 		var values []string
@@ -226,8 +227,8 @@ func insert(ctx context.Context, dbtx *sql.Tx, into string, columns []string, ha
 
 const whereGroup = ` WHERE sender = $1 AND group_id = $2 AND chain = $3`
 
-// summarise writes the rows of groups from their members: a first place in the log
-// and a largest eligible_at are found in an index, however large the group is.
+// summarise writes the rows of groups from their members. The lowest position and the largest
+// eligible_at are found in an index, however large the group is.
 func (p Projection) summarise(ctx context.Context, dbtx *sql.Tx, touched map[group.ID]chain.NonceKey) error {
 	ofGroup := `FROM ` + p.Prefix + membersTable + whereGroup
 	for _, id := range group.InOrder(touched) {

@@ -15,42 +15,42 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// Query answers questions about groups.
+// Query reads groups.
 type Query struct {
 	DB *sql.DB
 }
 
-// Group is one group of a sender, as of now.
+// Group is the present state of one group of a sender.
 type Group struct {
 	group.ID
 	NonceKey chain.NonceKey
-	// StartAt and EndAt are the members' smallest and largest EligibleAt, and Next
-	// the smallest of those that have not ended, nil when there are none.
+	// StartAt and EndAt are the smallest and largest EligibleAt of the members. Next is the
+	// smallest EligibleAt of the members that have not ended; nil if all have.
 	StartAt, EndAt uint64
 	Next           *uint64
 	Position       event.Position // of the first member's Joined
 }
 
-// Filters narrow a list of groups.
+// Filters restrict a list of groups.
 type Filters struct {
-	Chain chain.ID // 0 is every chain
-	// EndAfter lets only groups pass whose EndAt is later; nil lets all.
+	Chain chain.ID // 0 means every chain
+	// EndAfter selects groups with a later EndAt; nil selects all.
 	EndAfter *uint64
-	// Owners, when there are any, narrow each group to the members that a client with
-	// these names owns. A group without such a member is left out.
+	// Owners, if not empty, restrict each group to the members that a client with these names
+	// owns. A group without such a member is left out.
 	Owners []string
 }
 
-// columns are those of a Group. The next payment is looked for in the order of
-// eligibility; what has ended before it is passed by.
+// columns select the fields of a Group. The next payment is searched in order of eligibility,
+// skipping members that have ended.
 const columns = `g.chain, g.sender, g.group_id, g.nonce_key, g.end_at, g.position,
 	(SELECT min(m.eligible_at) FROM group_members m WHERE m.sender = g.sender AND m.group_id = g.group_id AND m.chain = g.chain),
 	(SELECT m.eligible_at FROM group_members m JOIN transactions t ON t.chain = m.chain AND t.hash = m.hash
 		WHERE m.sender = g.sender AND m.group_id = g.group_id AND m.chain = g.chain AND t.status IN ('queued', 'broadcasting', 'retry_scheduled')
 		ORDER BY m.eligible_at LIMIT 1)`
 
-// List returns at most limit groups of a sender whose first member joined before a
-// position (0: from the newest on), newest first.
+// List returns at most limit groups of a sender, newest first, whose first member joined before
+// a position (0: from the newest).
 func (q Query) List(ctx context.Context, sender chain.Address, f Filters, before event.Position, limit int) ([]Group, error) {
 	if len(f.Owners) > 0 {
 		return q.owned(ctx, sender, nil, f, before, limit)
@@ -69,13 +69,13 @@ func (q Query) List(ctx context.Context, sender chain.Address, f Filters, before
 	if before != 0 {
 		and("position < $%d", int64(before))
 	}
-	// First the page, then what is to be known of its groups.
+	// First select the page, then read the details of its groups.
 	return q.groups(ctx, fmt.Sprintf(`SELECT `+columns+` FROM (
 		SELECT * FROM groups WHERE %s ORDER BY position DESC LIMIT %d) g ORDER BY g.position DESC`, strings.Join(where, " AND "), limit), args...)
 }
 
-// owned lists groups as one client sees them, of the members that it owns. What it costs
-// grows with these alone.
+// owned lists groups with only the members that one client owns. Its cost grows only with these
+// members.
 func (q Query) owned(ctx context.Context, sender chain.Address, groupID *chain.GroupID, f Filters, before event.Position, limit int) ([]Group, error) {
 	var where, having projections.Where
 	where.And("o.owner IN (%s)", projections.Names(f.Owners)...)
@@ -101,8 +101,8 @@ func (q Query) owned(ctx context.Context, sender chain.Address, groupID *chain.G
 		&where, strings.Replace(having.String(), "WHERE", "HAVING", 1), limit), having.Args...)
 }
 
-// Find returns a sender's groups with an id, on one chain or (0) on every chain, by
-// rising chain. Of the filters the owners alone count.
+// Find returns a sender's groups with an id, in order of chain; chain 0 means every chain. Only
+// the owners of the filters apply.
 func (q Query) Find(ctx context.Context, id chain.ID, sender chain.Address, groupID chain.GroupID, f Filters) ([]Group, error) {
 	if len(f.Owners) > 0 {
 		found, err := q.owned(ctx, sender, &groupID, Filters{Chain: id, Owners: f.Owners}, 0, chainsMax)
@@ -116,7 +116,7 @@ func (q Query) Find(ctx context.Context, id chain.ID, sender chain.Address, grou
 	return q.groups(ctx, text+` ORDER BY g.chain`, args...)
 }
 
-// chainsMax bounds on how many chains one group id of a sender is looked for.
+// chainsMax is the most chains on which a sender's group id is looked up.
 const chainsMax = 1000
 
 func (q Query) groups(ctx context.Context, text string, args ...any) ([]Group, error) {
@@ -153,9 +153,9 @@ type Member struct {
 	Position event.Position // of its Joined
 }
 
-// Members returns at most limit members that come after one (nil: from the first on),
-// by rising nonce, and those that share one in the order of joining. owners, when there
-// are any, are the names of the client whose members are wanted.
+// Members returns at most limit members after the given one (nil: from the first), in order of
+// nonce; members with the same nonce are in order of joining. owners, if not empty, are the
+// names of the client whose members are returned.
 func (q Query) Members(ctx context.Context, id group.ID, owners []string, after *Member, limit int) ([]Member, error) {
 	from, args := membersOf(id, owners)
 	text := `SELECT m.hash, m.nonce, m.position ` + from
@@ -180,9 +180,9 @@ func (q Query) Members(ctx context.Context, id group.ID, owners []string, after 
 	return all, err
 }
 
-// membersOf is the clauses that lead to a group's members m, or to those that a client
-// with these names owns. From the client's own rows, so that the cost does not grow with
-// the members of others.
+// membersOf returns the clauses that select a group's members m, or only the members that a
+// client with these names owns. These start at the client's own rows, so the cost does not grow
+// with other clients' members.
 func membersOf(id group.ID, owners []string) (text string, args []any) {
 	args = []any{id.Sender[:], id.Group[:], int64(id.Chain)}
 	if len(owners) == 0 {
@@ -193,8 +193,8 @@ func membersOf(id group.ID, owners []string) (text string, args []any) {
 		WHERE m.sender = $1 AND m.group_id = $2`, append(args, projections.Names(owners)...)
 }
 
-// Owned returns how many transactions of a sender's groups, or of one of them, a client
-// with these names owns; with limit or more of them it returns limit.
+// Owned counts the transactions of a sender's groups, or of one of them, that a client with
+// these names owns. It counts up to limit.
 func (q Query) Owned(ctx context.Context, sender chain.Address, groupID *chain.GroupID, owners []string, limit int) (n int, err error) {
 	var where projections.Where
 	where.And("owner IN (%s)", projections.Names(owners)...)
@@ -210,8 +210,8 @@ func (q Query) Owned(ctx context.Context, sender chain.Address, groupID *chain.G
 	return n, nil
 }
 
-// Nonces returns the members' nonces, the highest ones if there are more than limit,
-// each once, falling; with owners, those of the members that the client owns.
+// Nonces returns the members' distinct nonces, highest first, at most limit. With owners it
+// returns only nonces of members that the client owns.
 func (q Query) Nonces(ctx context.Context, id group.ID, owners []string, limit int) ([]uint64, error) {
 	from, args := membersOf(id, owners)
 	//nolint:sqlclosecheck // scan closes them
@@ -229,8 +229,8 @@ func (q Query) Nonces(ctx context.Context, id group.ID, owners []string, limit i
 	return all, err
 }
 
-// Claims lists a chain's transactions whose sender is only claimed, in the order of their
-// acceptance and after a position, at most limit.
+// Claims returns at most limit of a chain's transactions with an unconfirmed sender, in order
+// of acceptance, after a position.
 func (q Query) Claims(ctx context.Context, id chain.ID, after event.Position, limit int) ([]tx.Claim, error) {
 	rows, err := q.DB.QueryContext(ctx, fmt.Sprintf(`SELECT hash, sender, access_key, position FROM group_claims
 		WHERE chain = $1 AND position > $2 ORDER BY position LIMIT %d`, limit), int64(id), int64(after))
@@ -264,8 +264,8 @@ func scan(rows *sql.Rows, row func() error) error {
 	return rows.Err()
 }
 
-// ordered stores an unsigned number so that signed integers are in the same order;
-// unordered is its inverse.
+// ordered maps an unsigned number to a signed one with the same order; unordered is its
+// inverse.
 func ordered(n uint64) int64   { return int64(n ^ 1<<63) }
 func unordered(n int64) uint64 { return uint64(n) ^ 1<<63 }
 

@@ -20,15 +20,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/groups"
 )
 
-// few is a log that is read some events at a time.
+// few is a log that returns a few events per read.
 type few struct{ *embedded.Log }
 
 func (f few) ReadAll(ctx context.Context, after event.Position, filter event.Filter, _ int) iter.Seq2[event.Batch, error] {
 	return f.Log.ReadAll(ctx, after, filter, 7)
 }
 
-// Groups, members and claims that were lost are made anew in heaps, and are those that a
-// projector made; then a verification finds nothing, and finds what is damaged.
+// Lost groups, members and claims are rebuilt in batches, and equal the rows of a projector. A
+// verification then finds nothing, and later finds damaged rows.
 func TestRebuild(t *testing.T) {
 	model := groups.Model(group.Codec(), tx.Codec())
 	tables := []string{"groups", "group_members", "group_claims"}
@@ -50,7 +50,7 @@ func TestRebuild(t *testing.T) {
 		if d := cmp.Diff(want, dump(t, live)); d != "" {
 			t.Errorf("(-live +rebuilt):\n%s", d)
 		}
-		h.live(t, lives) // and the projector goes on
+		h.live(t, lives) // and the projector continues
 		h.project(t, live)
 		found := func() (n uint64) {
 			_, err := rebuild.Verify(t.Context(), func(_ projections.Table, want, got iter.Seq2[string, []byte]) error {

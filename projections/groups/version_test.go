@@ -13,8 +13,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/groups"
 )
 
-// madeOf is the version, and the digest of the rows of a history. Who changes what rows
-// are made of raises the version; who changes the history, notes the new digest only.
+// madeOf is the version, and a digest of the rows of a history. If you change the content of
+// rows, raise the version. If you change only the history, update only the digest.
 const madeOf = `2 79b1e1117268222d954db1897ac4aad2f6148652551738729ab56c318a1c9535`
 
 func TestVersion(t *testing.T) {

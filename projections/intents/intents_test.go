@@ -20,14 +20,14 @@ import (
 
 const lives = 24 // three of each kind
 
-// Rows made while the log grew, event by event or in heaps, equal those made from the
-// whole log at once by a rebuild, byte for byte, on every engine; also when the rebuild
-// was killed on the way, or what served was damaged.
+// Rows folded while the log grew, event by event or in batches, equal rows rebuilt from the
+// whole log at once, byte for byte, on every engine. This also holds if the rebuild was killed
+// on the way, or the serving tables were damaged.
 func TestRebuildEqualsLive(t *testing.T) {
 	h := newHistory(t)
 	dumps := map[string]string{}
 	engines(t, func(t *testing.T, e engine) {
-		if len(dumps) == 0 { // the log grows under the first engine's eyes
+		if len(dumps) == 0 { // the log grows under the first engine only
 			for n := range lives {
 				if h.live(t, n); n%7 == 0 {
 					h.project(t, e.live)
@@ -65,7 +65,7 @@ func (h *history) rebuild(s projections.Shadow) *projections.Rebuild {
 	return &projections.Rebuild{Model: intents.Model(intent.Codec()), Log: few{h.log, 3}, Shadow: s, Heap: 5}
 }
 
-// killed is a rebuild that comes as far as a point.
+// killed runs a rebuild up to a crash point.
 func killed(t *testing.T, h *history, e engine, point string) {
 	t.Helper()
 	if point == "never" {
@@ -89,8 +89,8 @@ func killed(t *testing.T, h *history, e engine, point string) {
 	t.Error(err)
 }
 
-// Each row is what its stream adds up to, without what may be large or secret; and is
-// found by id, key and hash.
+// Each row is the fold of its stream, without large or secret parts. It is found by id, key and
+// hash.
 func TestRowIsTheFoldOfItsStream(t *testing.T) {
 	engines(t, func(t *testing.T, e engine) {
 		h, q := newHistory(t), intents.Query{DB: e.live}
@@ -135,7 +135,8 @@ func TestRowIsTheFoldOfItsStream(t *testing.T) {
 	})
 }
 
-// A list is what its filters leave, newest first, in pages that neither skip nor repeat.
+// A list has the rows that match its filters, newest first, in pages that neither skip nor
+// repeat rows.
 func TestList(t *testing.T) {
 	engines(t, func(t *testing.T, e engine) {
 		h, q := newHistory(t), intents.Query{DB: e.live}
@@ -189,8 +190,7 @@ func TestList(t *testing.T) {
 	})
 }
 
-// What fits is said by hand for a few, so that the filters are not only held against
-// themselves.
+// A few expectations are written by hand, so the filters are not only compared with themselves.
 func TestFits(t *testing.T) {
 	row := intents.Row{State: intent.State{Requested: intent.Requested{ID: asked(2).ID(), Request: asked(2)}}}
 	yes, no := "shop", "payroll"
@@ -218,7 +218,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// What is asked for is found by an index, and no table is read whole for it.
+// Lists are read by an index, and never scan a whole table.
 func TestQueriesUseIndexes(t *testing.T) {
 	client, signer, hash := "client 6", chain.Address{6}, hashOf(6)
 	engines(t, func(t *testing.T, e engine) {
@@ -244,8 +244,8 @@ func TestQueriesUseIndexes(t *testing.T) {
 	})
 }
 
-// fill writes rows of 200 clients and as many signers without a log: only how they are
-// found matters here.
+// fill writes rows of 200 clients and as many signers without a log: only the way of finding
+// them matters here.
 func fill(t *testing.T, db *sql.DB) {
 	t.Helper()
 	dbtx, err := db.BeginTx(t.Context(), nil)
@@ -268,15 +268,15 @@ func fill(t *testing.T, db *sql.DB) {
 	}
 }
 
-// explain says how a list is made, in the engine's words.
+// explain returns the engine's query plan of a list.
 func explain(t *testing.T, db *sql.DB, f intents.Filters) string {
 	t.Helper()
 	text, args := intents.ListStatement(f, 50)
 	return testenv.Explain(t, db, text, args...)
 }
 
-// An event that leaves a gap in its stream stops the fold; one that the row has is
-// passed over; one that is not an intent's says where the log is stuck.
+// An event after a gap in its stream stops the fold. An event that the row already contains is
+// skipped. An event of another kind of stream is reported with its position.
 func TestGapStops(t *testing.T) {
 	name, data, err := intent.Codec().Encode(intent.CancelRequested{Reason: intent.Withdrawn, At: epoch})
 	check(t, err)

@@ -11,10 +11,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// version is of what rows are made of: see [projections.Model].
+// version is the version of the rows: see [projections.Model].
 const version = 2
 
-// Model is this read model, for those who make it anew.
+// Model describes this read model for a rebuild.
 func Model(codec event.Codec[intent.Event]) projections.Model {
 	kinds := map[string]projections.Kind{
 		"intent": projections.Bytes, "signer": projections.Bytes, "hash": projections.Bytes,
@@ -32,11 +32,10 @@ func Model(codec event.Codec[intent.Event]) projections.Model {
 }
 
 const (
-	// heldMost bounds the rows that a loader keeps after they were taken, in case that
-	// more events come for them; each takes some kilobytes.
+	// heldMost is the most rows that a loader keeps after they were taken, in case more events
+	// change them. A row takes some kilobytes.
 	heldMost = 1 << 15
-	// readMost is how many rows are read in one statement by their keys, when it let
-	// go of them before.
+	// readMost is how many evicted rows one statement reads by their keys.
 	readMost = 500
 )
 
@@ -47,16 +46,16 @@ type Loader struct {
 	pending    []*held
 }
 
-// held is a row that the loader has.
+// held is a row in the loader's memory.
 type held struct {
 	row      Row
 	stored   bool // it was taken before
-	attempts int  // of those how many
+	attempts int  // number of its attempts that were taken
 	pending  bool // it is to be taken
 }
 
-// NewLoader makes a loader that holds nothing. Rows that it needs again are read from
-// the tables whose names begin with prefix.
+// NewLoader returns an empty loader. Rows that it needs again are read from the tables whose
+// names begin with prefix.
 func NewLoader(codec event.Codec[intent.Event], prefix string) *Loader {
 	return &Loader{projection: Projection{codec, prefix}, held: map[chain.IntentID]*held{}}
 }
@@ -81,8 +80,8 @@ func (l *Loader) Add(ctx context.Context, db *sql.DB, events []event.Recorded) e
 	return nil
 }
 
-// hold sees to it that the rows of these events are held: those that begin with them,
-// and those that were let go of before. It returns whose each event is.
+// hold makes sure that the rows of these events are in memory: it creates rows whose streams
+// begin here, and reads evicted rows. It returns the intent of each event.
 func (l *Loader) hold(ctx context.Context, db *sql.DB, events []event.Recorded) ([]chain.IntentID, error) {
 	ids := make([]chain.IntentID, len(events))
 	var known []chain.IntentID
@@ -108,11 +107,11 @@ func (l *Loader) hold(ctx context.Context, db *sql.DB, events []event.Recorded) 
 	return ids, nil
 }
 
-// Pending is how many rows wait to be taken.
+// Pending returns the number of rows that wait to be taken.
 func (l *Loader) Pending() int { return len(l.pending) }
 
-// Take returns the rows that changed, and lets go of some that did not: all that have
-// come out, and all if there are too many.
+// Take returns the changed rows. It evicts unchanged rows whose intents have ended, and all
+// unchanged rows if there are too many.
 func (l *Loader) Take() ([]bulk.Change, error) {
 	for id, h := range l.held {
 		if !h.pending && (len(l.held) > heldMost || h.row.State.End != nil) {

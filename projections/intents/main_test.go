@@ -34,13 +34,13 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// engine is one that keeps read models: live has the tables, and open the shadow of them.
+// engine is an engine for read models: live has the tables, and open opens their shadow.
 type engine struct {
 	live *sql.DB
 	open func(t *testing.T) projections.Shadow
 }
 
-// engines runs a test on every engine that keeps read models.
+// engines runs a test on every engine for read models.
 func engines(t *testing.T, test func(t *testing.T, e engine)) {
 	model := intents.Model(intent.Codec())
 	t.Run("embedded", func(t *testing.T) {
@@ -70,7 +70,7 @@ func engines(t *testing.T, test func(t *testing.T, e engine)) {
 	})
 }
 
-// history is a log with the lives of some intents in it.
+// history is a log with the lives of some intents.
 type history struct {
 	log     *embedded.Log
 	intents commands.Handler[intent.State, intent.Command, intent.Event]
@@ -95,11 +95,11 @@ func blockAt(n uint64, fork string) chain.Block {
 	}
 }
 
-// secret is in a webhook's URL, and in the data of a call.
+// secret is a part of a webhook's URL, and of a call's data.
 const secret = "hush-hush"
 
-// asked is the n-th request: of one of three clients, on one of two chains, every other
-// one of a pool.
+// asked is the n-th request: from one of three clients, on one of two chains, every second one
+// for a pool.
 func asked(n int) intent.Request {
 	r := intent.Request{
 		Client: []string{"", "payroll", "shop"}[n%3], Key: fmt.Sprint("wish-", n), Chain: chain.ID(1 + n%2),
@@ -114,7 +114,7 @@ func asked(n int) intent.Request {
 	return r
 }
 
-// command carries out commands on the n-th intent, one after the other.
+// command executes commands for the n-th intent, one after the other.
 func (h *history) command(t testing.TB, n int, all ...intent.Command) {
 	t.Helper()
 	for _, c := range all {
@@ -142,7 +142,7 @@ func seen(hash int, fork string, status uint64, settled bool) intent.Announce {
 	return intent.Announce{Hash: hashOf(hash), Receipt: chain.Receipt{Block: list[0], Status: status}, Confirmations: list, Settled: settled, At: epoch}
 }
 
-// live lets the n-th intent live one of several lives.
+// live records one of several lives for the n-th intent.
 func (h *history) live(t testing.TB, n int) {
 	t.Helper()
 	h.command(t, n, create(n))
@@ -185,7 +185,7 @@ func (h *history) project(t *testing.T, db *sql.DB) {
 	}
 }
 
-// dump is the tables as text, as they are exported.
+// dump is the tables as text, as exported.
 func dump(t *testing.T, db *sql.DB) string {
 	t.Helper()
 	var all strings.Builder
@@ -199,7 +199,7 @@ func dump(t *testing.T, db *sql.DB) string {
 	return all.String()
 }
 
-// few is a log that is read some events at a time.
+// few is a log that returns a few events per read.
 type few struct {
 	*embedded.Log
 	most int

@@ -14,38 +14,38 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// Name is the projection's checkpoint and lease.
+// Name is the name of the projection's checkpoint and lease.
 const Name = "intents"
 
-// Filter is what the projection reads of the log.
+// Filter selects the events that the projection reads.
 func Filter() event.Filter { return event.Filter{Streams: []string{intent.StreamPrefix}} }
 
 // Projection folds intents' events into rows.
 type Projection struct {
 	Codec event.Codec[intent.Event]
-	// Prefix begins the tables' names; empty for those that serve.
+	// Prefix begins the tables' names; empty for the serving tables.
 	Prefix string
 }
 
 const (
-	// SQLite looks each parameter's name up among all before it, twice: with
-	// hundreds of rows in a statement that costs more than the rows do.
+	// rowsPerStatement is small because SQLite compares each parameter's name with all names
+	// before it, twice. With hundreds of rows in a statement that costs more than the rows.
 	rowsPerStatement = 32
 	table            = "intents"
 	attemptsTable    = "intent_attempts"
 )
 
-// The columns of the tables, in their order. The first is the primary key, and of the
-// attempts the first two are.
+// The columns of the tables, in order. The primary key is the first column of intents, and the
+// first two of attempts.
 var (
 	columns        = []string{"intent", "position", "version", "chain", "client", "wants", "wish", "signer", "subject", "status", "data"} //nolint:gochecknoglobals // a table
 	attemptColumns = []string{"hash", "intent", "attempt"}                                                                                //nolint:gochecknoglobals // a table
 )
 
-// Fold adds events to the tables: one read of the rows they touch, one write.
+// Fold adds events to the tables, with one read and one write of the affected rows.
 func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error {
 	ids := make([]chain.IntentID, len(events)) // of each event
-	var known []chain.IntentID                 // whose streams begin before these events
+	var known []chain.IntentID                 // their streams begin before these events
 	for i, e := range events {
 		id, err := intent.ParseStream(e.Stream)
 		if err != nil {
@@ -59,7 +59,7 @@ func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recor
 	if err != nil {
 		return err
 	}
-	had := make(map[chain.IntentID]int, len(rows)) // attempts that are there
+	had := make(map[chain.IntentID]int, len(rows)) // attempts already stored
 	for id, row := range rows {
 		had[id] = len(row.State.Attempts)
 	}
@@ -71,7 +71,7 @@ func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recor
 	return p.write(ctx, dbtx, rows, had, projections.Distinct(ids))
 }
 
-// read returns the rows of these intents that exist, so many in one statement.
+// read returns the existing rows of these intents, at most most per statement.
 func read(ctx context.Context, db projections.Querier, table string, ids []chain.IntentID, most int) (map[chain.IntentID]Row, error) {
 	rows := make(map[chain.IntentID]Row, len(ids))
 	for some := range slices.Chunk(projections.Distinct(ids), most) {
@@ -90,7 +90,7 @@ func read(ctx context.Context, db projections.Querier, table string, ids []chain
 	return rows, nil
 }
 
-// write upserts rows, and adds the attempts that they did not have.
+// write upserts rows, and adds their new attempts.
 func (p Projection) write(ctx context.Context, dbtx *sql.Tx, rows map[chain.IntentID]Row, had map[chain.IntentID]int, ids []chain.IntentID) error {
 	for some := range slices.Chunk(ids, rowsPerStatement) {
 		var changed, made [][]any
@@ -131,7 +131,7 @@ func insert(ctx context.Context, dbtx *sql.Tx, table string, columns []string, r
 	return nil
 }
 
-// arguments are a row as its table has it.
+// arguments returns a row's columns.
 func arguments(row Row) ([]any, error) {
 	data, err := json.Marshal(row)
 	if err != nil {
@@ -148,7 +148,7 @@ func arguments(row Row) ([]any, error) {
 	}, nil
 }
 
-// attempts are a row's attempts from the n-th on, as their table has them.
+// attempts returns the columns of a row's attempts from index n on.
 func attempts(row Row, n int) (all [][]any) {
 	id := row.State.Requested.ID
 	for _, made := range row.State.Attempts[n:] {

@@ -12,24 +12,24 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// Query answers questions about intents.
+// Query reads intents.
 type Query struct {
 	DB *sql.DB
 }
 
-// Filters narrow a list; the zero value lists everything.
+// Filters restrict a list; the zero value lists everything.
 type Filters struct {
-	Client   *string // whose intents; nil is everybody's
+	Client   *string // owner of the intents; nil means every client
 	Chain    chain.ID
-	From     *intent.From   // who was asked to sign: an account, or a pool
-	Signer   *chain.Address // who signs, see [Row.Signer]
+	From     *intent.From   // the requested signer or pool
+	Signer   *chain.Address // the signer, see [Row.Signer]
 	Key      string         // the idempotency key
 	Hash     *chain.Hash    // of any attempt
 	Subject  string
 	Statuses []intent.Status // any of these
 }
 
-// Fits reports whether a row is one that the filters leave.
+// Fits reports whether a row matches the filters.
 func (f Filters) Fits(r Row) bool {
 	asked, signer := r.Request(), r.Signer()
 	switch {
@@ -45,7 +45,7 @@ func (f Filters) Fits(r Row) bool {
 	return f.Hash == nil || slices.ContainsFunc(r.State.Attempts, func(a intent.Attempted) bool { return a.Hash == *f.Hash })
 }
 
-// Find returns an intent's row; ok is false when there is none.
+// Find returns an intent's row; ok is false if there is none.
 func (q Query) Find(ctx context.Context, id chain.IntentID) (row Row, ok bool, err error) {
 	rows, err := projections.Documents[Row](ctx, q.DB, Name, `SELECT data FROM intents WHERE intent = $1`, id[:])
 	if err != nil || len(rows) == 0 {
@@ -54,7 +54,7 @@ func (q Query) Find(ctx context.Context, id chain.IntentID) (row Row, ok bool, e
 	return rows[0], true, nil
 }
 
-// ByKey returns the row of a client's wish; ok is false when there is none.
+// ByKey returns the row of a client's request; ok is false if there is none.
 func (q Query) ByKey(ctx context.Context, client string, from intent.From, key string) (row Row, ok bool, err error) {
 	return q.Find(ctx, intent.ID(client, from, key))
 }

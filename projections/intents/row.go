@@ -1,5 +1,5 @@
-// Package intents is the read model behind the relay's /v1/intents: lists, and what was
-// asked for by whom, under which key, and signed under which hash.
+// Package intents is the read model behind the relay's /v1/intents. It lists intents, and finds
+// them by client, key, signer and hash.
 package intents
 
 import (
@@ -12,20 +12,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/intent"
 )
 
-// Row is what is shown of one intent. It follows from the events alone.
+// Row is one intent in the read model. It follows from the events alone.
 //
-// Of its request it lacks what is large or may be secret: the calls have no data, and of
-// each webhook's URL there is the origin alone.
+// Its request omits parts that are large or may be secret: calls have no data, and webhook URLs
+// are cut to their origin.
 type Row struct {
 	State    intent.State
 	Position event.Position // of its Requested
 	Version  event.Version
-	// RequestedAt and UpdatedAt are by the store's clock.
+	// RequestedAt and UpdatedAt are times of the store's clock.
 	RequestedAt, UpdatedAt time.Time
 }
 
-// Evolve adds one recorded event. An event that the row has already is skipped;
-// one that leaves a gap is a broken invariant of the store and an error.
+// Evolve applies one recorded event. An event that the row already contains is skipped. A gap
+// in the versions breaks an invariant of the store, and is an error.
 func (r Row) Evolve(recorded event.Recorded, codec event.Codec[intent.Event]) (Row, error) {
 	switch {
 	case recorded.Version <= r.Version:
@@ -48,7 +48,7 @@ func (r Row) Evolve(recorded event.Recorded, codec event.Codec[intent.Event]) (R
 	return r, nil
 }
 
-// outline is a request without what a row lacks.
+// outline returns a request without the parts that a row omits.
 func outline(r intent.Request) intent.Request {
 	r.Calls, r.Webhooks = slices.Clone(r.Calls), slices.Clone(r.Webhooks)
 	for i := range r.Calls {
@@ -60,11 +60,11 @@ func outline(r intent.Request) intent.Request {
 	return r
 }
 
-// Request is what was asked for, in outline.
+// Request is the intent's request, in outline.
 func (r Row) Request() intent.Request { return r.State.Requested.Request }
 
-// Signer is who signs: who has it, or else who is to have it. Of one that was asked of a
-// pool it is nil until one of the pool has it.
+// Signer is the assigned signer, or else the requested one. For an intent requested from a pool
+// it is nil until a signer of the pool is assigned.
 func (r Row) Signer() *chain.Address {
 	if p := r.State.Place; p != nil {
 		return &p.Signer

@@ -10,8 +10,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/intents"
 )
 
-// Those that wait are the oldest of a chain's that have no nonce, and are for any of those
-// who are named: one whose nonce was taken back waits where it stood.
+// Waiting returns a chain's oldest intents without a nonce, for any of the given signers and
+// pools. An intent whose nonce was taken back keeps its place.
 func TestWaiting(t *testing.T) {
 	engines(t, func(t *testing.T, e engine) {
 		h := newHistory(t)

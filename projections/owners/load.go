@@ -11,10 +11,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// version is of what rows are made of: see [projections.Model].
+// version is the version of the rows: see [projections.Model].
 const version = 1
 
-// Model is this read model, for a rebuild.
+// Model describes this read model for a rebuild.
 func Model(codec event.Codec[tx.Event]) projections.Model {
 	kinds := map[string]projections.Kind{"chain": projections.Number, "position": projections.Number}
 	return projections.Model{
@@ -34,7 +34,7 @@ func Model(codec event.Codec[tx.Event]) projections.Model {
 type Loader struct {
 	projection Projection
 	change     change
-	// places are those of the last Take: its rows may not be in the table yet.
+	// places are the places of the last Take: its rows may not be in the table yet.
 	places map[key]place
 }
 
@@ -56,18 +56,18 @@ func (l *Loader) Add(ctx context.Context, db *sql.DB, events []event.Recorded) e
 	return l.projection.read(ctx, db, &l.change, stored)
 }
 
-// Pending is the number of rows that wait to be taken.
+// Pending returns the number of rows that wait to be taken.
 func (l *Loader) Pending() int {
 	return len(l.change.owners) + len(l.change.claims) + len(l.change.confirmed) + len(l.change.retired)
 }
 
-// Take returns what became of the rows since the last Take.
+// Take returns the changes of the rows since the last Take.
 func (l *Loader) Take() ([]bulk.Change, error) {
 	c := l.change
 	l.change, l.places = newChange(), c.places
 	gone := keysOf(sorted(c.retired))
 	changes := []bulk.Change{
-		// All owners of a transaction go together.
+		// All owners of a transaction are removed together.
 		{Table: ownersTable, Columns: ownerColumns, Key: claimsKey, Gone: gone},
 		{Table: ownersTable, Columns: ownerColumns, Key: ownersKey, New: c.ownerRows()},
 		{Table: claimsTable, Columns: claimColumns, Key: claimsKey, New: c.claimRows(), Gone: append(gone, keysOf(sorted(c.confirmed))...)},

@@ -37,8 +37,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// engines runs a test on every engine that keeps read models, with a database that has
-// their tables.
+// engines runs a test on every engine for read models, with a database that has their tables.
 func engines(t *testing.T, test func(t *testing.T, db *sql.DB)) {
 	t.Run("embedded", func(t *testing.T) {
 		db, err := embedded.Open("", embedded.Options{})
@@ -57,7 +56,7 @@ func engines(t *testing.T, test func(t *testing.T, db *sql.DB)) {
 	})
 }
 
-// history is a log with the transactions of some clients in it.
+// history is a log with transactions of some clients.
 type history struct {
 	log          *embedded.Log
 	transactions commands.Transactions
@@ -74,10 +73,10 @@ func newHistory(t *testing.T) *history {
 
 var epoch = time.Unix(1_800_000_000, 0).UTC()
 
-// clients submit in turn: the first has no key, the last one's key is older than names.
+// clients submit in turn. The first has no key; the last one's key has no client name.
 var clients = []string{"", "ann", "bob", access.KeyID{7}.String()}
 
-const old = 3 // of the clients
+const old = 3 // index of the last client
 
 func hashOf(n int) chain.Hash         { return chain.Keccak(fmt.Append(nil, "transaction ", n)) }
 func senderOf(n int) chain.Address    { return chain.Address{1, byte(n / 4 % 3)} }
@@ -108,7 +107,7 @@ func (h *history) command(t *testing.T, n int, actor string, c tx.Command) {
 	check(t, err)
 }
 
-// live lets the n-th transaction live one of several lives.
+// live records one of several lives for the n-th transaction.
 func (h *history) live(t *testing.T, n int) {
 	t.Helper()
 	actor := "api"
@@ -116,7 +115,7 @@ func (h *history) live(t *testing.T, n int) {
 		actor = access.Actor(access.KeyID{7})
 	}
 	h.command(t, n, actor, tx.Accept{Accepted: accepted(n)})
-	if n%3 == 0 { // the next client submits it, too
+	if n%3 == 0 { // the next client submits it too
 		again := accepted(n)
 		again.Client = clients[1+(n+1)%2]
 		h.command(t, n, "api", tx.Accept{Accepted: again})

@@ -27,7 +27,7 @@ import (
 
 const lives = 120
 
-// owns says which clients should own the n-th transaction.
+// owns returns the clients that should own the n-th transaction.
 func owns(n int) []string {
 	all := []string{clients[clientOf(n)]}
 	if again := clients[1+(n+1)%2]; n%3 == 0 && again != all[0] {
@@ -36,7 +36,7 @@ func owns(n int) []string {
 	return all
 }
 
-// wanted lists the transactions that fit, newest first, save the retired.
+// wanted lists the matching transactions, newest first, without retired ones.
 func wanted(fits func(n int) bool) (all []string) {
 	for n := lives - 1; n >= 0; n-- {
 		if n%7 != 6 && fits(n) {
@@ -46,8 +46,8 @@ func wanted(fits func(n int) bool) (all []string) {
 	return all
 }
 
-// A list of one client holds what it submitted, and one of bound senders what is theirs,
-// page by page, whatever the other filters are.
+// A list for one client has the transactions that it submitted; a list for bound senders has
+// the senders' transactions. This holds page by page, with any other filters.
 func TestWithin(t *testing.T) {
 	h := newHistory(t)
 	for n := range lives {
@@ -111,7 +111,7 @@ func listed(t *testing.T, q transactions.Query, f transactions.Filters) (all []s
 	}
 }
 
-// A client sees of a group the members that it owns.
+// A client sees only the members of a group that it owns.
 func TestGroupsOfOwner(t *testing.T) {
 	h := newHistory(t)
 	for n := range lives {
@@ -152,7 +152,7 @@ func TestGroupsOfOwner(t *testing.T) {
 					t.Errorf("%q: it ends at %d, want %d, with %d nonces; members (-want +got):\n%s", names, found[0].EndAt, end, len(nonces), d)
 				}
 			}
-			// The list is of the groups that can be found.
+			// The list has the groups that Find finds.
 			page, err := q.List(t.Context(), senderOf(0), groups.Filters{Owners: names}, 0, 1)
 			check(t, err)
 			all, err := q.List(t.Context(), senderOf(0), groups.Filters{Owners: names}, 0, 10)
@@ -172,15 +172,15 @@ func TestGroupsOfOwner(t *testing.T) {
 	})
 }
 
-// few is a log that is read some events at a time.
+// few is a log that returns a few events per read.
 type few struct{ *embedded.Log }
 
 func (f few) ReadAll(ctx context.Context, after event.Position, filter event.Filter, _ int) iter.Seq2[event.Batch, error] {
 	return f.Log.ReadAll(ctx, after, filter, 7)
 }
 
-// The tables are rebuilt as the projector made them; a verification finds nothing then,
-// and finds each damaged row.
+// A rebuild makes the same tables as the projector. A verification then finds nothing, and
+// later finds each damaged row.
 func TestRebuild(t *testing.T) {
 	model := owners.Model(tx.Codec())
 	test := func(t *testing.T, live *sql.DB, s projections.Shadow) {
@@ -198,7 +198,7 @@ func TestRebuild(t *testing.T) {
 		if d := cmp.Diff(want, dump(t, live)); d != "" {
 			t.Errorf("(-live +rebuilt):\n%s", d)
 		}
-		again := accepted(1) // and the projector goes on
+		again := accepted(1) // and the projector continues
 		again.Client = "bob"
 		h.command(t, 1, "api", tx.Accept{Accepted: again})
 		h.live(t, lives)
@@ -249,8 +249,8 @@ func TestRebuild(t *testing.T) {
 	})
 }
 
-// madeOf is the version, and the digest of the rows of a history. Who changes what rows
-// are made of raises the version; who changes the history, notes the new digest only.
+// madeOf is the version, and a digest of the rows of a history. If you change the content of
+// rows, raise the version. If you change only the history, update only the digest.
 const madeOf = `1 b9921e6a83c8fd4b343e707ef67a5871a57993fef551a00831d2e58dcb82ca68`
 
 func TestVersion(t *testing.T) {

@@ -9,26 +9,26 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Ownership is whose one transaction is, as its stream says up to a version. It follows
-// from the stream alone, whatever the read models hold.
+// Ownership is the owners of one transaction, as of a version of its stream. It follows from
+// the stream alone, and not from the read models.
 type Ownership struct {
-	Version event.Version // of the last event that was added
+	Version event.Version // of the last event that was applied
 	Sender  chain.Address
-	Group   *chain.GroupID // that the transaction claims, or is in
+	Group   *chain.GroupID // the group that the transaction claims or has joined
 	// Claimed: an access key signed, and the chain has not confirmed yet that it may.
 	Claimed bool
 
-	confirmed event.Version // since which the sender is no claim; 0 while it is one
+	confirmed event.Version // the version that confirmed the sender; 0 while it is only claimed
 	owners    []owner
 }
 
-// owner is a client, and since which version the transaction belongs to it.
+// owner is a client, and the version since which it owns the transaction.
 type owner struct {
 	client string
 	since  event.Version
 }
 
-// Evolve adds the next event of the stream; an event that was added before is skipped.
+// Evolve applies the next event of the stream; an event that was applied before is skipped.
 func (o Ownership) Evolve(r event.Recorded, codec event.Codec[tx.Event]) (Ownership, error) {
 	switch {
 	case r.Version <= o.Version:
@@ -36,7 +36,7 @@ func (o Ownership) Evolve(r event.Recorded, codec event.Codec[tx.Event]) (Owners
 	case r.Version != o.Version+1:
 		return o, fmt.Errorf("%s: version %d follows %d", r.Stream, r.Version, o.Version)
 	}
-	if r.Version > 1 && !Filter().Passes("", r.Name) { // also one that this version does not know
+	if r.Version > 1 && !Filter().Passes("", r.Name) { // includes events that this version of the program does not know
 		o.Version = r.Version
 		return o, nil
 	}
@@ -61,15 +61,15 @@ func (o Ownership) Evolve(r event.Recorded, codec event.Codec[tx.Event]) (Owners
 		if o.Claimed {
 			o.Claimed, o.confirmed = false, r.Version
 		}
-	default: // the others change no owner
+	default: // the other events change no owner
 	}
 	return o, nil
 }
 
-// Clients returns the clients that own the transaction, the first one first.
+// Clients returns the clients that own the transaction, in order of submission.
 func (o Ownership) Clients() []string { return o.At(o.Version).clients() }
 
-// At returns the ownership as it was when the stream had a version.
+// At returns the ownership as of a version of the stream.
 func (o Ownership) At(v event.Version) Ownership {
 	if v >= o.Version {
 		return o
@@ -83,8 +83,8 @@ func (o Ownership) At(v event.Version) Ownership {
 	return o
 }
 
-// Others returns how many events of the stream, up to a version, say only that a client
-// submitted the transaction too that is not among those.
+// Others counts the events, up to a version, that only say that a client submitted the
+// transaction too, where among reports false for that client.
 func (o Ownership) Others(upto event.Version, among func(client string) bool) (n event.Version) {
 	for _, w := range o.owners[min(1, len(o.owners)):] {
 		if w.since <= upto && !among(w.client) {

@@ -1,7 +1,7 @@
 // Package owners is the read model of transactions' owners: which clients submitted a
-// transaction, and which senders are only claimed. The lists that one client may read
-// join it. It is a read model of its own, with its own checkpoint, so that a replica of
-// an older version that still projects transactions leaves no gap in it.
+// transaction, and which senders are only claimed. Lists for one client join it. It is a
+// separate read model with its own checkpoint, so that a replica of an older version that still
+// projects transactions leaves no gap in it.
 package owners
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// Name is the projection's checkpoint and lease.
+// Name is the name of the projection's checkpoint and lease.
 const Name = "owners"
 
 // Filter selects the events that the projection reads.
@@ -29,12 +29,12 @@ func Filter() event.Filter {
 // Projection folds events into the tables.
 type Projection struct {
 	Codec event.Codec[tx.Event]
-	// Prefix begins the tables' names; empty for the tables that serve.
+	// Prefix begins the tables' names; empty for the serving tables.
 	Prefix string
 }
 
-// The tables, and their columns in order. The first three are the primary key of the
-// owners, the first two that of the claims.
+// The tables and their columns in order. The primary key is the first three columns of owners,
+// and the first two of claims.
 const (
 	ownersTable = "transaction_owners"
 	claimsTable = "transaction_claims"
@@ -53,19 +53,19 @@ type key struct {
 	hash  chain.Hash
 }
 
-// place is what the owners of one transaction have in common.
+// place holds the columns that all owners of one transaction share.
 type place struct {
 	position event.Position // of its Accepted
 	sender   chain.Address
-	group    []byte // that it claims or is in; nil for none
+	group    []byte // the group that it claims or has joined; nil if none
 }
 
-// change is what some events amount to.
+// change is the combined effect of some events.
 type change struct {
 	places    map[key]place    // of transactions accepted among these events
 	owners    map[key][]string // each client once
 	claims    map[key]event.Position
-	confirmed map[key]bool // claims no more
+	confirmed map[key]bool // no longer claims
 	retired   map[key]bool
 }
 
@@ -104,7 +104,7 @@ func (c *change) gather(r event.Recorded, codec event.Codec[tx.Event]) error {
 		delete(c.claims, k)
 		delete(c.owners, k)
 		c.retired[k] = true
-	default: // the others change no owner
+	default: // the other events change no owner
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (c *change) own(k key, client string) {
 	}
 }
 
-// strangers lists the transactions that have new owners and were accepted before these
+// strangers returns the transactions that have new owners and were accepted before these
 // events.
 func (c *change) strangers() (all []key) {
 	for _, k := range sorted(c.owners) {
@@ -126,7 +126,7 @@ func (c *change) strangers() (all []key) {
 	return all
 }
 
-// ownerRows and claimRows are the rows to write.
+// ownerRows and claimRows return the rows to write.
 func (c *change) ownerRows() (rows [][]any) {
 	for _, k := range sorted(c.owners) {
 		p := c.places[k]
@@ -144,7 +144,7 @@ func (c *change) claimRows() (rows [][]any) {
 	return rows
 }
 
-// Fold adds events to the tables. The rows do not depend on how the events were cut into
+// Fold adds events to the tables. The rows do not depend on how the events were split into
 // batches.
 func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error {
 	c := newChange()
@@ -169,11 +169,12 @@ func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recor
 	return p.insert(ctx, dbtx, claimsTable, claimColumns, c.claimRows())
 }
 
-// rowsPerStatement: SQLite looks each parameter's name up among all before it.
+// rowsPerStatement is small because SQLite compares each parameter's name with all names before
+// it.
 const rowsPerStatement = 32
 
 // read adds to a change the places of transactions that the table has. An owner of a
-// transaction that the table does not have is dropped: it was retired.
+// transaction that the table does not have is dropped: the transaction was retired.
 func (p Projection) read(ctx context.Context, db projections.Querier, c *change, keys []key) error {
 	for _, k := range keys {
 		var position int64
@@ -201,7 +202,7 @@ func (p Projection) remove(ctx context.Context, dbtx *sql.Tx, table string, keys
 	return nil
 }
 
-// insert writes rows; a row that is there stays.
+// insert writes rows; an existing row stays.
 func (p Projection) insert(ctx context.Context, dbtx *sql.Tx, table string, columns []string, rows [][]any) error {
 	for some := range slices.Chunk(rows, rowsPerStatement) {
 		var values []string
@@ -219,8 +220,8 @@ func (p Projection) insert(ctx context.Context, dbtx *sql.Tx, table string, colu
 	return nil
 }
 
-// sorted returns a map's keys in an order that is always the same: two projectors that
-// overlap must not wait for each other in a circle.
+// sorted returns a map's keys in a fixed order, so that two overlapping projectors do not
+// deadlock.
 func sorted[V any](m map[key]V) []key {
 	all := make([]key, 0, len(m))
 	for k := range m {

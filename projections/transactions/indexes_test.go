@@ -12,8 +12,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// fill writes rows of 300 senders, a third of whom have one transaction in each of 20
-// groups, without a log: only how they are found matters here.
+// fill writes rows of 300 senders without a log; a third of the senders have one transaction in
+// each of 20 groups. Only the way of finding the rows matters here.
 func fill(t *testing.T, db *sql.DB) {
 	t.Helper()
 	const rows = 6000
@@ -46,7 +46,7 @@ func fill(t *testing.T, db *sql.DB) {
 
 func senderOf(n int) chain.Address { return chain.Address{byte(n % 300 >> 8), byte(n % 300)} }
 
-// Chain and hash name one row.
+// Chain and hash identify one row.
 func TestUnique(t *testing.T) {
 	engines(t, func(t *testing.T, view func(t *testing.T) *sql.DB) {
 		db := migrate(t, view(t))
@@ -64,7 +64,7 @@ func TestUnique(t *testing.T) {
 	})
 }
 
-// What is asked for is found by an index, and no table is read whole for it.
+// Lists are read by an index, and never scan a whole table.
 func TestQueriesUseIndexes(t *testing.T) {
 	sender, group := new(senderOf(6)), &chain.GroupID{15: 2}
 	client := &transactions.Within{Owners: []string{"client 6"}}
@@ -108,7 +108,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 	})
 }
 
-// explain says how a list is made, in the engine's words.
+// explain returns the engine's query plan of a list.
 func explain(t *testing.T, db *sql.DB, f transactions.Filters) string {
 	t.Helper()
 	text, args := transactions.ListStatement(f, 100)

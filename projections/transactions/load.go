@@ -12,10 +12,10 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// version is of what rows are made of: see [projections.Model].
+// version is the version of the rows: see [projections.Model].
 const version = 2
 
-// Model is this read model, for those who make it anew.
+// Model describes this read model for a rebuild.
 func Model(codec event.Codec[tx.Event]) projections.Model {
 	kinds := map[string]projections.Kind{
 		"chain": projections.Number, "position": projections.Number, "version": projections.Number,
@@ -30,11 +30,10 @@ func Model(codec event.Codec[tx.Event]) projections.Model {
 }
 
 const (
-	// heldMost bounds the rows that a loader keeps after they were taken, in case that
-	// more events come for them; each takes two to three kilobytes.
+	// heldMost is the most rows that a loader keeps after they were taken, in case more events
+	// change them. A row takes two to three kilobytes.
 	heldMost = 1 << 16
-	// readMost is how many rows are read in one statement by their keys, when it let
-	// go of them before.
+	// readMost is how many evicted rows one statement reads by their keys.
 	readMost = 500
 )
 
@@ -45,7 +44,7 @@ type Loader struct {
 	pending    []*held
 }
 
-// held is a row that the loader has.
+// held is a row in the loader's memory.
 type held struct {
 	stream  event.Stream
 	key     key
@@ -54,8 +53,8 @@ type held struct {
 	pending bool // it is to be taken
 }
 
-// NewLoader makes a loader that holds nothing. Rows that it needs again are read from
-// the table whose name begins with prefix.
+// NewLoader returns an empty loader. Rows that it needs again are read from the table whose
+// name begins with prefix.
 func NewLoader(codec event.Codec[tx.Event], prefix string) *Loader {
 	return &Loader{projection: Projection{codec, prefix}, held: map[event.Stream]*held{}}
 }
@@ -79,8 +78,8 @@ func (l *Loader) Add(ctx context.Context, db *sql.DB, events []event.Recorded) e
 	return nil
 }
 
-// hold sees to it that the rows of these events are held: those that begin with them,
-// and those that were let go of before.
+// hold makes sure that the rows of these events are in memory: it creates rows whose streams
+// begin here, and reads evicted rows.
 func (l *Loader) hold(ctx context.Context, db *sql.DB, events []event.Recorded) error {
 	var known []key
 	for _, e := range events {
@@ -107,11 +106,11 @@ func (l *Loader) hold(ctx context.Context, db *sql.DB, events []event.Recorded) 
 	return nil
 }
 
-// Pending is how many rows wait to be taken.
+// Pending returns the number of rows that wait to be taken.
 func (l *Loader) Pending() int { return len(l.pending) }
 
-// Take returns the rows that changed, and lets go of some that did not: all that are
-// settled, and all if there are too many.
+// Take returns the changed rows. It evicts unchanged rows that are settled, and all unchanged
+// rows if there are too many.
 func (l *Loader) Take() ([]bulk.Change, error) {
 	for stream, h := range l.held {
 		if !h.pending && (len(l.held) > heldMost || h.row.State.Settled()) {
@@ -122,7 +121,7 @@ func (l *Loader) Take() ([]bulk.Change, error) {
 	for _, h := range l.pending {
 		h.pending = false
 		if h.row.State.Retired {
-			// Also one that was not taken: a run that was killed may have left it.
+			// Also if this run never wrote it: a run that was killed may have.
 			c.Gone = append(c.Gone, []any{int64(h.key.chain), h.key.hash[:]})
 			delete(l.held, h.stream)
 			continue

@@ -34,8 +34,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// engines runs a test on every engine that keeps read models. view makes an empty
-// database for them, without tables.
+// engines runs a test on every engine for read models. view creates an empty database without
+// tables.
 func engines(t *testing.T, test func(t *testing.T, view func(t *testing.T) *sql.DB)) {
 	t.Run("embedded", func(t *testing.T) {
 		test(t, func(t *testing.T) *sql.DB {
@@ -62,7 +62,7 @@ func migrate(t *testing.T, db *sql.DB) *sql.DB {
 	return db
 }
 
-// history is a log with the lives of some transactions in it.
+// history is a log with the lives of some transactions.
 type history struct {
 	log          *embedded.Log
 	transactions commands.Transactions
@@ -84,8 +84,8 @@ func blockAt(n uint64, fork string) chain.Block {
 	return chain.Block{Number: n, Hash: chain.Keccak(fmt.Append(nil, fork, n)), Time: uint64(epoch.Unix()) + n}
 }
 
-// accepted is the n-th transaction: of one of three senders, on one of two chains,
-// every other one in a group.
+// accepted is the n-th transaction: from one of three senders, on one of two chains, every
+// second one in a group.
 func accepted(n int) tx.Accept {
 	a := tx.Accepted{
 		Chain: chain.ID(1 + n%2), Hash: hashOf(n), Sender: chain.Address{0: byte(n % 3)}, Signature: chain.Secp256k1,
@@ -108,11 +108,11 @@ func (h *history) command(t *testing.T, n int, c tx.Command) {
 	check(t, err)
 }
 
-// live lets the n-th transaction live one of several lives.
+// live records one of several lives for the n-th transaction.
 func (h *history) live(t *testing.T, n int) {
 	t.Helper()
 	h.command(t, n, accepted(n))
-	if n%4 == 0 { // of every other one that claims a group, the claim is confirmed
+	if n%4 == 0 { // confirms every second claim to a group
 		h.command(t, n, tx.ConfirmGroup{Block: blockAt(3, "main"), At: epoch})
 	}
 	lives := [][]tx.Command{
@@ -162,7 +162,7 @@ func (h *history) project(t *testing.T, db *sql.DB) {
 	}
 }
 
-// dump is the table as text, in an order of its own.
+// dump is the table as text, in a fixed order.
 func dump(t *testing.T, db *sql.DB) string {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), `SELECT chain, hash, position, version, sender, nonce_key, group_id, status, data FROM transactions ORDER BY chain, hash`)
@@ -180,7 +180,7 @@ func dump(t *testing.T, db *sql.DB) string {
 	return all.String()
 }
 
-// Several replicas may make the tables at once.
+// Several replicas may create the tables at once.
 func TestMigrateTogether(t *testing.T) {
 	engines(t, func(t *testing.T, view func(t *testing.T) *sql.DB) {
 		db := view(t)

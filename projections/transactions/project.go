@@ -14,20 +14,20 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// Name is the projection's checkpoint and lease.
+// Name is the name of the projection's checkpoint and lease.
 const Name = "transactions"
 
-// Filter is what the projection reads of the log.
+// Filter selects the events that the projection reads.
 func Filter() event.Filter { return event.Filter{Streams: []string{tx.StreamPrefix}} }
 
 // Projection folds transaction events into rows.
 type Projection struct {
 	Codec event.Codec[tx.Event]
-	// Prefix begins the table's name; empty for the one that serves.
+	// Prefix begins the table's name; empty for the serving table.
 	Prefix string
 }
 
-// table is the name of the table that it folds into.
+// table is the name of the table into which it folds.
 func (p Projection) table() string { return p.Prefix + table }
 
 type key struct {
@@ -36,19 +36,19 @@ type key struct {
 }
 
 const (
-	// SQLite looks each parameter's name up among all before it, twice: with
-	// hundreds of rows in a statement that costs more than the rows do.
+	// rowsPerStatement is small because SQLite compares each parameter's name with all names
+	// before it, twice. With hundreds of rows in a statement that costs more than the rows.
 	rowsPerStatement = 32
 	table            = "transactions"
 )
 
-// columns are those of the table, in its order; the first two are its primary key.
+// columns are the table's columns, in order; the first two are its primary key.
 var columns = []string{"chain", "hash", "position", "version", "sender", "nonce_key", "group_id", "status", "data"} //nolint:gochecknoglobals // a table
 
-// Fold adds events to the table: one read of the rows they touch, one write.
+// Fold adds events to the table, with one read and one write of the affected rows.
 func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recorded) error {
 	keys := make([]key, len(events)) // of each event
-	var known []key                  // streams that begin before these events
+	var known []key                  // their streams begin before these events
 	for i, e := range events {
 		id, hash, err := tx.ParseStream(e.Stream)
 		if err != nil {
@@ -77,7 +77,7 @@ func (p Projection) Fold(ctx context.Context, dbtx *sql.Tx, events []event.Recor
 	return p.write(ctx, dbtx, rows, projections.Distinct(touched))
 }
 
-// read returns the rows of these keys that exist, so many in one statement.
+// read returns the existing rows of these keys, at most most per statement.
 func read(ctx context.Context, db projections.Querier, table string, keys []key, most int) (map[key]Row, error) {
 	rows := make(map[key]Row, len(keys))
 	byChain := map[chain.ID][]any{}
@@ -99,7 +99,7 @@ func read(ctx context.Context, db projections.Querier, table string, keys []key,
 	return rows, nil
 }
 
-// write upserts rows, and removes the retired.
+// write upserts rows, and removes retired ones.
 func (p Projection) write(ctx context.Context, dbtx *sql.Tx, rows map[key]Row, keys []key) error {
 	for some := range slices.Chunk(keys, rowsPerStatement) {
 		var values []string

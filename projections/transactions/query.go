@@ -11,32 +11,32 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections"
 )
 
-// Query answers questions about transactions.
+// Query reads transactions.
 type Query struct {
 	DB *sql.DB
 }
 
-// Filters narrow a list; the zero value lists everything.
+// Filters restrict a list; the zero value lists everything.
 type Filters struct {
-	Chain     chain.ID // 0 is every chain
+	Chain     chain.ID // 0 means every chain
 	Sender    *chain.Address
-	Senders   []chain.Address // any of these; none is everybody
+	Senders   []chain.Address // any of these; none means every sender
 	Group     *chain.GroupID
 	Ungrouped bool
 	Statuses  []tx.Status // any of these
-	// Within, when set, narrows the list to the transactions that one reader owns.
+	// Within, if set, restricts the list to the transactions that one reader owns.
 	Within *Within
 }
 
-// Within is what one reader owns: the transactions that its client submitted or, where
-// there are senders, the transactions of these senders, save those that only claim to be
-// theirs and that the client did not submit.
+// Within selects the transactions that one reader owns. Without Senders these are the
+// transactions that its client submitted. With Senders these are the transactions of these
+// senders, except transactions that only claim the sender and that the client did not submit.
 type Within struct {
 	Owners  []string // the client's names
 	Senders []chain.Address
 }
 
-// Find returns the rows with a hash, on one chain or (0) on every chain, newest first.
+// Find returns the rows with a hash, newest first; chain 0 means every chain.
 func (q Query) Find(ctx context.Context, id chain.ID, hash chain.Hash) ([]Row, error) {
 	if id != 0 {
 		return projections.Documents[Row](ctx, q.DB, Name, `SELECT data FROM transactions WHERE hash = $1 AND chain = $2`, hash[:], int64(id))
@@ -44,8 +44,8 @@ func (q Query) Find(ctx context.Context, id chain.ID, hash chain.Hash) ([]Row, e
 	return projections.Documents[Row](ctx, q.DB, Name, `SELECT data FROM transactions WHERE hash = $1 ORDER BY position DESC`, hash[:])
 }
 
-// FindAll returns a chain's rows with these hashes, in any order; a hash without a
-// row is left out.
+// FindAll returns a chain's rows with these hashes, in any order; a hash without a row is left
+// out.
 func (q Query) FindAll(ctx context.Context, id chain.ID, hashes []chain.Hash) ([]Row, error) {
 	var all []Row
 	for some := range slices.Chunk(hashes, rowsPerStatement) {

@@ -26,21 +26,21 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// shadow is what both engines have.
+// shadow has the methods that both engines' shadows share.
 type shadow interface {
 	projections.Shadow
 	Close() error
 }
 
-// shadowed runs a test on every engine: with the tables that serve, and a way to open
-// the shadow beside them.
+// shadowed runs a test on every engine, with the serving tables and a function that opens the
+// shadow.
 func shadowed(t *testing.T, test func(t *testing.T, live *sql.DB, open func(t *testing.T) shadow)) {
 	migrated(t, func(t *testing.T, live *sql.DB, open func(t *testing.T, files fs.FS, version int) shadow) {
 		test(t, live, func(t *testing.T) shadow { return open(t, migrations.View, 1) })
 	})
 }
 
-// migrated is likewise for a shadow of tables that other files make, or of another version.
+// migrated is shadowed for a shadow with tables of other migrations, or of another version.
 func migrated(t *testing.T, test func(t *testing.T, live *sql.DB, open func(t *testing.T, files fs.FS, version int) shadow)) {
 	tables := []string{"transactions"}
 	t.Run("embedded", func(t *testing.T) {
@@ -69,7 +69,7 @@ func migrated(t *testing.T, test func(t *testing.T, live *sql.DB, open func(t *t
 	})
 }
 
-// few is a log that is read some events at a time.
+// few is a log that returns a few events per read.
 type few struct {
 	*embedded.Log
 	most int
@@ -102,9 +102,9 @@ func schema(t *testing.T, db *sql.DB) string {
 	return strings.Join(all, "\n")
 }
 
-// A read model whose rows are gone or wrong is made anew beside what serves, in heaps,
-// with rows that come back after they were let go of; then it is what a projector made,
-// in the same schema, and the projector goes on from there.
+// A read model with lost or wrong rows is rebuilt in batches, beside the serving tables, with
+// rows that are needed again after they were evicted. The result equals a projector's, with the
+// same schema, and the projector continues from there.
 func TestRebuild(t *testing.T) {
 	shadowed(t, func(t *testing.T, live *sql.DB, open func(t *testing.T) shadow) {
 		h := newHistory(t)
@@ -132,14 +132,14 @@ func TestRebuild(t *testing.T) {
 			if told.Events == 0 || told.Position != told.Head || told.Rows == 0 {
 				t.Errorf("it says %+v", told)
 			}
-			h.live(t, lives+round) // and the projector goes on
+			h.live(t, lives+round) // and the projector continues
 			h.project(t, live)
 			want = dump(t, live)
 		}
 	})
 }
 
-// One that is killed goes on where it was, at whatever point that is.
+// A rebuild that is killed at any point resumes where it was.
 func TestRebuildIsKilled(t *testing.T) {
 	shadowed(t, func(t *testing.T, live *sql.DB, open func(t *testing.T) shadow) {
 		h := newHistory(t)
@@ -151,7 +151,7 @@ func TestRebuildIsKilled(t *testing.T) {
 		_, err := live.ExecContext(t.Context(), `DELETE FROM transactions`)
 		check(t, err)
 		for _, point := range projections.RebuildCrashPoints() {
-			for range 2 { // again and again
+			for range 2 { // repeatedly
 				killed(t, h, open, point)
 			}
 		}
@@ -171,7 +171,7 @@ func TestRebuildIsKilled(t *testing.T) {
 	})
 }
 
-// killed begins a rebuild that ends when it comes to a point.
+// killed runs a rebuild up to a crash point.
 func killed(t *testing.T, h *history, open func(t *testing.T) shadow, point string) {
 	t.Helper()
 	s := open(t)
@@ -191,8 +191,8 @@ func killed(t *testing.T, h *history, open func(t *testing.T) shadow, point stri
 	t.Errorf("it was to be killed at %s: %v", point, err)
 }
 
-// While events are appended, folded and read, a rebuild comes to its end; nobody's read
-// fails, and nothing is lost or folded twice.
+// A rebuild completes while events are appended, folded and read. No read fails, and no event
+// is lost or folded twice.
 func TestRebuildUnderLoad(t *testing.T) {
 	shadowed(t, func(t *testing.T, live *sql.DB, open func(t *testing.T) shadow) {
 		h := newHistory(t)
@@ -205,7 +205,7 @@ func TestRebuildUnderLoad(t *testing.T) {
 		var around sync.WaitGroup
 		defer around.Wait()
 		defer stop()
-		around.Go(func() { // the service's projector, which begins again as its owner has it do
+		around.Go(func() { // the service's projector, restarted as its owner does
 			for ctx.Err() == nil {
 				if err := h.projector(live).Run(ctx); err != nil && !errors.Is(err, event.ErrMoved) && ctx.Err() == nil {
 					t.Error(err)
@@ -237,7 +237,7 @@ func TestRebuildUnderLoad(t *testing.T) {
 		defer func() { check(t, s.Close()) }()
 		head, err := h.log.Head(t.Context())
 		check(t, err)
-		for at := event.Position(0); at < head; { // the projector is on its way
+		for at := event.Position(0); at < head; { // wait until the projector has started
 			at, err = h.projector(live).Checkpoint(t.Context())
 			check(t, err)
 		}
@@ -257,7 +257,7 @@ func (h *history) verify(t *testing.T, s projections.Shadow) (drift promise.Drif
 	return drift
 }
 
-// A verification finds each row that is not what the log makes of it, and changes none.
+// A verification finds each row that differs from the log's, and changes none.
 func TestVerify(t *testing.T) {
 	shadowed(t, func(t *testing.T, live *sql.DB, open func(t *testing.T) shadow) {
 		h := newHistory(t)
@@ -278,7 +278,7 @@ func TestVerify(t *testing.T) {
 		}
 		damage(`UPDATE transactions SET status = 'expired' WHERE hash = $1`, 1)
 		damage(`DELETE FROM transactions WHERE hash = $1`, 2)
-		damage(`UPDATE transactions SET chain = 7 WHERE hash = $1`, 3) // one that is missing, and one too many
+		damage(`UPDATE transactions SET chain = 7 WHERE hash = $1`, 3) // one missing row and one surplus row
 		changed := dump(t, live)
 		drift := h.verify(t, s)
 		if drift.Different != 1 || drift.Missing != 2 || drift.Extra != 1 {
@@ -297,7 +297,7 @@ func TestVerify(t *testing.T) {
 	})
 }
 
-// Rows in JSON are equal text on both engines, and their keys rise.
+// Rows as JSON are equal text on both engines, and in order of their keys.
 func TestRowsOfATable(t *testing.T) {
 	h := newHistory(t)
 	for n := range 21 {
@@ -327,7 +327,7 @@ func TestRowsOfATable(t *testing.T) {
 	}
 }
 
-// What is read from end to end is not swapped for other tables meanwhile.
+// A snapshot that is being read is not affected by a swap of the tables.
 func TestSnapshotIsHeld(t *testing.T) {
 	url := testenv.Postgres(t)
 	db, err := postgres.Open(t.Context(), url, postgres.Options{})

@@ -30,11 +30,11 @@ import (
 type cutShort struct{ shadow }
 
 func (s cutShort) Load(ctx context.Context, from, to event.Position, changes []bulk.Change) error {
-	return s.shadow.Load(ctx, from+1, to, changes) // which it is not at
+	return s.shadow.Load(ctx, from+1, to, changes) // the checkpoint is not there
 }
 
-// A row that was written before the checkpoint moved, and is retired before the next run
-// comes to it again, does not stay for ever.
+// A row is written, the process ends before the checkpoint moves, and the row's transaction is
+// retired before the next run. The row does not stay for ever.
 func TestRebuildIsKilledBeforeItsCheckpoint(t *testing.T) {
 	shadowed(t, func(t *testing.T, live *sql.DB, open func(t *testing.T) shadow) {
 		h := newHistory(t)
@@ -61,8 +61,7 @@ func TestRebuildIsKilledBeforeItsCheckpoint(t *testing.T) {
 	})
 }
 
-// What an earlier version of the program left, with tables of another shape, is not gone
-// on with.
+// A shadow left by an earlier version of the program with another schema is not resumed.
 func TestRebuildAfterAnUpgrade(t *testing.T) {
 	files := fstest.MapFS{"view/9999_other.sql": {Data: []byte(`
 		DROP INDEX transactions_sender;
@@ -106,7 +105,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// lagging is a log that is read on a node that does not have all of it.
+// lagging is a log read from a node that does not have all of it.
 type lagging struct {
 	few
 
@@ -123,7 +122,7 @@ func (l lagging) ReadAll(ctx context.Context, after event.Position, f event.Filt
 	}
 }
 
-// A log that ends before it should has the old tables go on serving.
+// If the log ends early, the old tables go on serving.
 func TestRebuildOfALogThatEndsEarly(t *testing.T) {
 	shadowed(t, func(t *testing.T, live *sql.DB, open func(t *testing.T) shadow) {
 		h := newHistory(t)
@@ -150,7 +149,7 @@ func TestRebuildOfALogThatEndsEarly(t *testing.T) {
 	})
 }
 
-// Of two that would rebuild at once, the second is refused.
+// If two rebuilds start at once, the second is refused.
 func TestOneRebuild(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		db, err := embedded.Open("", embedded.Options{})

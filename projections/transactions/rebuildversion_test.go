@@ -20,8 +20,8 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// What another version has made of events is not gone on with, though the tables are the
-// same; nor is what a program has made that did not say which version it was.
+// A shadow of another version is not resumed, even if its tables have the same schema. Neither
+// is a shadow of a program that recorded no version.
 func TestRebuildAfterAnotherVersion(t *testing.T) {
 	const left, now = 1, 2
 	unsaid := func(t *testing.T, live *sql.DB) {
@@ -51,7 +51,7 @@ func TestRebuildAfterAnotherVersion(t *testing.T) {
 			killed(t, h, func(t *testing.T) shadow { return open(t, migrations.View, left) }, projections.RebuildCrashPoints()[0])
 			c.before(t, live)
 			s := open(t, migrations.View, c.version)
-			at, there, err := s.(interface { // what "projections status" asks
+			at, there, err := s.(interface { // used by "projections status"
 				At(ctx context.Context) (event.Position, bool, error)
 			}).At(t.Context())
 			if err != nil || !there || (at > 0) != c.goesOn {
@@ -69,11 +69,11 @@ func TestRebuildAfterAnotherVersion(t *testing.T) {
 	})
 }
 
-// madeOf is the version, and the digest of the rows of a history. Who changes what rows
-// are made of raises the version; who changes the history, notes the new digest only.
+// madeOf is the version, and a digest of the rows of a history. If you change the content of
+// rows, raise the version. If you change only the history, update only the digest.
 const madeOf = `2 b35842b89b139eef5ca6408d59e706bb499da5e2a14349b73e630a7bf8778a6a`
 
-// recordedAt are the times of the store's clock.
+// recordedAt matches times of the store's clock.
 var recordedAt = regexp.MustCompile(`"(AcceptedAt|UpdatedAt)":"[^"]+"`)
 
 func TestVersion(t *testing.T) {

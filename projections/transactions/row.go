@@ -9,23 +9,23 @@ import (
 	"github.com/tempo-watchtower/watchtower/domain/tx"
 )
 
-// Row is what is shown of one transaction. It follows from the events alone.
+// Row is one transaction in the read model. It follows from the events alone.
 type Row struct {
 	State    tx.State
 	Position event.Position // of its Accepted
 	Version  event.Version
-	// AcceptedAt and UpdatedAt are by the store's clock. That another client submitted the
-	// same bytes is no update: it changes nothing for those who had submitted them.
+	// AcceptedAt and UpdatedAt are times of the store's clock. A submission of the same bytes
+	// by another client is no update: it changes nothing for the earlier owners.
 	AcceptedAt, UpdatedAt time.Time
-	// LastAnswers are the endpoints' answers to the last recorded attempt, and
-	// LastError what they came to, empty if a node took the bytes.
+	// LastAnswers are the endpoints' answers to the last recorded attempt. LastError is their
+	// combined error; empty if a node accepted the bytes.
 	LastAnswers     []tx.Answer `json:",omitempty"`
 	LastError       string      `json:",omitempty"`
 	LastBroadcastAt time.Time   `json:",omitzero"`
 }
 
-// Evolve adds one recorded event. An event that the row has already is skipped;
-// one that leaves a gap is a broken invariant of the store and an error.
+// Evolve applies one recorded event. An event that the row already contains is skipped. A gap
+// in the versions breaks an invariant of the store, and is an error.
 func (r Row) Evolve(recorded event.Recorded, codec event.Codec[tx.Event]) (Row, error) {
 	switch {
 	case recorded.Version <= r.Version:
@@ -50,7 +50,7 @@ func (r Row) Evolve(recorded event.Recorded, codec event.Codec[tx.Event]) (Row, 
 	case tx.Rejected:
 		o := tx.Outcome{Class: e.Class, Cause: e.Cause, Message: e.Reason}
 		r.LastAnswers, r.LastError, r.LastBroadcastAt = e.Answers, o.String(), e.At
-	default: // the state has all that the others say
+	default: // the state has everything about the other events
 	}
 	return r, nil
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/tempo-watchtower/watchtower/projections/transactions"
 )
 
-// Rows made while the log grew, event by event or in heaps, equal those made from
-// the whole log at once, byte for byte, on every engine.
+// Rows folded while the log grew, event by event or in batches, equal rows folded from the
+// whole log at once, byte for byte, on every engine.
 func TestRebuildEqualsLive(t *testing.T) {
 	h := newHistory(t)
 	const lives = 70
 	dumps := map[string]string{}
 	engines(t, func(t *testing.T, view func(t *testing.T) *sql.DB) {
 		live, rebuilt := migrate(t, view(t)), migrate(t, view(t))
-		if len(dumps) == 0 { // the log grows under the first engine's eyes
+		if len(dumps) == 0 { // the log grows under the first engine only
 			for n := range lives {
 				h.live(t, n)
 				if n%7 == 0 {
@@ -47,7 +47,7 @@ func TestRebuildEqualsLive(t *testing.T) {
 	}
 }
 
-// Each row is what its stream adds up to.
+// Each row is the fold of its stream.
 func TestRowIsTheFoldOfItsStream(t *testing.T) {
 	engines(t, func(t *testing.T, view func(t *testing.T) *sql.DB) {
 		h, db := newHistory(t), migrate(t, view(t))
@@ -78,7 +78,7 @@ func TestRowIsTheFoldOfItsStream(t *testing.T) {
 	})
 }
 
-// A projector whose checkpoint another has moved changes nothing more.
+// A projector whose checkpoint another one has moved writes no more rows.
 func TestZombieProjector(t *testing.T) {
 	engines(t, func(t *testing.T, view func(t *testing.T) *sql.DB) {
 		h, db := newHistory(t), migrate(t, view(t))
@@ -99,7 +99,7 @@ func TestZombieProjector(t *testing.T) {
 		for n := 1; n < 10; n++ {
 			h.live(t, n)
 		}
-		h.project(t, db) // the one that took over
+		h.project(t, db) // the projector that took over
 		want := dump(t, db)
 		h.live(t, 10)
 		close(resume)
@@ -117,7 +117,7 @@ func TestZombieProjector(t *testing.T) {
 	})
 }
 
-// An event that leaves a gap in its stream stops the fold.
+// An event after a gap in its stream stops the fold.
 func TestGapStops(t *testing.T) {
 	name, data, err := tx.Codec().Encode(tx.Retired{At: epoch})
 	check(t, err)
@@ -189,12 +189,12 @@ func TestList(t *testing.T) {
 	})
 }
 
-// That another client submitted the same bytes is no update for the first one.
+// A submission of the same bytes by another client is no update for the first client.
 func TestAnotherSubmissionIsNoUpdate(t *testing.T) {
 	var row transactions.Row
 	for i, c := range []struct {
 		event tx.Event
-		want  int // the version that updated it last
+		want  int // the version of the last update
 	}{
 		{tx.Accepted{Chain: 1, Hash: hashOf(1), Client: "ann"}, 1}, {tx.Resubmitted{Client: "bob"}, 1},
 		{tx.Broadcast{Attempt: 1, Answers: []tx.Answer{{Endpoint: "a", Class: tx.Taken}}}, 3}, {tx.Resubmitted{Client: "carol"}, 3},

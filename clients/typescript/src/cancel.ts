@@ -1,13 +1,13 @@
 import type { Address, GroupId } from './api.js'
 
-/** What a cancel speaks of. */
+/** The group to cancel, and how long the signature is valid. */
 export type Cancel = {
   chainId: number
-  /** The service's, as `/health` shows it. */
+  /** The service's name, as in `/health`. */
   deployment: string
   sender: Address
   groupId: GroupId
-  /** Unix seconds until which the signature counts: at most 24 hours ahead. */
+  /** Unix seconds until which the signature is valid: at most 24 hours ahead. */
   expires: bigint
 }
 

@@ -2,23 +2,23 @@ import type { Address, CanceledGroup, Event, FollowedEvent, GroupId, Hash, Healt
 import { linesOf } from './lines.js'
 import { Silence } from './silence.js'
 
-/** Something in a transaction's life that can be waited for. */
+/** A stage of a transaction that a request can wait for. */
 export type Milestone = Waited['for']
 
 export type ClientOptions = {
-  /** An API key, where the service asks for keys. */
+  /** An API key, if the service requires one. */
   apiKey?: string | undefined
   /** Sent with every request. */
   headers?: Record<string, string> | undefined
-  /** Instead of the global fetch. */
+  /** Replaces the global fetch. */
   fetch?: typeof globalThis.fetch | undefined
 }
 
-/** What every request takes. */
+/** Options of every request. */
 type RequestOptions = { signal?: AbortSignal | undefined }
 
 export type SubmitOptions = RequestOptions & {
-  /** Answer when every transaction has come so far, or the time is over. */
+  /** Answer when every transaction has reached this stage, or the timeout is over. */
   wait?: Milestone | undefined
   /** How long to wait, in milliseconds; at most 55 seconds. */
   timeout?: number | undefined
@@ -26,9 +26,9 @@ export type SubmitOptions = RequestOptions & {
 
 export type WaitOptions = RequestOptions & {
   chainId?: number | undefined
-  /** How far to wait for; executed when it is left out. */
+  /** The stage to wait for; the default is executed. */
   for?: Milestone | undefined
-  /** How long to wait, in milliseconds; for ever when it is left out. */
+  /** How long to wait, in milliseconds; without a limit by default. */
   timeout?: number | undefined
 }
 
@@ -38,50 +38,50 @@ export type ListFilters = {
   groupId?: string | undefined
   ungrouped?: boolean | undefined
   status?: Status | readonly Status[] | undefined
-  /** Transactions in one page, 100 when it is left out; at most 1000. */
+  /** Transactions in one page; at most 1000, the default is 100. */
   limit?: number | undefined
 }
 
 export type FollowOptions = RequestOptions & {
-  /** The position to begin after, 0 for the whole log; with the next event when it is left out. */
+  /** The position to begin after, 0 for the whole log; the default is the end of the log. */
   after?: number | undefined
-  /** The last position that is wanted, or the end of the log as it is: then it is over. For ever when it is left out. */
+  /** The position to end at, or the present end of the log. Without it the stream never ends. */
   until?: number | 'head' | undefined
   chainId?: number | undefined
   sender?: Address | undefined
   groupId?: GroupId | undefined
   hash?: Hash | undefined
-  /** How the events' names begin, such as tx.mined. */
+  /** Prefix of the events' names, such as tx.mined. */
   name?: string | readonly string[] | undefined
-  /** How the streams' names begin, such as tx-42431-. */
+  /** Prefix of the streams' names, such as tx-42431-. */
   stream?: string | undefined
 }
 
 /**
- * What the owner of a group proves a cancel by: a signature over the typed data of
- * `cancelMessage`, with the time until which it counts; or one over keccak256 of the
- * group's id, without.
+ * The group owner's authorization of a cancel: a signature over the typed data of
+ * `cancelMessage`, with its expiry; or a signature over keccak256 of the group's id,
+ * without expiry.
  */
 export type CancelProof = { signature: `0x${string}`; expires?: bigint | number | undefined }
 
-/** An answer that says no. Branch on `problem.code`: it never changes. */
+/** An error answer. Branch on `problem.code`: it never changes. */
 export class WatchtowerError extends Error {
   override readonly name = 'WatchtowerError'
   constructor(
     readonly problem: Problem,
-    /** How long the service asks to be left alone, in milliseconds; 0 when it does not ask. */
+    /** The wait that the service demands before a retry, in milliseconds; 0 for none. */
     readonly retryAfterMs: number = 0,
   ) {
     super(`${problem.code}: ${problem.detail ?? problem.title}`)
   }
 }
 
-// One request waits so long; the next one goes on. Proxies commonly cut what is silent
-// for a minute.
+// How long one request waits; the next one continues the wait. Proxies commonly cut a
+// connection after a minute of silence.
 const roundMs = 50_000
-// Before a request is repeated that the service could not answer, if it asks for no more.
+// The pause before a retry, unless the service demands a longer one.
 const pauseMs = 1_000
-// A stream of events that is silent for so long is dead: the service breaks the silence
+// The silence after which an event stream counts as dead. The service writes at least
 // every 15 seconds.
 const silenceMs = 60_000
 
@@ -96,28 +96,29 @@ export class Client {
   }
 
   /**
-   * Submits signed transactions. One result each, in order: one that is bad does not
-   * touch the others. A result with `ok` is durable, and submitting again finds it.
+   * Submits signed transactions. Results are in the order of the transactions, and a
+   * faulty transaction does not affect the others. A result with `ok` is durable, and
+   * submitting it again finds it.
    */
   async submit(chainId: number, transactions: readonly `0x${string}`[], options: SubmitOptions = {}): Promise<(Taken | Refused)[]> {
     const query = { wait: options.wait, timeout: milliseconds(options.timeout) }
     return (await this.#post(query, { chainId, transactions }, options)) as (Taken | Refused)[]
   }
 
-  /** Says what submitting would say, and takes nothing on. */
+  /** Answers like submit, and records nothing. */
   async validate(chainId: number, transactions: readonly `0x${string}`[], options: RequestOptions = {}): Promise<(Validated | Refused)[]> {
     return (await this.#post({ validate: 'only' }, { chainId, transactions }, options)) as (Validated | Refused)[]
   }
 
-  /** One transaction as it is now. */
+  /** The present state of one transaction. */
   get(hash: Hash, options: RequestOptions & { chainId?: number | undefined } = {}): Promise<Transaction> {
     return this.#json(`/v1/transactions/${hash}`, { chainId: options.chainId }, { signal: options.signal ?? null })
   }
 
   /**
-   * Waits until a transaction has come so far, or never will, or the time is over:
-   * `waited.reached` tells. Trouble on the way, a restart of the service say, is waited
-   * out.
+   * Waits until a transaction has reached a stage, can no longer reach it, or the timeout
+   * is over: see `waited.reached`. Temporary failures, such as a restart of the service,
+   * are retried.
    */
   async wait(hash: Hash, options: WaitOptions = {}): Promise<Transaction> {
     const deadline = Date.now() + (options.timeout ?? Number.POSITIVE_INFINITY)
@@ -153,7 +154,7 @@ export class Client {
     } while (cursor !== undefined)
   }
 
-  /** Everything that happened to a transaction, in order; pages are fetched as they are needed. */
+  /** All events of a transaction, in order; pages are fetched as they are needed. */
   async *events(hash: Hash, options: RequestOptions & { chainId?: number | undefined } = {}): AsyncGenerator<Event, void, undefined> {
     let after = 0
     for (let more = true; more; ) {
@@ -166,9 +167,9 @@ export class Client {
   }
 
   /**
-   * Events as they are recorded, for as long as they are asked for. When the stream
-   * breaks off it goes on where it was: nothing is missed, and nothing comes twice.
-   * So does one that has been silent for a minute. Aborting the signal ends it, and so does coming to `until`.
+   * Yields events as they are recorded. If the stream breaks off, or is silent for a
+   * minute, it is resumed where it was, without missing or repeating events. It ends when
+   * the signal is aborted, or at `until`.
    */
   async *follow({ signal, name, ...filters }: FollowOptions = {}): AsyncGenerator<FollowedEvent, void, undefined> {
     let after = filters.after
@@ -179,7 +180,7 @@ export class Client {
         const query = { ...filters, after, name: typeof name === 'string' ? name : name?.join(',') }
         const response = await this.#fetch('/v1/events', query, { headers: { Accept: 'application/x-ndjson' }, signal: silence.signal })
         for await (const line of linesOf(response.body!)) {
-          silence.break() // for as long as the event is dealt with
+          silence.break() // while the caller handles the event
           const said = JSON.parse(line) as FollowedEvent | Mark
           after = said.position
           if ('stream' in said) yield said
@@ -198,8 +199,9 @@ export class Client {
   }
 
   /**
-   * Stops a group: its members that have not ended are sent no more, and their bytes are
-   * erased. Needs the owner's signature; `chainId` only when the group is on several chains.
+   * Cancels a group: its members that have not ended are not sent any more, and their
+   * bytes are erased. This needs the owner's signature, and `chainId` if the group is on
+   * several chains.
    */
   cancelGroup(sender: Address, groupId: GroupId, proof: CancelProof, options: RequestOptions & { chainId?: number | undefined } = {}): Promise<CanceledGroup> {
     const init: RequestInit =
@@ -213,7 +215,7 @@ export class Client {
     return this.#json(path, { chainId: options.chainId }, { ...init, method: 'POST', signal: options.signal ?? null })
   }
 
-  /** How the service does; an answer also when it does badly. */
+  /** The state of the service. A degraded service is no error. */
   health(options: RequestOptions = {}): Promise<Health> {
     return this.#json('/health', {}, { signal: options.signal ?? null }, 503)
   }
@@ -254,24 +256,24 @@ function milliseconds(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : `${Math.ceil(ms)}ms`
 }
 
-// Whether trying again may help. A fetch that got no answer fails with a TypeError.
+// Whether a retry may help. A fetch without an answer fails with a TypeError.
 function passes(error: unknown): boolean {
   if (error instanceof WatchtowerError) return error.problem.retryable === true || error.problem.status === 429
   return error instanceof TypeError
 }
 
-// The pause after an error that passes.
+// The pause after a temporary error.
 function restAfter(error: unknown): number {
   return Math.max(pauseMs, error instanceof WatchtowerError ? error.retryAfterMs : 0)
 }
 
-// The service says it in seconds. A date, which a proxy may say, is passed over.
+// The service sends seconds. A date, as a proxy may send it, is ignored.
 function retryAfterMs(response: Response): number {
   const seconds = response.headers.get('Retry-After') ?? ''
   return /^\d{1,5}$/.test(seconds) ? Number(seconds) * 1_000 : 0
 }
 
-// What stands before the service, a proxy say, answers in its own words.
+// A proxy before the service sends its own answers.
 async function problemOf(response: Response): Promise<Problem> {
   const text = await response.text()
   if (response.headers.get('Content-Type')?.startsWith('application/problem+json')) return JSON.parse(text) as Problem

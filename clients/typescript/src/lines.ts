@@ -1,4 +1,4 @@
-/** The lines of a body, as they come. A line that is not ended is left out. */
+/** The lines of a body, as they arrive. An incomplete last line is left out. */
 export async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const reader = body.getReader()
   const decoder = new TextDecoder()

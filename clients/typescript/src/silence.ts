@@ -1,4 +1,4 @@
-/** A connection that is ended when its user ends it, or when it has been silent for too long. */
+/** Aborts a connection when its user aborts it, or after too long a silence. */
 export class Silence {
   readonly #connection = new AbortController()
   readonly #end = () => this.#connection.abort(this.#user?.reason)
@@ -7,7 +7,7 @@ export class Silence {
   #timer: ReturnType<typeof setTimeout> | undefined
   #lasted = false
 
-  /** The silence begins now, and may last so many milliseconds. */
+  /** Starts the timer: the silence may last this many milliseconds from now. */
   constructor(most: number, user: AbortSignal | undefined) {
     this.#most = most
     this.#user = user
@@ -15,12 +15,12 @@ export class Silence {
     this.begin()
   }
 
-  /** For fetch. */
+  /** The signal for fetch. */
   get signal(): AbortSignal {
     return this.#connection.signal
   }
 
-  /** Whether it has lasted too long. */
+  /** Whether the silence has lasted too long. */
   get lasted(): boolean {
     return this.#lasted
   }
@@ -36,7 +36,7 @@ export class Silence {
     clearTimeout(this.#timer)
   }
 
-  /** The connection is of no more use. */
+  /** Stops the timer and detaches from the user's signal. Call it once the connection is not used any more. */
   close(): void {
     this.break()
     this.#user?.removeEventListener('abort', this.#end)

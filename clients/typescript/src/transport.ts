@@ -1,18 +1,18 @@
 import { http, type HttpTransport, type HttpTransportConfig } from 'viem'
 
 export type TransportConfig = HttpTransportConfig & {
-  /** An API key with the scope rpc, where the service asks for keys. */
+  /** An API key with the scope rpc, if the service requires one. */
   apiKey?: string | undefined
 }
 
-// eth_sendRawTransactionSync waits for a minute at most: viem's own ten seconds would
-// cut it.
+// eth_sendRawTransactionSync waits for up to a minute: viem's default timeout of ten
+// seconds would abort it.
 const patienceMs = 65_000
 
 /**
- * A viem transport to a Watchtower's JSON-RPC. The URL is that of a chain,
- * `http://127.0.0.1:8420/rpc/42431`, or the service's own, `http://127.0.0.1:8420`:
- * then the client's chain is added to it.
+ * A viem transport to Watchtower's JSON-RPC. The URL is a chain's, such as
+ * `http://127.0.0.1:8420/rpc/42431`, or the service's, such as `http://127.0.0.1:8420`.
+ * In the second case the client's chain is added to it.
  */
 export function watchtower(url: string, { apiKey, ...config }: TransportConfig = {}): HttpTransport {
   const headers = new Headers(config.fetchOptions?.headers)

@@ -1,7 +1,7 @@
-/** How far a webhook's time may be from the receiver's, in milliseconds. */
+/** The largest accepted difference between a webhook's time and the receiver's, in milliseconds. */
 export const webhookTolerance = 5 * 60_000
 
-/** A request is not a webhook of who shares the secret, or not one of now. It does not say why. */
+/** A request's signature or time is invalid. It does not say which. */
 export class WebhookError extends Error {
   override name = 'WebhookError'
   constructor() {
@@ -10,17 +10,17 @@ export class WebhookError extends Error {
 }
 
 export type WebhookOptions = {
-  /** The endpoint's secrets (`whsec_…`): one, or while it is being replaced several, any of which counts. */
+  /** The endpoint's secrets (`whsec_…`): one, or several while it is being replaced. A signature with any of them is valid. */
   secrets: readonly string[]
-  /** Milliseconds since 1970; the clock's, when left out. */
+  /** Milliseconds since 1970; the default is the clock's time. */
   now?: number
 }
 
 /**
- * Checks a webhook's headers against its body, byte for byte as it came, by the Standard
- * Webhooks specification, version 1.0.0. Resolves to the webhook's id, which is the same each
- * time the event is sent: a webhook may come more than once, so keep the ids of those that
- * were handled. Rejects with a `WebhookError`.
+ * Checks a webhook's headers against its body, byte for byte as received, by the Standard
+ * Webhooks specification, version 1.0.0. Resolves to the webhook's id. A webhook may be
+ * delivered more than once, with the same id, so remember the ids of handled webhooks.
+ * Rejects with a `WebhookError`.
  */
 export async function verifyWebhook(headers: Headers, body: string | Uint8Array, { secrets, now = Date.now() }: WebhookOptions): Promise<string> {
   if (secrets.length === 0) throw new TypeError('webhooks cannot be checked without a secret')
@@ -47,7 +47,7 @@ async function importSecret(secret: string): Promise<CryptoKey> {
   return crypto.subtle.importKey('raw', key, { name: 'HMAC', hash: 'SHA-256' }, false, ['verify'])
 }
 
-/** Undefined for what is not base64 with its padding. */
+/** Undefined unless text is base64 with its padding. */
 function fromBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text)) return undefined
   return Uint8Array.from(atob(text), (c) => c.charCodeAt(0))

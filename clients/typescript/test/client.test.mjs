@@ -1,5 +1,5 @@
-// Against a running service: WATCHTOWER_URL is its own, and it serves plain anvil
-// (31337) among others. The package is taken as it was built.
+// Runs against the service at WATCHTOWER_URL, which serves plain anvil (31337) among other
+// chains. It uses the built package.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { concat, createPublicClient, createWalletClient, keccak256, pad, toHex } from 'viem'
@@ -49,7 +49,7 @@ test('the key goes along', async () => {
     seen = new Headers(init.headers)
     return globalThis.fetch(input, init)
   }
-  // It is no key of this service, which therefore says no.
+  // The service does not know this key, so it refuses the request.
   const page = new Client(url, { apiKey: 'wt_test', headers: { 'X-Request-Id': 'of-the-test' }, fetch }).page()
   await assert.rejects(page, (e) => e.problem.code === 'unauthorized' && e.problem.requestId === 'of-the-test')
   assert.deepEqual([seen.get('X-API-Key'), seen.get('X-Request-Id')], ['wt_test', 'of-the-test'])
@@ -122,7 +122,7 @@ test('follows events, and goes on where it broke off', async () => {
   const fetch = async (...args) => {
     const response = await globalThis.fetch(...args)
     if (++streams > 1) return response
-    // The first stream breaks off in the midst of its second event.
+    // The first stream breaks off in the middle of its second event.
     let events = 0
     const cut = new TransformStream({
       transform(chunk, controller) {
@@ -161,8 +161,8 @@ test('lists page by page', async () => {
   assert.ok(all.every((t) => t.sender === account.address.toLowerCase()))
 })
 
-// Members of two groups wait for next year; their owner stops each group in one of the
-// two ways there are.
+// Members of two groups wait for next year. Their owner cancels the groups with the two
+// kinds of authorization.
 test('stops groups', async () => {
   const key = generatePrivateKey()
   const owner = Account.fromSecp256k1(key)

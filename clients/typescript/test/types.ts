@@ -1,4 +1,4 @@
-// Compiled, never run: what applications write must have these types.
+// Compiled, never run: code of applications must compile with these types.
 import { createPublicClient, createWalletClient } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { foundry } from 'viem/chains'

@@ -1,5 +1,5 @@
-// The cases are those of the Go client too. The first one is a vector of the
-// specification's own libraries.
+// The Go client has the same cases. The first is a vector of the specification's own
+// libraries.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'

@@ -1,8 +1,8 @@
--- feed.db: consumers of the log from outside. How far each group has come, which
--- process is given its events, and which streams it could not get past. The log cannot
--- rebuild this: without it, every group begins again.
+-- feed.db: external consumers of the log. For each group it has its position, the process
+-- that gets its events, and the streams with an event that could not be handled. The log
+-- cannot rebuild this file: without it every group starts again from the beginning.
 
--- A released group keeps its row: the token must go on growing.
+-- A released group keeps its row, because its token must keep growing.
 CREATE TABLE groups (
   name   TEXT    PRIMARY KEY,
   pos    INTEGER NOT NULL DEFAULT 0,

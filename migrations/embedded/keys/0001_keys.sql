@@ -1,5 +1,6 @@
--- keys.db: the data keys of payloads, wrapped by the master key. A file of its own,
--- so that a backup of events.db opens nothing that was erased after it was made.
+-- keys.db: the data keys of payloads, wrapped by the master key. It is a separate file,
+-- so that a backup of events.db cannot decrypt payloads that were erased after the
+-- backup.
 
 CREATE TABLE keys (
   chain  INTEGER NOT NULL,
@@ -11,7 +12,7 @@ CREATE TABLE keys (
   PRIMARY KEY (chain, hash, tag)
 ) STRICT, WITHOUT ROWID;
 
--- As in events.db: content that must be erasable lies in rows that never move.
+-- As in events.db: erasable content is in rows that never move.
 CREATE TABLE slots (
   no    INTEGER PRIMARY KEY,
   free  INTEGER NOT NULL,  -- 1: bytes is all zeros

@@ -1,7 +1,8 @@
--- events.db: what is never lost. Events, and the signed bytes beside them.
+-- events.db: the events, and the signed bytes beside them. Nothing else can rebuild this
+-- file.
 
--- Names are long and random, and an index of them would be written all over by
--- every commit. An index of short digests is six times smaller.
+-- Names are long and random, so every commit would write all over an index of names. An
+-- index of short digests is six times smaller.
 CREATE TABLE streams (
   no     INTEGER PRIMARY KEY,
   digest INTEGER NOT NULL,  -- the first 8 bytes of SHA-256 of the name
@@ -9,8 +10,8 @@ CREATE TABLE streams (
 ) STRICT;
 CREATE INDEX streams_digest ON streams (digest);
 
--- The position is the row's number: dense, in commit order, as there is one writer.
--- No event is ever deleted, so the largest number is the head of the log.
+-- The position is the row number: dense and in commit order, as there is one writer. The
+-- newest event is never deleted, so the largest number is the head of the log.
 CREATE TABLE events (
   pos         INTEGER PRIMARY KEY,
   stream      INTEGER NOT NULL,  -- streams.no
@@ -26,7 +27,7 @@ CREATE TABLE events (
 ) STRICT;
 CREATE UNIQUE INDEX events_stream ON events (stream, version);
 
--- Signed bytes, each sealed under a data key of its own, which lies in keys.db.
+-- Signed bytes, each encrypted with its own data key in keys.db.
 CREATE TABLE payloads (
   chain INTEGER NOT NULL,
   hash  BLOB    NOT NULL,
@@ -37,10 +38,10 @@ CREATE TABLE payloads (
   PRIMARY KEY (chain, hash)
 ) STRICT, WITHOUT ROWID;
 
--- Where content lies that must be erasable. When SQLite moves rows between pages,
--- as it does after deletions, it leaves copies in the unused parts of pages, which
--- secure_delete does not reach. So these rows never move: they are only added at
--- the end, and used again with content of the same length, which overwrites them.
+-- Erasable content. When SQLite moves rows between pages, as it does after deletions, it
+-- leaves copies in unused parts of pages, which secure_delete does not overwrite. So
+-- these rows never move: rows are only added at the end, and reused for content of the
+-- same length, which overwrites them.
 CREATE TABLE slots (
   no    INTEGER PRIMARY KEY,
   free  INTEGER NOT NULL,  -- 1: bytes is all zeros

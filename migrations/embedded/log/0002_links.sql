@@ -1,3 +1,3 @@
--- What ties an event to the one before it in its stream; null: recorded before there
--- were links.
+-- The hash link from an event to the previous event of its stream. Null: recorded before
+-- links existed.
 ALTER TABLE events ADD COLUMN link BLOB;

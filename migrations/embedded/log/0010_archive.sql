@@ -1,17 +1,17 @@
--- The archive: events of long ago leave this file for files of their own.
+-- The archive: old events move from this file to segment files.
 
--- From this position on, events is whole. Below it are the events of streams that are
--- not settled.
+-- events is complete from this position on. Below it, events only has events of unsettled
+-- streams.
 CREATE TABLE beginning (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   pos INTEGER NOT NULL
 ) STRICT;
 INSERT INTO beginning VALUES (1, 1);
 
--- Up to this version a stream's events are in the archive only.
+-- Up to this version, a stream's events are only in the archive.
 ALTER TABLE streams ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
 
--- The files: each holds all events of positions first <= pos < past.
+-- The segment files: each has all events of positions first <= pos < past.
 CREATE TABLE segments (
   first  INTEGER PRIMARY KEY,
   past   INTEGER NOT NULL,

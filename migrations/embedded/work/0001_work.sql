@@ -1,9 +1,9 @@
--- work.db: what the processes hand each other. All of it can be made again from
--- the log; the file may be deleted while nothing runs.
+-- work.db: queues, leases and checkpoints. All of it can be rebuilt from the log, so the
+-- file may be deleted while no process runs.
 --
--- Unsigned 64-bit numbers that have to be in order are stored with their highest
--- bit turned over, since SQLite's integers have a sign: n is stored as n - 2^63.
--- Times are microseconds since 1970.
+-- Unsigned 64-bit numbers that are compared are stored with their highest bit flipped,
+-- since SQLite's integers are signed: n is stored as n - 2^63. Columns with such numbers
+-- are marked as turned over. Times are microseconds since 1970.
 
 CREATE TABLE checkpoints (
   reader   TEXT    PRIMARY KEY,
@@ -52,7 +52,7 @@ CREATE INDEX        work_verdicts ON work (chain, phase, block_number) WHERE blo
 CREATE INDEX        work_waiting  ON work (chain, seen) WHERE wait_nonce IS NOT NULL;
 CREATE INDEX        work_waiters  ON work (chain, sender, nonce_key, wait_nonce) WHERE wait_nonce IS NOT NULL;
 
--- The watcher's memory of each chain's canonical blocks.
+-- The canonical blocks of each chain that the watcher remembers.
 CREATE TABLE blocks (
   chain  INTEGER NOT NULL,
   number INTEGER NOT NULL,  -- turned over

@@ -1,5 +1,5 @@
--- Requests that clients may repeat, by the key they gave them. Without this table a
--- request that is repeated is carried out again.
+-- Requests with an idempotency key, by that key. Without this table a repeated request is
+-- executed again.
 CREATE TABLE requests (
   name       BLOB    PRIMARY KEY,
   print      BLOB    NOT NULL,

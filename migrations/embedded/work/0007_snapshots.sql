@@ -1,5 +1,5 @@
--- Folded states of long streams. Any row may be deleted at any time: the events say the
--- same, and what a row says is checked against them.
+-- Folded states of long streams. Any row may be deleted at any time: the state can be
+-- folded from the events, and a row is checked against them.
 CREATE TABLE snapshots (
   stream  TEXT    PRIMARY KEY,
   version INTEGER NOT NULL,

@@ -1,6 +1,6 @@
--- Notices of intents to clients' endpoints. What the log can rebuild is what is told;
--- whether it was told is kept here alone, so that without these rows everything is
--- told once more.
+-- Webhook deliveries of intents' events to clients' endpoints. The log can rebuild the
+-- events to deliver, but only these tables know which were delivered: without them every
+-- event is delivered again.
 CREATE TABLE notice_endpoints (
   endpoint      BLOB    PRIMARY KEY,
   url           TEXT    NOT NULL,

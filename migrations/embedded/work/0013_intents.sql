@@ -1,5 +1,5 @@
--- The work queue of intents: what waits for a nonce, and what has one until it has come
--- out. All of it follows from the log, but for the claims, which lapse.
+-- The work queue of intents, from waiting for a nonce until the end. All of it can be
+-- rebuilt from the log, except the claims, which expire.
 CREATE TABLE intents (
   intent        BLOB    PRIMARY KEY,
   pos           INTEGER NOT NULL,   -- of its Requested: the queue's order

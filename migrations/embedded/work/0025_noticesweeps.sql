@@ -1,5 +1,6 @@
--- What is done to all notices of an endpoint, some at a time: 'give-up' what is queued, or
--- 'redeliver' what is dead, behind an intent and a sequence. Clients take turns.
+-- A command for all webhook deliveries of an endpoint, executed in batches: 'give-up' for
+-- queued ones, 'redeliver' for dead letters. It continues behind an intent and a
+-- sequence. Clients take turns.
 ALTER TABLE notice_endpoints ADD COLUMN sweep        TEXT    NOT NULL DEFAULT '';
 ALTER TABLE notice_endpoints ADD COLUMN sweep_intent BLOB    NOT NULL DEFAULT x'00000000000000000000000000000000';
 ALTER TABLE notice_endpoints ADD COLUMN sweep_seq    INTEGER NOT NULL DEFAULT 0;
