@@ -29,6 +29,7 @@ type exchange struct {
 	payer payer       // who is charged for it
 	key   *access.Key // that it was sent with, if there is one
 	owns  bool        // the transaction that the path names belongs to the client
+	place *place      // among the client's requests in progress; nil where they do not count
 	paid  int
 	err   error // why it was not answered as wished
 	facts []slog.Attr

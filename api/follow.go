@@ -111,6 +111,7 @@ func (a *api) streamed(w http.ResponseWriter, r *http.Request, s Stream) error {
 	default:
 		return ErrTooManyStreams.Because("%d are open", cap(a.follows))
 	}
+	defer on.place.rest()() // streams count apart
 	f := &following{api: a, on: on, Stream: s, at: *s.After, out: newFeed(w, r, a.Limits.StreamWrite)}
 	if s.Reaches != nil { // after the head was read, so that nothing below it is passed over that is the client's
 		reaches, err := s.Reaches(ctx)

@@ -119,7 +119,7 @@ func (r Request) Work() (context.Context, context.CancelFunc) { return r.on.api.
 // Rest lets the request wait, unless as many of the client's do as may. wake ends it.
 func (r Request) Rest() (wake func(), room bool) {
 	awake := r.on.api.idle(r.w, r.Request)
-	leave, room := r.on.api.waiting.rest(r.on, r.on.api.Limits.Connections)
+	leave, room := r.on.rest()
 	return func() { leave(); awake() }, room
 }
 
