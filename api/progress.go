@@ -8,7 +8,7 @@ import (
 const (
 	// progressShare is the part of all connections that one client's requests in progress may
 	// hold: a client whose requests are slow must not keep the others out. A client without a
-	// rate may hold all but this part, which is left to probes and to clients with keys.
+	// rate may hold all but this part, which stays free for probes and for clients with keys.
 	progressShare = 4
 	// progressLeast is how many requests one client may have in progress, however few
 	// connections there may be.
@@ -21,7 +21,7 @@ const (
 // is trusted.
 func (on *exchange) unlimited() bool { return on.payer.rate.PerSecond == 0 }
 
-// counts reports whether a route's requests count as in progress. Those of monitors do not:
+// counts reports whether a route's requests count as in progress. Monitors' requests do not:
 // a client that has its share must not have the process taken for dead.
 func (t route) counts() bool { return t.scope != probing && t.path != healthPath }
 
@@ -51,7 +51,7 @@ func (on *exchange) begin(w http.ResponseWriter) error {
 func retrySoon(w http.ResponseWriter) { w.Header()["Retry-After"] = []string{"1"} }
 
 // place is a request's place among its client's requests in progress. The request gives it
-// up while it counts elsewhere, as one that waits or streams. Of several calls in one request
+// up while it waits or streams, which counts elsewhere. Of several calls in one request
 // some may wait: it has its place back when none does. The methods of a nil place do nothing.
 type place struct {
 	of     *rests

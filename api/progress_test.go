@@ -112,7 +112,7 @@ func (h *held) finish() {
 }
 
 // One client's requests in progress hold a quarter of the connections, whatever keys it uses
-// and however they end. Other clients' requests, and those of monitors, are answered.
+// and however they end. Other clients' requests, and monitors', are answered.
 func TestRequestsInProgress(t *testing.T) {
 	for path, how := range map[string]string{"/v1/slow": "answered", "/v1/panic": "panicked"} {
 		t.Run(how, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestKeylessRequestsInProgress(t *testing.T) {
 	}
 }
 
-// A request that waits on purpose counts among those that wait, not among those in progress.
+// A request that waits on purpose does not count as in progress meanwhile.
 // When it goes on it counts as in progress, and is not refused.
 func TestRequestsThatWaitCountOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
